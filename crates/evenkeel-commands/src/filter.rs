@@ -10,16 +10,8 @@ use crate::read::job_fields::LANES;
 
 /// The names of filters, besides `metadata.KEY`.
 pub const FILTER_NAMES: [&str; 10] = [
-    "status",
-    "condition",
-    "executor",
-    "lane",
-    "name_prefix",
-    "source_id",
-    "source_prefix",
-    "next_run_after",
-    "next_run_before",
-    "target",
+    "status", "condition", "executor", "lane", "name_prefix", "source_id", "source_prefix",
+    "next_run_after", "next_run_before", "target",
 ];
 
 /// The prefix of filters by metadata.

@@ -262,17 +262,9 @@ mod tests {
         assert_eq!(
             table,
             [
-                "x.x.xxx pending",
-                "x.x.xxx due",
-                "x.x.xxx scheduled",
-                "x.xxxxx scheduled, failed",
-                "x.x.xxx running",
-                ".xx.xxx paused",
-                "....xxx completed",
-                "..xxxxx failed",
-                "..x.xxx cancelled run",
-                "......x cancelled",
-                "....... deleted",
+                "x.x.xxx pending", "x.x.xxx due", "x.x.xxx scheduled", "x.xxxxx scheduled, failed",
+                "x.x.xxx running", ".xx.xxx paused", "....xxx completed", "..xxxxx failed",
+                "..x.xxx cancelled run", "......x cancelled", "....... deleted",
             ]
         );
     }

@@ -148,9 +148,7 @@ mod tests {
             assert!(covers(Reach::Host, start, inside), "{inside}");
         }
         for outside in [
-            "http://example.com:8080/",
-            "http://docs.example.com/",
-            "http://example.org/",
+            "http://example.com:8080/", "http://docs.example.com/", "http://example.org/",
             "http://notexample.com/",
         ] {
             assert!(!covers(Reach::Host, start, outside), "{outside}");

@@ -190,17 +190,9 @@ mod tests {
     fn unusual_spellings_of_addresses_are_recognised() {
         let guard = Guard::new(Vec::new());
         for url in [
-            "http://127.0.0.1/",
-            "http://2130706433/",
-            "http://0x7f.1/",
-            "http://0177.0.0.1/",
-            "http://127.1/",
-            "http://127.0.0.1./",
-            "http://[::1]/",
-            "http://[::ffff:127.0.0.1]/",
-            "http://[::ffff:7f00:1]/",
-            "http://１２７.0.0.1/",
-            "http://0/",
+            "http://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "http://0177.0.0.1/",
+            "http://127.1/", "http://127.0.0.1./", "http://[::1]/", "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/", "http://１２７.0.0.1/", "http://0/",
         ] {
             assert!(guard.check_literal(&url.parse().unwrap()).is_err(), "{url}");
         }

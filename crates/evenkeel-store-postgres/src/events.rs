@@ -161,16 +161,8 @@ async fn publish(
         .change(
             sql!("publish"),
             &[
-                &kind,
-                &tenant,
-                &id,
-                &by_no,
-                &scheduled_at,
-                &run_job_no,
-                &sequences,
-                &attempts,
-                &at,
-                &data,
+                &kind, &tenant, &id, &by_no, &scheduled_at, &run_job_no, &sequences, &attempts,
+                &at, &data,
             ],
         )
         .await?;

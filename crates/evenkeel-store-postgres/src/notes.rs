@@ -106,16 +106,8 @@ async fn note(
         .rows(
             sql!("save_progress"),
             &[
-                &now,
-                &node,
-                &keys.job_no,
-                &keys.scheduled_at,
-                &keys.sequence,
-                &keys.attempt,
-                &fences,
-                &progress,
-                &log,
-                &checkpoint,
+                &now, &node, &keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt,
+                &fences, &progress, &log, &checkpoint,
             ],
         )
         .await?;

@@ -53,11 +53,7 @@ impl Args {
         let mut running = (Vec::new(), Vec::new());
         for delta in deltas {
             let counts = [
-                delta.completed,
-                delta.failed,
-                delta.timed_out,
-                delta.cancelled,
-                delta.retries,
+                delta.completed, delta.failed, delta.timed_out, delta.cancelled, delta.retries,
                 delta.stolen,
             ];
             let counts = counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
@@ -105,16 +101,9 @@ impl Args {
                 .change(
                     sql!("add_failures"),
                     &[
-                        &self.at,
-                        &failures.tenant,
-                        &failures.fingerprint,
-                        &failures.count,
-                        &failures.last_at,
-                        &failures.key.scheduled_at,
-                        &failures.key.job_no,
-                        &failures.key.sequence,
-                        &failures.key.attempt,
-                        &failures.error,
+                        &self.at, &failures.tenant, &failures.fingerprint, &failures.count,
+                        &failures.last_at, &failures.key.scheduled_at, &failures.key.job_no,
+                        &failures.key.sequence, &failures.key.attempt, &failures.error,
                     ],
                 )
                 .await?;

@@ -117,14 +117,7 @@ fn list(
     let mut statement = db.prepare_cached(sql!("list_dead"))?;
     let items = collect(
         statement.query(params![
-            tenant.0,
-            died_at,
-            scheduled_at,
-            job_no,
-            sequence,
-            job,
-            filter.redriven,
-            limit,
+            tenant.0, died_at, scheduled_at, job_no, sequence, job, filter.redriven, limit,
             page.offset,
         ])?,
         dead_letter_from,
@@ -184,12 +177,9 @@ fn redrive(
 
 fn delete(connection: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let deleted = connection.prepare_cached(sql!("delete_dead"))?.execute(params![
-        tenant.0,
-        job_no,
-        scheduled_at,
-        sequence
-    ])?;
+    let deleted = connection
+        .prepare_cached(sql!("delete_dead"))?
+        .execute(params![tenant.0, job_no, scheduled_at, sequence])?;
     Ok(deleted > 0)
 }
 

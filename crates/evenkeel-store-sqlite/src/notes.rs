@@ -135,11 +135,9 @@ pub(crate) fn delete(connection: &Connection, key: AttemptKey) -> Answer<()> {
 
 pub(crate) fn delete_checkpoint(connection: &Connection, key: AttemptKey) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection.prepare_cached(sql!("finish_delete_checkpoints"))?.execute((
-        scheduled_at,
-        job_no,
-        sequence,
-    ))?;
+    connection
+        .prepare_cached(sql!("finish_delete_checkpoints"))?
+        .execute((scheduled_at, job_no, sequence))?;
     Ok(())
 }
 
@@ -187,13 +185,7 @@ pub(crate) fn send_message(
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(message.key);
     connection.prepare_cached(sql!("send_message"))?.execute(params![
-        node.0,
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        message.fence.0,
-        message.kind as u8,
+        node.0, scheduled_at, job_no, sequence, attempt, message.fence.0, message.kind as u8,
     ])?;
     Ok(())
 }

@@ -35,11 +35,9 @@ fn delta(
             number(delta.success_duration.as_micros()),
         ])?;
         if delta.running > 0 {
-            connection.prepare_cached(sql!("set_running_counts"))?.execute(params![
-                node.0,
-                delta.tenant.0,
-                delta.running
-            ])?;
+            connection
+                .prepare_cached(sql!("set_running_counts"))?
+                .execute(params![node.0, delta.tenant.0, delta.running])?;
         }
     }
     for failure in failures {

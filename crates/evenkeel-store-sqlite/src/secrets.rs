@@ -132,12 +132,7 @@ impl SecretStore for SqliteStore {
                 for secret in secrets.iter().filter(in_reach) {
                     let Sealed { key_id, nonce, ciphertext } = &secret.sealed;
                     let values = params![
-                        secret.tenant.0,
-                        secret.name,
-                        secret.if_nonce,
-                        key_id,
-                        nonce,
-                        ciphertext
+                        secret.tenant.0, secret.name, secret.if_nonce, key_id, nonce, ciphertext
                     ];
                     count += reseal.execute(values)? as u64;
                 }

@@ -260,9 +260,7 @@ impl Rig {
             tenant: self.scope.tenant,
             crashed,
             then: AfterLoss::Queue(queue_entry_of(
-                &due,
-                held.key.scheduled_at,
-                held.key.scheduled_at,
+                &due, held.key.scheduled_at, held.key.scheduled_at,
             )),
         }
     }

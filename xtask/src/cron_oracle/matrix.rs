@@ -77,19 +77,8 @@ pub fn expressions() -> Result<Vec<Expression>> {
         "1/2",
     ];
     let days = [
-        "* * *",
-        "* * *",
-        "* * SUN",
-        "L * *",
-        "1 * 0",
-        "*/2 * SUN",
-        "* * SUN#1,SUN#5",
-        "LW * 6",
-        "* 3,4,9-11 MON-FRI",
-        "25-31 * 1-5/2",
-        "1-7 * */7",
-        "* 10/1 6#4,5L",
-        "15W * *",
+        "* * *", "* * *", "* * SUN", "L * *", "1 * 0", "*/2 * SUN", "* * SUN#1,SUN#5", "LW * 6",
+        "* 3,4,9-11 MON-FRI", "25-31 * 1-5/2", "1-7 * */7", "* 10/1 6#4,5L", "15W * *",
     ];
     let all = minutes.len() * hours.len() * days.len();
     // Steps of a prime number visit the combinations in a mixed order.

@@ -99,16 +99,8 @@ fn placement_section(placement: &[PlacementFigures]) -> String {
 
 fn plans_section(plans: &[PlanFigures]) -> String {
     let mut table = table_of(&[
-        "mix",
-        "jobs",
-        "seconds",
-        "CPU seconds",
-        "peak MB",
-        "moves",
-        "score",
-        "after",
-        "by cost: score",
-        "after",
+        "mix", "jobs", "seconds", "CPU seconds", "peak MB", "moves", "score", "after",
+        "by cost: score", "after",
     ]);
     for it in plans {
         let mut row = vec![it.mix.label().to_owned(), it.jobs.to_string()];

@@ -18,13 +18,7 @@ use crate::{CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, rea
 const CREATED_BY: &str = "created_by";
 /// Fields that are shown and that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 8] = [
-    "id",
-    "uuid",
-    CREATED_BY,
-    "last_run_at",
-    "next_run_at",
-    "created_at",
-    "updated_at",
+    "id", "uuid", CREATED_BY, "last_run_at", "next_run_at", "created_at", "updated_at",
     "deduplicated",
 ];
 

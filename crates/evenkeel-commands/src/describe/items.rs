@@ -22,18 +22,8 @@ pub(super) const MONTHS: Unit = Unit {
     size: 12,
     drawn: (1, 12),
     names: &[
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
+        "January", "February", "March", "April", "May", "June", "July", "August", "September",
+        "October", "November", "December",
     ],
 };
 pub(super) const WEEKDAYS: Unit = Unit {

@@ -14,15 +14,8 @@ use crate::{CommandError, EditMode, Fault};
 
 /// Fields that are shown and that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 9] = [
-    "number",
-    "generation",
-    "jobs",
-    "last_success_at",
-    "created_at",
-    "updated_at",
-    "followed_jobs",
-    "refused_jobs",
-    "goes_on",
+    "number", "generation", "jobs", "last_success_at", "created_at", "updated_at", "followed_jobs",
+    "refused_jobs", "goes_on",
 ];
 /// The number of tries to apply a change while other clients change the same target.
 const TRIES: usize = 8;

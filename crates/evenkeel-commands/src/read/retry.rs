@@ -49,13 +49,8 @@ const PRESETS: [(&str, Preset); 9] = [
 /// (`by_deadline`) and names no retries gets that document's preset.
 pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
     const FIELDS: [&str; 7] = [
-        "max_retries",
-        "retry_backoff",
-        "retry_backoff_seconds",
-        "retry_backoff_cap_seconds",
-        "retry_stages",
-        "retry_jitter",
-        "retry_jitter_percent",
+        "max_retries", "retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds",
+        "retry_stages", "retry_jitter", "retry_jitter_percent",
     ];
     let named = fields.word("retry_policy", &PRESETS);
     // Every field is read before the early return, so that all of them are known.

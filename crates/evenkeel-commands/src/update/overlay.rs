@@ -7,29 +7,16 @@ use crate::Fault;
 
 /// Fields of the schedule. Each replaces the former schedule.
 pub(super) const SCHEDULE_FIELDS: [&str; 10] = [
-    "schedule",
-    "interval_minutes",
-    "interval_type",
-    "schedule_enabled",
-    "cron_expression",
-    "cron_schedule",
-    "schedule_time",
-    "cron_max_schedule_duration",
-    "scheduling_period",
+    "schedule", "interval_minutes", "interval_type", "schedule_enabled", "cron_expression",
+    "cron_schedule", "schedule_time", "cron_max_schedule_duration", "scheduling_period",
     "cooldown_duration",
 ];
 
 const CRON_FIELDS: [&str; 3] = ["cron_expression", "cron_schedule", "schedule_time"];
 
 pub(super) const RETRY_FIELDS: [&str; 8] = [
-    "retry_policy",
-    "max_retries",
-    "retry_backoff",
-    "retry_backoff_seconds",
-    "retry_backoff_cap_seconds",
-    "retry_stages",
-    "retry_jitter",
-    "retry_jitter_percent",
+    "retry_policy", "max_retries", "retry_backoff", "retry_backoff_seconds",
+    "retry_backoff_cap_seconds", "retry_stages", "retry_jitter", "retry_jitter_percent",
 ];
 
 /// Applies the changes to `base`; `seen` is what the client saw.

@@ -262,11 +262,7 @@ mod tests {
     fn no_time_is_left_out_long_after_the_anchor() {
         for every in ["P1D", "P1M", "P1W", "P1Y", "P13M", "P1DT1H"] {
             let all = times(
-                every,
-                "1970-01-31T02:30:00Z",
-                "America/Toronto",
-                "1970-01-31T02:30:00Z",
-                1500,
+                every, "1970-01-31T02:30:00Z", "America/Toronto", "1970-01-31T02:30:00Z", 1500,
             );
             for (n, from) in [(1, "1990-05-05T05:05:05Z"), (2, "2039-12-31T23:59:59Z")] {
                 let later = times(every, "1970-01-31T02:30:00Z", "America/Toronto", from, n);

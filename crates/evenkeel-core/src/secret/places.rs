@@ -290,11 +290,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                "executor_config.body.x[1]=c",
-                "executor_config.headers.A=a",
-                "executor_config.headers.B=b",
-                "executor_config.url=pw",
-                "payload.t=p",
+                "executor_config.body.x[1]=c", "executor_config.headers.A=a",
+                "executor_config.headers.B=b", "executor_config.url=pw", "payload.t=p",
             ]
         );
         assert!(has_references(&config, &Value::Null) && has_references(&Value::Null, &payload));

@@ -10,14 +10,8 @@ use crate::{POLICIES, at, backwards, forwards};
 use evenkeel_core::schedule::{Cron, Dst};
 
 const ZONES: [&str; 8] = [
-    "UTC",
-    "Europe/Berlin",
-    "America/Toronto",
-    "Australia/Lord_Howe",
-    "Africa/Casablanca",
-    "Pacific/Apia",
-    "Asia/Kathmandu",
-    "Antarctica/Troll",
+    "UTC", "Europe/Berlin", "America/Toronto", "Australia/Lord_Howe", "Africa/Casablanca",
+    "Pacific/Apia", "Asia/Kathmandu", "Antarctica/Troll",
 ];
 
 fn item(min: u32, max: u32) -> impl Strategy<Value = String> {

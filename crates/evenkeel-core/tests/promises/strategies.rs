@@ -23,14 +23,8 @@ pub fn minutes(range: std::ops::Range<u64>) -> impl Strategy<Value = Span> {
 
 fn cron_text() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
-        "0 0 * * *",
-        "30 2 * * *",
-        "*/15 * * * *",
-        "0 */4 * * *",
-        "0 9 * * 1-5",
-        "15,45 8-18 1,15 * *",
-        "0 12 L * *",
-        "*/10 30 1 * * 0",
+        "0 0 * * *", "30 2 * * *", "*/15 * * * *", "0 */4 * * *", "0 9 * * 1-5",
+        "15,45 8-18 1,15 * *", "0 12 L * *", "*/10 30 1 * * 0",
     ])
 }
 
@@ -65,11 +59,7 @@ fn blackouts() -> impl Strategy<Value = Vec<Blackout>> {
 
 pub fn definition() -> impl Strategy<Value = Definition> {
     let zone = prop::sample::select(vec![
-        "UTC",
-        "Europe/Berlin",
-        "America/Toronto",
-        "Australia/Lord_Howe",
-        "Africa/Casablanca",
+        "UTC", "Europe/Berlin", "America/Toronto", "Australia/Lord_Howe", "Africa/Casablanca",
     ]);
     (schedule(), zone, blackouts(), any::<bool>()).prop_map(
         |(schedule, zone, blackout_periods, avoid_blackout)| Definition {

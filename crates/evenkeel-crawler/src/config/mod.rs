@@ -114,12 +114,9 @@ impl CrawlConfig {
             connections: reader.number("connections", 2, 1, 2)? as usize,
             sitemaps: reader.0.flag("sitemaps")?.unwrap_or(true),
             page_bytes_max: reader.number("max_page_bytes", 2 * MIB, 1024, 16 * MIB)? as usize,
-            page_timeout: Duration::from_millis(reader.number(
-                "page_timeout_ms",
-                20_000,
-                100,
-                300_000,
-            )?),
+            page_timeout: Duration::from_millis(
+                reader.number("page_timeout_ms", 20_000, 100, 300_000)?,
+            ),
             store_bytes_max: reader.number("max_store_mb", 50, 1, 10_000)? * MIB,
             fields: reader.fields()?,
             ndjson,

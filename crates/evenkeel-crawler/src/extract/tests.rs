@@ -40,11 +40,8 @@ fn links_are_absolute_and_unique() {
          <meta http-equiv=Refresh content='0; URL=/moved'><iframe src=/frame></iframe>",
     );
     let expected = [
-        "http://example.com/dir/a",
-        "http://example.com/b",
-        "http://other/c",
-        "http://example.com/moved",
-        "http://example.com/frame",
+        "http://example.com/dir/a", "http://example.com/b", "http://other/c",
+        "http://example.com/moved", "http://example.com/frame",
     ];
     assert_eq!(page.links, expected);
     let page = read("<base href='/deep/down/'><base href=/later/><a href=a>1</a>");

@@ -106,7 +106,10 @@ impl QueueMetrics {
             // Logged once per outage.
             if let Some(error) = result.as_ref().err().filter(|_| was_ok) {
                 let error = error as &dyn std::error::Error;
-                warn!(error, "reading the queue failed; queue metrics keep their last values until it succeeds");
+                warn!(
+                    error,
+                    "reading the queue failed; queue metrics keep their last values until it succeeds"
+                );
             }
             was_ok = result.is_ok();
         }

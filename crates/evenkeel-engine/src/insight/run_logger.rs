@@ -143,7 +143,10 @@ impl RunLogger {
         }
         let more = run_log.failures_left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            warn!(runs.count = more, "runs failed or were taken over that are not logged one by one");
+            warn!(
+                runs.count = more,
+                "runs failed or were taken over that are not logged one by one"
+            );
         }
     }
 

@@ -47,7 +47,10 @@ impl Reprioritizer {
         }
         let changed = std::mem::take(&mut self.changed);
         if changed > 0 {
-            info!(runs.count = changed, "recomputed the priority of queued attempts after a change of the aging settings");
+            info!(
+                runs.count = changed,
+                "recomputed the priority of queued attempts after a change of the aging settings"
+            );
         }
         Ok(if std::mem::take(&mut self.missed) > 0 { Step::Missed } else { Step::Done })
     }

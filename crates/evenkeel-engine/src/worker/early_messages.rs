@@ -23,7 +23,9 @@ impl EarlyMessages {
     /// Keeps a cancellation.
     pub(super) fn cancel(&mut self, key: AttemptKey, reason: CancelReason) {
         if self.cancels.len() >= EARLY_MAX {
-            warn!("too many cancellations of attempts that have not started here; dropping the oldest");
+            warn!(
+                "too many cancellations of attempts that have not started here; dropping the oldest"
+            );
             self.cancels.pop_first();
         }
         self.cancels.insert(key, reason);
@@ -33,7 +35,9 @@ impl EarlyMessages {
     pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
         if self.ended.len() >= EARLY_MAX {
             // Most are about bodies that have ended meanwhile; the reconciler finds the others.
-            debug!("too many messages for attempts that have not started here; dropping the oldest");
+            debug!(
+                "too many messages for attempts that have not started here; dropping the oldest"
+            );
             self.ended.pop_first();
         }
         let known = self.ended.entry(key).or_insert(fence);

@@ -183,10 +183,7 @@ pub fn finish_of(
     let then = after_end(&open.definition, ended, draw);
     Finish {
         judge: misses_its_deadline(
-            &open.definition,
-            key.scheduled_at,
-            open.started_at,
-            finished_at,
+            &open.definition, key.scheduled_at, open.started_at, finished_at,
         ),
         key,
         fence: open.fence,

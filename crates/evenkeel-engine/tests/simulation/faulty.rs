@@ -53,39 +53,15 @@ impl Link {
 /// Stores of which the simulation calls no verb through the link, or only verbs whose faults do not
 /// matter to it.
 const DIRECT_STORES: [&str; 12] = [
-    "AccessStore",
-    "BalanceStore",
-    "DeadStore",
-    "DedupStore",
-    "EventStore",
-    "LimitStore",
-    "OverrideStore",
-    "QueueStore",
-    "RequestStore",
-    "RunStatsStore",
-    "SecretStore",
-    "TargetStore",
+    "AccessStore", "BalanceStore", "DeadStore", "DedupStore", "EventStore", "LimitStore",
+    "OverrideStore", "QueueStore", "RequestStore", "RunStatsStore", "SecretStore", "TargetStore",
 ];
 
 /// Verbs of other stores of which the same is true.
 const DIRECT_VERBS: [&str; 17] = [
-    "all_job_counts",
-    "condition_counts",
-    "get_jobs",
-    "get_page",
-    "ids_of_numbers",
-    "job_counts",
-    "jobs_named",
-    "known_pages",
-    "list_at_risk",
-    "list_jobs",
-    "list_pages",
-    "prune_pages",
-    "purge",
-    "save_pages",
-    "see_pages",
-    "slot_loads",
-    "waiting_attempts",
+    "all_job_counts", "condition_counts", "get_jobs", "get_page", "ids_of_numbers", "job_counts",
+    "jobs_named", "known_pages", "list_at_risk", "list_jobs", "list_pages", "prune_pages", "purge",
+    "save_pages", "see_pages", "slot_loads", "waiting_attempts",
 ];
 
 /// One node's connection to the model.

@@ -38,17 +38,8 @@ pub(super) struct Filled {
 
 /// Headers that a job may not set: those of Evenkeel, and those that delimit messages.
 const RESERVED: [&str; 11] = [
-    "idempotency-key",
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-    "connection",
-    "content-length",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+    "idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "connection",
+    "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
 ];
 
 /// Limit for all headers of a job. Few servers accept more.

@@ -90,23 +90,12 @@ mod tests {
     #[test]
     fn templates_in_the_scheme_or_host_are_refused() {
         for text in [
-            "{{payload.x}}",
-            "{{payload.x}}://e.com/",
-            "http{{payload.x}}://e.com/",
-            "http://{{payload.x}}/",
-            "http://{{payload.x}}.e.com/",
-            "http://e.com{{payload.x}}",
-            "http://e.com:{{payload.x}}/",
-            "http://user:{{payload.x}}@e.com/",
-            "http:///{{payload.x}}/",
-            "http:////{{payload.x}}/",
-            "http://\\/{{payload.x}}/",
-            "http://\\{{payload.x}}/",
-            "http://\t/{{payload.x}}/",
-            "http:/{{payload.x}}/",
-            "http:{{payload.x}}/",
-            " http://e.com/{{payload.x}}",
-            "//e.com/{{payload.x}}",
+            "{{payload.x}}", "{{payload.x}}://e.com/", "http{{payload.x}}://e.com/",
+            "http://{{payload.x}}/", "http://{{payload.x}}.e.com/", "http://e.com{{payload.x}}",
+            "http://e.com:{{payload.x}}/", "http://user:{{payload.x}}@e.com/",
+            "http:///{{payload.x}}/", "http:////{{payload.x}}/", "http://\\/{{payload.x}}/",
+            "http://\\{{payload.x}}/", "http://\t/{{payload.x}}/", "http:/{{payload.x}}/",
+            "http:{{payload.x}}/", " http://e.com/{{payload.x}}", "//e.com/{{payload.x}}",
         ] {
             assert!(UrlTemplate::parse(text).is_err(), "{text:?}");
         }

@@ -15,12 +15,8 @@ pub(super) const PAYLOAD_PREFIX: &str = "EVENKEEL_PAYLOAD_";
 
 /// Variables with which programs tell attempts apart.
 const RESERVED: [&str; 6] = [
-    "EVENKEEL_RUN_ID",
-    "EVENKEEL_EXECUTION_ID",
-    "EVENKEEL_ATTEMPT",
-    "EVENKEEL_FENCE",
-    "EVENKEEL_SCHEDULED_AT",
-    "EVENKEEL_CHECKPOINT",
+    "EVENKEEL_RUN_ID", "EVENKEEL_EXECUTION_ID", "EVENKEEL_ATTEMPT", "EVENKEEL_FENCE",
+    "EVENKEEL_SCHEDULED_AT", "EVENKEEL_CHECKPOINT",
 ];
 
 /// Longer values are not passed as variables, because the environment of a process is small.
@@ -138,10 +134,8 @@ mod tests {
         assert_eq!(
             variables,
             [
-                "EVENKEEL_PAYLOAD_BASH_ENV=/tmp/x",
-                "EVENKEEL_PAYLOAD_customer=c 17",
-                "EVENKEEL_PAYLOAD_full=true",
-                "EVENKEEL_PAYLOAD_n=5",
+                "EVENKEEL_PAYLOAD_BASH_ENV=/tmp/x", "EVENKEEL_PAYLOAD_customer=c 17",
+                "EVENKEEL_PAYLOAD_full=true", "EVENKEEL_PAYLOAD_n=5",
             ]
         );
         let many: serde_json::Map<String, Value> =

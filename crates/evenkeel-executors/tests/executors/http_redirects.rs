@@ -83,11 +83,7 @@ async fn other_origins_get_no_secrets() {
     let seen = arrived(here, 307, &format!("http://u:p@{elsewhere}/echo"), "POST").await;
     let headers = &seen["headers"];
     for secret in [
-        "authorization",
-        "cookie",
-        "x-api-key",
-        "webhook-id",
-        "webhook-signature",
+        "authorization", "cookie", "x-api-key", "webhook-id", "webhook-signature",
         "x-evenkeel-callback-token",
     ] {
         assert!(headers.get(secret).is_none(), "{secret}: {seen}");

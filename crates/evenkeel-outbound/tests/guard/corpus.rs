@@ -28,14 +28,8 @@ const RANGES: [(&str, &str); 18] = [
 
 /// Metadata services of the large clouds, and a few neighbours that answer on such addresses.
 const METADATA: [&str; 8] = [
-    "169.254.169.254",
-    "169.254.170.2",
-    "169.254.170.23",
-    "169.254.169.253",
-    "169.254.0.23",
-    "100.100.100.200",
-    "192.0.0.192",
-    "168.63.129.16",
+    "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.169.253", "169.254.0.23",
+    "100.100.100.200", "192.0.0.192", "168.63.129.16",
 ];
 
 /// Private IPv6 addresses in common spellings.

@@ -93,18 +93,8 @@ async fn start(connection: &Connection, args: &Args, taken: &[Candidate]) -> Tri
         .rows(
             sql!("claim_start"),
             &[
-                &args.now,
-                &args.claim.node.0,
-                &keys.job_no,
-                &keys.scheduled_at,
-                &keys.sequence,
-                &keys.attempt,
-                &tenants,
-                &fences,
-                &crashes,
-                &prev_at,
-                &prev_sequence,
-                &priorities,
+                &args.now, &args.claim.node.0, &keys.job_no, &keys.scheduled_at, &keys.sequence,
+                &keys.attempt, &tenants, &fences, &crashes, &prev_at, &prev_sequence, &priorities,
             ],
         )
         .await

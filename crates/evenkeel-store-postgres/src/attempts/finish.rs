@@ -213,16 +213,8 @@ impl FinishColumns {
             .row(
                 sql!("finish_plain"),
                 &[
-                    &args.node,
-                    &args.alpha,
-                    &keys.job_no,
-                    &keys.scheduled_at,
-                    &keys.sequence,
-                    &keys.attempt,
-                    fence,
-                    status,
-                    started_at,
-                    finished_at,
+                    &args.node, &args.alpha, &keys.job_no, &keys.scheduled_at, &keys.sequence,
+                    &keys.attempt, fence, status, started_at, finished_at,
                 ],
             )
             .await
@@ -266,28 +258,10 @@ impl FinishColumns {
             .row(
                 sql!("finish"),
                 &[
-                    &args.node,
-                    &args.alpha,
-                    &keys.job_no,
-                    &keys.scheduled_at,
-                    &keys.sequence,
-                    &keys.attempt,
-                    fence,
-                    status,
-                    started_at,
-                    finished_at,
-                    &retry_at,
-                    &stop_job,
-                    &error,
-                    &output,
-                    &crawled,
-                    &indexed,
-                    &cpu,
-                    &memory,
-                    &next_at,
-                    &next_slot,
-                    &judge,
-                    &priority,
+                    &args.node, &args.alpha, &keys.job_no, &keys.scheduled_at, &keys.sequence,
+                    &keys.attempt, fence, status, started_at, finished_at, &retry_at, &stop_job,
+                    &error, &output, &crawled, &indexed, &cpu, &memory, &next_at, &next_slot,
+                    &judge, &priority,
                 ],
             )
             .await

@@ -171,21 +171,9 @@ impl<'p> Columns<'p> {
 
     fn params(&self) -> [&(dyn ToSql + Sync); 15] {
         [
-            &self.id,
-            &self.url,
-            &self.title,
-            &self.status,
-            &self.content_type,
-            &self.depth,
-            &self.content_hash,
-            &self.bytes,
-            &self.etag,
-            &self.last_modified,
-            &self.text,
-            &self.links,
-            &self.metadata,
-            &self.fields,
-            &self.words,
+            &self.id, &self.url, &self.title, &self.status, &self.content_type, &self.depth,
+            &self.content_hash, &self.bytes, &self.etag, &self.last_modified, &self.text,
+            &self.links, &self.metadata, &self.fields, &self.words,
         ]
     }
 }

@@ -144,14 +144,9 @@ pub(crate) fn ask_to_end(
     superseded: bool,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    connection.prepare_cached(sql!("command_cancel_running"))?.execute(params![
-        node,
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        superseded
-    ])?;
+    connection
+        .prepare_cached(sql!("command_cancel_running"))?
+        .execute(params![node, scheduled_at, job_no, sequence, attempt, superseded])?;
     Ok(())
 }
 

@@ -217,14 +217,9 @@ pub(super) fn is_stopped(connection: &Connection, key: AttemptKey) -> Answer<boo
 
 fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<FinishResult> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    let done_before = connection.prepare_cached(sql!("finish_classify"))?.exists(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        node.0,
-        finish.fence.0
-    ])?;
+    let done_before = connection
+        .prepare_cached(sql!("finish_classify"))?
+        .exists(params![scheduled_at, job_no, sequence, attempt, node.0, finish.fence.0])?;
     Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
 }
 

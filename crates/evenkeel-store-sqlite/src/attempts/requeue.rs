@@ -62,13 +62,7 @@ fn requeue_one(
         .prepare_cached(sql!("requeue_attempt"))?
         .query_row(
             params![
-                scheduled_at,
-                job_no,
-                sequence,
-                attempt,
-                node.0,
-                requeue.fence.0,
-                requeue.crashed,
+                scheduled_at, job_no, sequence, attempt, node.0, requeue.fence.0, requeue.crashed,
             ],
             |row| row.get("crashes"),
         )

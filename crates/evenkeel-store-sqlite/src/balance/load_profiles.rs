@@ -94,12 +94,9 @@ impl Counts {
             self.remove_job(tenant, key, cost);
         }
         let counted = self.add(TenantNo(tenant), load);
-        connection.prepare_cached(sql!("load_profiles_set"))?.execute(params![
-            job.0,
-            counted.key,
-            counted.cost,
-            counted.is_stated
-        ])?;
+        connection
+            .prepare_cached(sql!("load_profiles_set"))?
+            .execute(params![job.0, counted.key, counted.cost, counted.is_stated])?;
         Ok(())
     }
 

@@ -32,11 +32,9 @@ pub(super) fn prune(
 ) -> Answer<u64> {
     let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
     let times = (plans_before.as_micros(), rebalances_before.as_micros());
-    let parts = connection.prepare_cached(sql!("prune_balance_parts_some"))?.execute(params![
-        times.0,
-        times.1,
-        PARTS_PRUNED
-    ])?;
+    let parts = connection
+        .prepare_cached(sql!("prune_balance_parts_some"))?
+        .execute(params![times.0, times.1, PARTS_PRUNED])?;
     if parts >= PARTS_PRUNED as usize {
         return Ok(u64::from(limit));
     }

@@ -14,11 +14,9 @@ pub(crate) fn rewrite(
     about: &About,
     definition: &Definition,
 ) -> Answer<()> {
-    connection.prepare_cached(sql!("register_details"))?.execute(params![
-        job.0,
-        definition.executor.kind,
-        definition.lane as u8,
-    ])?;
+    connection
+        .prepare_cached(sql!("register_details"))?
+        .execute(params![job.0, definition.executor.kind, definition.lane as u8,])?;
     delete(connection, job)?;
     write(connection, tenant, job, about)
 }

@@ -108,11 +108,9 @@ fn relink(
     rest: Option<RunLink>,
 ) -> Answer<()> {
     let (head_at, head_sequence) = link_columns(left.first().copied().or(rest));
-    connection.prepare_cached(sql!("set_job_head"))?.execute(params![
-        job.0,
-        head_at,
-        head_sequence
-    ])?;
+    connection
+        .prepare_cached(sql!("set_job_head"))?
+        .execute(params![job.0, head_at, head_sequence])?;
     for (nth, run) in left.iter().enumerate() {
         let (prev_at, prev_sequence) = link_columns(left.get(nth + 1).copied().or(rest));
         connection.prepare_cached(sql!("purge_relink"))?.execute(params![

@@ -83,20 +83,11 @@ impl Prepared {
     }
 
     fn write_text(&self, db: &Connection, shelf: PageQuota, no: i64) -> Answer<()> {
-        db.prepare_cached(sql!("save_pages_text"))?.execute(params![
-            no,
-            self.content.text,
-            self.links,
-            self.metadata,
-            self.fields,
-        ])?;
+        db.prepare_cached(sql!("save_pages_text"))?
+            .execute(params![no, self.content.text, self.links, self.metadata, self.fields,])?;
         let home = format!("t{} j{}", shelf.tenant.0, shelf.job.0);
-        db.prepare_cached(sql!("save_pages_words"))?.execute(params![
-            no,
-            self.title_words,
-            self.text_words,
-            home,
-        ])?;
+        db.prepare_cached(sql!("save_pages_words"))?
+            .execute(params![no, self.title_words, self.text_words, home,])?;
         Ok(())
     }
 

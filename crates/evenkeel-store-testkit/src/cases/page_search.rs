@@ -204,14 +204,7 @@ pub async fn a_word_does_not_depend_on_its_neighbours(opened: Opened) {
 pub async fn no_search_term_is_syntax(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     for text in [
-        "job'",
-        "job\"",
-        "job AND",
-        "NEAR(job)",
-        "title:job",
-        "job & ! | <->",
-        "job:*",
-        "(job",
+        "job'", "job\"", "job AND", "NEAR(job)", "title:job", "job & ! | <->", "job:*", "(job",
         "^job",
     ] {
         let found = list(&rig, &query(text), PageRequest::first(9)).await;

@@ -84,10 +84,7 @@ async fn create(context: &Context, client: &Client, args: CreateArgs) -> Result<
         document["expires_in"] = json!(ttl.to_string());
     }
     let answer = client.post(&["api-keys"], Some(&document)).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(answer.text_of("key"))
+    context.output.answer(&answer, answer.text_of("key"))
 }
 
 async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Result<(), Failure> {
@@ -143,10 +140,7 @@ async fn revoke(context: &Context, client: &Client, key: &str) -> Result<(), Fai
         Err(_) => find(client, key).await?,
     };
     let answer = client.delete(&["api-keys", &id], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&format!("Revoked {}.", clean(key)))
+    context.output.answer(&answer, &format!("Revoked {}.", clean(key)))
 }
 
 /// Returns the id of the valid key with this name.

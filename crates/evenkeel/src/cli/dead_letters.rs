@@ -141,9 +141,6 @@ fn row(letter: &Value, now: Timestamp) -> [(String, Tone); 6] {
 
 async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
     let answer = client.get(&["dead-letters", id], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
     let letter = &answer.value;
     let mut text = String::new();
     for (name, field) in [
@@ -167,7 +164,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
         }
     }
     text.push_str(&format!("{:<11}{}", "attempts", letter["attempts"]));
-    context.output.line(&text)
+    context.output.answer(&answer, &text)
 }
 
 /// Sends a command for all dead letters, many per request. Fails if it failed for any of them.

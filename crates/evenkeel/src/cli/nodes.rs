@@ -27,7 +27,7 @@ pub(super) fn run(context: &Context, args: NodesArgs) -> Result<(), Failure> {
         if context.output.is_json() {
             return context.output.line(&answer.text);
         }
-        let headings = ["NUMBER", "NAME", "STATE", "ROLES", "POOLS", "HEARD OF", "JOINED"];
+        let headings = ["NUMBER", "NAME", "STATE", "ROLES", "POOLS", "LAST PING", "JOINED"];
         let mut table = Table::new(context.output, &headings);
         for node in answer.list_of("nodes") {
             table.row(row(node, context.now()));

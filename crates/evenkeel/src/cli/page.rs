@@ -104,10 +104,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
 
 async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
     let answer = client.get(&["pages", id], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&details(&answer.value))
+    context.output.answer(&answer, &details(&answer.value))
 }
 
 fn details(page: &Value) -> String {

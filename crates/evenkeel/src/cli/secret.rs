@@ -102,12 +102,9 @@ async fn set(
     let value = value.strip_suffix('\n').unwrap_or(&value);
     let value = value.strip_suffix('\r').unwrap_or(value);
     let answer = client.put(&["secrets", name], &json!({"value": value})).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
     let version = answer.value["version"].as_i64().unwrap_or_default();
     let what = if version == 1 { "is created".into() } else { format!("has version {version}") };
-    context.output.line(&format!("{} {what}", clean(name)))
+    context.output.answer(&answer, &format!("{} {what}", clean(name)))
 }
 
 /// Reads the value from a pipe, or from a terminal without echo.
@@ -163,10 +160,7 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
 
 async fn delete(context: &Context, client: &Client, name: &str) -> Result<(), Failure> {
     let answer = client.delete(&["secrets", name], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&format!("{} is deleted", clean(name)))
+    context.output.answer(&answer, &format!("{} is deleted", clean(name)))
 }
 
 async fn rotate(context: &Context, client: &Client) -> Result<(), Failure> {

@@ -218,14 +218,11 @@ async fn delete(
 ) -> Result<(), Failure> {
     let query: &[(&str, &str)] = if force { &[("force", "true")] } else { &[] };
     let answer = client.delete(&["targets", &number.to_string()], query).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
     let detached = answer.value["detached_jobs"].as_u64().unwrap_or(0);
     let more = match detached {
         0 => String::new(),
         1 => "; 1 job has no target now".into(),
         _ => format!("; {detached} jobs have no target now"),
     };
-    context.output.line(&format!("Deleted target {number}{more}"))
+    context.output.answer(&answer, &format!("Deleted target {number}{more}"))
 }

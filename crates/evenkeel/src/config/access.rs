@@ -132,9 +132,7 @@ pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
         }
         (None, Some(_)) => {
             return Err(invalid(
-                "[access] tls_cert",
-                "is missing",
-                "give the certificate of tls_key",
+                "[access] tls_cert", "is missing", "give the certificate of tls_key",
             ));
         }
     };
@@ -198,19 +196,8 @@ impl RawAccess {
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(
-            self,
-            file,
-            tls_cert,
-            tls_key,
-            jwt_algorithm,
-            jwt_key_file,
-            jwt_jwks_file,
-            jwt_audience,
-            jwt_issuer,
-            jwt_role_claim,
-            jwt_tenant_claim,
-            jwt_local,
-            audit_days,
+            self, file, tls_cert, tls_key, jwt_algorithm, jwt_key_file, jwt_jwks_file,
+            jwt_audience, jwt_issuer, jwt_role_claim, jwt_tenant_claim, jwt_local, audit_days,
         );
         // A source of keys given by flag or variable replaces all sources in the file.
         let given = self.secret_key_file.is_some()

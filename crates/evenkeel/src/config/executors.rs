@@ -118,9 +118,7 @@ fn public_url(text: String) -> Result<String, ConfigError> {
     if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['?', '#', '@', ' '])) {
         let message = format!("{text:?} is not the address of a server");
         return Err(invalid(
-            "[executors] public_url",
-            message,
-            "write it like https://jobs.example.com",
+            "[executors] public_url", message, "write it like https://jobs.example.com",
         ));
     }
     Ok(text.trim_end_matches('/').to_owned())
@@ -164,16 +162,8 @@ impl RawExecutors {
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(
-            self,
-            file,
-            public_url,
-            signing_secrets,
-            client_identity,
-            allow_unverified_tls,
-            crawl_workers,
-            crawl_min_delay_ms,
-            crawl_export_dir,
-            crawl_ignore_robots,
+            self, file, public_url, signing_secrets, client_identity, allow_unverified_tls,
+            crawl_workers, crawl_min_delay_ms, crawl_export_dir, crawl_ignore_robots,
         );
         self
     }

@@ -237,22 +237,8 @@ impl RawServer {
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(
-            self,
-            file,
-            listen,
-            insecure_listen,
-            roles,
-            node_name,
-            workers,
-            pools,
-            enable_shell,
-            allow_network,
-            drain_grace,
-            log_format,
-            log,
-            open_metrics,
-            open_openapi,
-            demo,
+            self, file, listen, insecure_listen, roles, node_name, workers, pools, enable_shell,
+            allow_network, drain_grace, log_format, log, open_metrics, open_openapi, demo,
         );
         self
     }
@@ -262,19 +248,9 @@ impl RawEngine {
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(
-            self,
-            file,
-            check_interval_ms,
-            lease_seconds,
-            ping_seconds,
-            grace_seconds,
-            reset_running_after,
-            metrics_interval_seconds,
-            long_run_seconds,
-            run_log_bytes,
-            retention_per_job,
-            retention_days,
-            average_alpha,
+            self, file, check_interval_ms, lease_seconds, ping_seconds, grace_seconds,
+            reset_running_after, metrics_interval_seconds, long_run_seconds, run_log_bytes,
+            retention_per_job, retention_days, average_alpha,
         );
         self
     }

@@ -206,9 +206,7 @@ fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
         other => {
             let message = format!("{other:?} is not a mode");
             Err(invalid(
-                "[executors] shell_cgroup",
-                message,
-                "the modes are auto, off and required",
+                "[executors] shell_cgroup", message, "the modes are auto, off and required",
             ))
         }
     }
@@ -218,16 +216,8 @@ impl RawShell {
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(
-            self,
-            file,
-            shell_workers,
-            shell_env,
-            shell_user,
-            shell_users,
-            shell_programs,
-            shell_hide,
-            shell_unconfined,
-            shell_cgroup,
+            self, file, shell_workers, shell_env, shell_user, shell_users, shell_programs,
+            shell_hide, shell_unconfined, shell_cgroup,
         );
         self
     }

@@ -7,6 +7,7 @@ mod text;
 use std::io::{IsTerminal as _, Write as _};
 
 use crate::Failure;
+use crate::client::Answer;
 
 pub use table::{Table, Tone, tone_of};
 pub use text::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
@@ -60,6 +61,11 @@ impl Output {
 
     pub fn dimmed(self, text: &str) -> String {
         if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    /// Writes the answer of the server with `--json`, and `text` otherwise.
+    pub fn answer(self, answer: &Answer, text: &str) -> Result<(), Failure> {
+        self.line(if self.is_json() { &answer.text } else { text })
     }
 
     /// Writes text, and a newline if it has none.

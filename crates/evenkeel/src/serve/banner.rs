@@ -65,8 +65,10 @@ fn text(
     bold: (&str, &str),
 ) -> String {
     let (on, off) = bold;
-    let mut text =
-        format!("\n  {on}Evenkeel is running at {url}{off}\n  data in  {}\n", config.data_dir.display());
+    let mut text = format!(
+        "\n  {on}Evenkeel is running at {url}{off}\n  data in  {}\n",
+        config.data_dir.display()
+    );
     let in_dir = crate::config::StoreChoice::in_dir(&config.data_dir);
     if config.store != in_dir {
         text.push_str(&format!("  store    {}\n", config.store));

@@ -41,9 +41,7 @@ fn import_preview_needs_no_server_and_creates_nothing() {
     assert_eq!(preview["counts"], counts);
     let text = run(folder.path(), &["import", "legacy", "--from", &path]).out;
     for expected in [
-        "Needs a manual change:",
-        "line 2 has the same name",
-        "9 * *\", character",
+        "Needs a manual change:", "line 2 has the same name", "9 * *\", character",
         "Use --yes to create 3 jobs",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");

@@ -10,15 +10,8 @@ fn next_times_match_the_documented_fields() {
     let result = run(
         folder.path(),
         &[
-            "next",
-            "@every 30m",
-            "--from",
-            "2026-12-01T10:00:00Z",
-            "-n",
-            "2",
-            "--tz",
-            "Asia/Tokyo",
-            "--json",
+            "next", "@every 30m", "--from", "2026-12-01T10:00:00Z", "-n", "2", "--tz",
+            "Asia/Tokyo", "--json",
         ],
     );
     assert_eq!(

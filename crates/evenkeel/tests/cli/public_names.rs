@@ -18,10 +18,7 @@ use serde_json::Value;
 
 /// Crates that are not part of the product.
 const TOOLS: [&str; 4] = [
-    "evenkeel-bench",
-    "evenkeel-crash-test",
-    "evenkeel-private-postgres",
-    "evenkeel-store-testkit",
+    "evenkeel-bench", "evenkeel-crash-test", "evenkeel-private-postgres", "evenkeel-store-testkit",
 ];
 
 /// Source text that precedes a code.

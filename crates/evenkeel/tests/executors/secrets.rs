@@ -150,16 +150,8 @@ fn assert_all_received_it(all: &[ReceivedRequest]) {
 fn answers(server: &Server) -> Vec<(String, String)> {
     let header = server.header();
     let mut paths: Vec<String> = [
-        "jobs",
-        "executions",
-        "secrets",
-        "secrets/canary",
-        "audit",
-        "failures",
-        "dead-letters",
-        "conditions",
-        "nodes",
-        "targets",
+        "jobs", "executions", "secrets", "secrets/canary", "audit", "failures", "dead-letters",
+        "conditions", "nodes", "targets",
     ]
     .map(|path| format!("/api/v1/{path}"))
     .to_vec();

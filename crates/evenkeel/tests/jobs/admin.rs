@@ -246,15 +246,8 @@ fn scheduled_jobs_are_created_listed_shown_changed_toggled_and_deleted(database:
     assert_eq!((&list["total"], &list["scheduled_jobs"][0]), (&json!(1), &on));
     // The expressions of the manual.
     let expressions = [
-        "@yearly",
-        "@annually",
-        "@monthly",
-        "@weekly",
-        "@daily",
-        "@hourly",
-        "@every 1h",
-        "@every 30m",
-        "@every 7d",
+        "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@hourly", "@every 1h",
+        "@every 30m", "@every 7d",
     ];
     for expression in expressions {
         let job = json!({"name": expression, "subreddit_id": 2, "cron_expression": expression});

@@ -29,12 +29,7 @@ impl Cluster {
             .map(|n| {
                 let name = format!("node-{n}");
                 database.serve(&[
-                    "--node-name",
-                    &name,
-                    "--workers",
-                    WORKERS,
-                    "--allow-network",
-                    "127.0.0.0/8",
+                    "--node-name", &name, "--workers", WORKERS, "--allow-network", "127.0.0.0/8",
                 ])
             })
             .collect();

@@ -101,21 +101,9 @@ fn one_time_job_leaves_an_execution_and_statistics(database: &Database) {
 
     let one = api.get(&format!("/api/v1/executions/{}", execution["id"].as_str().unwrap()));
     for field in [
-        "id",
-        "job_id",
-        "execution_number",
-        "status",
-        "started_at",
-        "completed_at",
-        "duration_ms",
-        "items_crawled",
-        "items_indexed",
-        "error_message",
-        "stack_trace",
-        "cpu_time_ms",
-        "memory_peak_mb",
-        "retry_attempt",
-        "metadata",
+        "id", "job_id", "execution_number", "status", "started_at", "completed_at", "duration_ms",
+        "items_crawled", "items_indexed", "error_message", "stack_trace", "cpu_time_ms",
+        "memory_peak_mb", "retry_attempt", "metadata",
     ] {
         assert!(one.get(field).is_some(), "{field} of {one}");
     }

@@ -297,9 +297,7 @@ impl Mover {
                 if is_unchanged {
                     let row = format!("rebalance {}", self.id);
                     return Err(StoreError::corrupt(
-                        row,
-                        "parts_done",
-                        "the rebalance neither moves nor stops",
+                        row, "parts_done", "the rebalance neither moves nor stops",
                     ));
                 }
                 return Ok(false);
@@ -325,7 +323,10 @@ impl Mover {
         }
         let skipped = all_skipped.saturating_sub(named.len() as u64);
         if skipped > 0 {
-            tracing::warn!(skipped, "jobs were skipped during the rebalance that are not logged one by one");
+            tracing::warn!(
+                skipped,
+                "jobs were skipped during the rebalance that are not logged one by one"
+            );
         }
         let score = self.balancing.score(&self.scope).await.ok();
         let what = match state {

@@ -142,16 +142,8 @@ async fn write_jobs(
         .change(
             sql!("command_write_jobs"),
             &[
-                &now,
-                &numbers,
-                &states,
-                &about,
-                &names,
-                &configurations,
-                &sources,
-                &definitions,
-                &targets,
-                &notes,
+                &now, &numbers, &states, &about, &names, &configurations, &sources, &definitions,
+                &targets, &notes,
             ],
         )
         .await?;
@@ -181,18 +173,8 @@ async fn write_states(
         .change(
             sql!("command_write_states"),
             &[
-                &now,
-                &numbers,
-                &states,
-                &stopped_at,
-                &placed,
-                &next_at,
-                &slots,
-                &follows_end,
-                &begins,
-                &loads.profile,
-                &loads.cost_us,
-                &loads.cost_stated,
+                &now, &numbers, &states, &stopped_at, &placed, &next_at, &slots, &follows_end,
+                &begins, &loads.profile, &loads.cost_us, &loads.cost_stated,
             ],
         )
         .await?;

@@ -307,17 +307,8 @@ mod tests {
         );
         assert_eq!(
             document(&[
-                "--now",
-                "--http",
-                "http://a/",
-                "--method",
-                "get",
-                "--header",
-                "A: b:c",
-                "--payload",
-                "[1]",
-                "--timeout",
-                "2m"
+                "--now", "--http", "http://a/", "--method", "get", "--header", "A: b:c",
+                "--payload", "[1]", "--timeout", "2m"
             ])
             .unwrap(),
             json!({"schedule": {"kind": "once"}, "executor_type": "http", "payload": [1],

@@ -30,21 +30,9 @@ const OTHER_FLAGS: [(&str, &str); 15] = [
 
 /// Fields without a flag: `job create --file` and `job update --set` take them.
 const WITHOUT_FLAG: [&str; 15] = [
-    "configuration",
-    "cron_schedule",
-    "enabled",
-    "executor_config",
-    "interval_type",
-    "max_crashes",
-    "metadata",
-    "misfire_after",
-    "on_exhausted",
-    "on_lost_worker",
-    "schedule_enabled",
-    "schedule_time",
-    "source_id",
-    "source_name",
-    "url",
+    "configuration", "cron_schedule", "enabled", "executor_config", "interval_type", "max_crashes",
+    "metadata", "misfire_after", "on_exhausted", "on_lost_worker", "schedule_enabled",
+    "schedule_time", "source_id", "source_name", "url",
 ];
 
 fn docs() -> PathBuf {

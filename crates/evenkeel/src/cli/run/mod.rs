@@ -207,10 +207,7 @@ fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(Stri
 
 async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
     let answer = client.get(&["executions", id], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&details(&answer.value, context.now()))
+    context.output.answer(&answer, &details(&answer.value, context.now()))
 }
 
 async fn cancel(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
