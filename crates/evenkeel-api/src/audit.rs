@@ -14,32 +14,32 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A change that was made, or a request that was refused.
+/// An entry of the audit log: a change that was made, or a request that was refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct AuditEntryView {
     /// Time of the request.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// The caller: the subject of a token, or `key:` and the name of an API key; `unknown` if the
-    /// credential was refused.
+    /// The caller: the subject of its token, or `key:` plus the name of its API key. `unknown` if
+    /// the credential was invalid.
     pub subject: String,
     /// Role of the caller, if known.
     #[schema(value_type = Option<String>, example = "operator")]
     pub role: Option<Role>,
-    /// The operation: its `operationId` in this document.
+    /// The operation, as its `operationId` in this OpenAPI document.
     #[schema(example = "create_job")]
     pub action: String,
-    /// The object of the request, usually its id.
+    /// The object that the request named or changed, usually its id.
     pub target: Option<String>,
     /// HTTP status of the answer.
     pub status: u16,
-    /// True if the request was refused for lack of permission.
+    /// True if the request was refused because the credential was invalid or had too few rights.
     pub denied: bool,
     /// The reason for the refusal, the error, or a summary of the change.
     pub detail: Option<String>,
     /// IP address of the client.
     pub remote: Option<String>,
-    /// Id of the request, which the answer carried as `X-Request-Id`.
+    /// Id of the request; the response had it in the header `X-Request-Id`.
     pub request_id: String,
 }
 
@@ -63,8 +63,8 @@ impl From<AuditEntry> for AuditEntryView {
 list_answer! {
     /// One page of the audit log.
     AuditList {
-        /// The entries, newest first. With a filter the page may be short although more follow:
-        /// continue with `next_cursor`.
+        /// The entries, newest first. With a filter, a page may have fewer entries than `limit`
+        /// although more entries follow; continue with `next_cursor`.
         entries: AuditEntryView
     }
 }
@@ -87,7 +87,7 @@ pub(crate) struct AuditQuery {
     before: Option<String>,
 }
 
-/// Lists the changes and refusals in the caller's tenant.
+/// Lists the entries of the audit log for the caller's tenant: changes and refused requests.
 ///
 /// Administrators of the tenant `default` also see requests whose credential was invalid.
 #[utoipa::path(

@@ -25,12 +25,13 @@ pub struct Caller {
     pub subject: String,
     /// Expiry of the credential.
     pub expires_at: Option<Timestamp>,
-    /// The API key, if one was used: it may be revoked while a stream is open.
+    /// Hash of the API key, if the request used one; open streams check whether the key was
+    /// revoked.
     pub key: Option<KeyHash>,
 }
 
-/// Refuses a request whose credential does not have the required role. The layer is around every
-/// route that is not public, so a new endpoint is closed unless it is declared public.
+/// Refuses a request whose credential does not have the required role. This layer wraps all routes
+/// that are not declared public, so a new endpoint requires a role by default.
 pub(crate) async fn require_role(
     State(Guarded { app, rules }): State<Guarded>,
     mut request: Request,
@@ -52,7 +53,7 @@ pub(crate) async fn require_role(
     Ok(with_caller(next.run(request).await, caller))
 }
 
-/// Attaches the caller to the answer, for the audit log.
+/// Attaches the caller to the response, for the audit log.
 fn with_caller(mut response: Response, caller: Caller) -> Response {
     response.extensions_mut().insert(caller);
     response
@@ -83,8 +84,8 @@ async fn authenticate(
     }
 }
 
-/// Returns the token of the `Authorization` header. No other place is read: URLs end up in logs and
-/// histories.
+/// Returns the token of the `Authorization` header. Tokens in the URL are not accepted, because
+/// URLs end up in logs and browser histories.
 pub(crate) fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -105,7 +106,8 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        // Only a route outside the guard has no caller; such a route must not open by accident.
+        // A missing caller means that the route lacks the authentication layer, so the request is
+        // refused.
         parts
             .extensions
             .get()

@@ -15,18 +15,18 @@ use crate::weight::{DOCUMENT_WEIGHT_MAX, Weight};
 /// Maximum length of a body.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// Maximum length of a body with many jobs.
+/// Maximum length of a request body that contains many jobs, in bytes.
 pub const BULK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The route for many jobs.
 pub(crate) const BULK_PATH: &str = "/api/v1/jobs/bulk";
 
-/// Returns the maximum body length of a route.
+/// Returns the maximum body length of a route, in bytes.
 pub(crate) fn body_limit(path: Option<&str>) -> usize {
     if path == Some(BULK_PATH) { BULK_BYTES_MAX } else { BODY_BYTES_MAX }
 }
 
-/// A JSON body; the Content-Type must be JSON.
+/// A JSON request body, which requires a JSON Content-Type.
 pub(crate) struct JsonBody(pub(crate) Value);
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
@@ -55,7 +55,7 @@ impl<S: Send + Sync> FromRequest<S> for MaybeJson {
         let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" => return Ok(Self(None)),
-            // Some clients always send an empty object, with any Content-Type.
+            // Some clients send an empty object with every request, under any Content-Type.
             b"{}" if !is_json => return Ok(Self(None)),
             _ => {}
         }
@@ -67,7 +67,8 @@ impl<S: Send + Sync> FromRequest<S> for MaybeJson {
     }
 }
 
-/// No body, or an empty object, which some clients always send.
+/// Extractor for operations without a body; accepts no body, or the empty object that some clients
+/// always send.
 pub(crate) struct NoBody;
 
 impl<S: Send + Sync> FromRequest<S> for NoBody {
@@ -78,7 +79,7 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
         let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" | b"{}" => Ok(Self),
-            // An ignored body would hide a mistake of the client.
+            // Ignoring an unexpected body would hide a mistake of the client.
             _ => Err(Problem::parameter("", "this operation takes no body; send none")),
         }
     }
@@ -109,14 +110,15 @@ pub(crate) fn too_large(limit: usize) -> Problem {
     Problem::new(ProblemType::BodyTooLarge, format!("the body may have at most {limit} bytes"))
 }
 
-/// Receives a body of at most `limit` bytes within the time limits, and reserves memory for it.
+/// Receives a request body of at most `limit` bytes within the time limits, and reserves memory for
+/// it.
 pub(crate) async fn receive(body: Body, intake: &Intake, limit: usize) -> Result<Bytes, Problem> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
         return Err(too_large(limit));
     }
-    // The announced length is reserved at once: of several large bodies some are received
-    // completely, instead of all being stuck half-way.
+    // Memory for the whole announced length is reserved before reading. Otherwise several large
+    // bodies could each get half of the memory that they need, and none could finish.
     if !intake.is_received {
         intake.reserve(announced)?;
     }
@@ -127,7 +129,7 @@ pub(crate) async fn receive(body: Body, intake: &Intake, limit: usize) -> Result
     }
 }
 
-/// Receives a body; memory for `announced` bytes is already reserved.
+/// Receives a request body; memory for its first `announced` bytes is already reserved.
 async fn collect(
     body: Body,
     intake: &Intake,
@@ -155,7 +157,7 @@ async fn collect(
         if !intake.is_received && received > announced {
             intake.reserve(piece.len())?;
         }
-        // Most bodies arrive in one piece, which need not be copied.
+        // Most request bodies arrive in one chunk, which is used without copying.
         if whole.is_empty() && joined.is_empty() {
             whole = piece;
             continue;
@@ -176,12 +178,12 @@ fn parse(bytes: &[u8], intake: &Intake) -> Result<Value, Problem> {
     check_weight(weight)?;
     intake.reserve(weight.bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
-        // The message of serde_json has line and column.
+        // The error message of serde_json names the line and the column.
         Problem::new(ProblemType::MalformedJson, error.to_string())
     })
 }
 
-/// Refuses a document that would take too much memory, before parsing it.
+/// Refuses a JSON document whose parsed form would take too much memory, before parsing it.
 pub(crate) fn check_weight(weight: Weight) -> Result<(), Problem> {
     const MIB: usize = 1024 * 1024;
     if weight.bytes <= DOCUMENT_WEIGHT_MAX {

@@ -14,16 +14,18 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Number of jobs in each condition.
+/// Number of the tenant's jobs in each condition.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ConditionCountsView {
-    /// Jobs that keep their deadline promise or have none.
+    /// Number of jobs that keep their deadline promise or have none.
     pub ok: u64,
-    /// Jobs with a failure or a likely miss; the promise is still kept.
+    /// Number of jobs that still keep their deadline promise, but whose last run failed or that
+    /// will probably miss their deadline.
     pub warning: u64,
-    /// Jobs that missed their promise.
+    /// Number of jobs that missed their deadline promise.
     pub error: u64,
-    /// Jobs that missed their promise only because of a blackout, counted up to 10,000.
+    /// Number of jobs that missed their deadline promise only because of a blackout, counted up to
+    /// 10,000.
     pub held_by_blackout: u64,
 }
 
@@ -35,7 +37,7 @@ impl From<ConditionCounts> for ConditionCountsView {
     }
 }
 
-/// A job whose condition is not OK.
+/// A job in the condition `WARNING` or `ERROR`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct AtRiskView {
     /// Id of the job.
@@ -48,7 +50,7 @@ pub struct AtRiskView {
     /// Reason: `last_run_failed`, `likely_violated_running`, `likely_violated_waiting`, `violated`,
     /// `given_up` or `held_by_blackout`.
     pub reason: &'static str,
-    /// When the condition became ERROR, or will if nothing changes.
+    /// Time when the condition became `ERROR`, or will become `ERROR` if no run succeeds before.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub error_at: Option<Timestamp>,
     /// Start of the present condition.
@@ -69,22 +71,22 @@ impl From<AtRisk> for AtRiskView {
     }
 }
 
-/// Number of jobs in each condition, and one page of the jobs that are not OK.
+/// Number of jobs in each condition, and one page of the jobs in `WARNING` or `ERROR`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ConditionList {
-    /// Counts over all jobs of the tenant.
+    /// Number of jobs in each condition, over all jobs of the tenant.
     pub counts: ConditionCountsView,
-    /// Jobs that are not OK, earliest ERROR first.
+    /// Jobs in the condition `WARNING` or `ERROR`, sorted by `error_at`, earliest first.
     pub jobs: Vec<AtRiskView>,
     /// Number of items on all pages together.
     pub total: u64,
     /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
+    /// Page size: the `limit` of the request, or its default.
     pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
+    /// Number of items that were skipped before this page, from the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
+    /// Value of `cursor` that requests the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -92,12 +94,13 @@ pub struct ConditionList {
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ConditionQuery {
-    /// Only jobs in this condition: `WARNING` or `ERROR`.
+    /// Lists only jobs in this condition: `WARNING` or `ERROR`.
     #[param(pattern = "^(WARNING|ERROR)$")]
     condition: Option<String>,
 }
 
-/// Lists the jobs that miss their deadline promise or may miss it, as last evaluated a moment ago.
+/// Lists the jobs that missed their deadline promise or are likely to miss it, as of the last
+/// evaluation.
 #[utoipa::path(
     get,
     path = "/api/v1/conditions",

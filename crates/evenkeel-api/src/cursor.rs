@@ -1,4 +1,4 @@
-//! Cursors: opaque texts that mark a position in a list.
+//! Cursors: opaque texts that mark a position in a paged list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,26 +10,26 @@ use uuid::Uuid;
 
 /// A position in a list.
 pub(crate) trait CursorKey: Sized {
-    /// Distinguishes the cursors of different lists.
+    /// Distinguishes the cursors of different lists, so that a cursor of another list is rejected.
     const TAG: u8;
     fn to_bytes(self, ids: &RunIds) -> Vec<u8>;
     fn from_bytes(bytes: &[u8], ids: &RunIds) -> Option<Self>;
 }
 
-/// Encodes a cursor that continues after `key`.
+/// Encodes a cursor whose page starts after the item with `key`.
 pub(crate) fn encode<C: CursorKey>(key: C, ids: &RunIds) -> String {
     URL_SAFE_NO_PAD.encode([&[C::TAG], &key.to_bytes(ids)[..]].concat())
 }
 
-/// Decodes a cursor; `None` if it does not belong to this list.
+/// Decodes a cursor; returns `None` if the cursor belongs to another list.
 pub(crate) fn decode<C: CursorKey>(cursor: &str, ids: &RunIds) -> Option<C> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (tag, key) = bytes.split_first()?;
     if *tag == C::TAG { C::from_bytes(key, ids) } else { None }
 }
 
-/// Implements [`CursorKey`] for a position that fits into 16 bytes: type, tag, and the functions
-/// from and to a `u128`.
+/// Implements [`CursorKey`] for a type whose position fits into 16 bytes. The arguments are the
+/// type, its tag, and the conversions to and from `u128`.
 macro_rules! cursor_key {
     ($key:ty, $tag:literal, $to_bits:expr, $from_bits:expr) => {
         impl $crate::cursor::CursorKey for $key {
@@ -50,11 +50,11 @@ macro_rules! cursor_key {
 
 pub(crate) use cursor_key;
 
-/// A position in a list of rebalances.
+/// A position in the list of rebalances.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RebalanceCursor(pub(crate) Uuid);
 
-/// A position among the moves of a rebalance, counted from 0.
+/// Index of a job in the list of jobs that a rebalance moves, counted from 0.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MovePosition(pub(crate) u64);
 
@@ -116,12 +116,12 @@ fn high(bits: u128) -> u64 {
     (bits >> 64) as u64
 }
 
-/// Returns the time in the upper half.
+/// Returns the timestamp in the upper 64 bits.
 fn time(bits: u128) -> Timestamp {
     Timestamp::from_micros(high(bits).cast_signed())
 }
 
-/// The time, followed by the attempt.
+/// Encodes the time of the dead letter, followed by the key of its attempt.
 impl CursorKey for DeadCursor {
     const TAG: u8 = b'd';
 
@@ -136,7 +136,7 @@ impl CursorKey for DeadCursor {
     }
 }
 
-/// A position in a list of secrets.
+/// A position in the list of a tenant's secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SecretName(pub(crate) String);
 
@@ -153,7 +153,7 @@ impl CursorKey for SecretName {
     }
 }
 
-/// A position among the secrets of all tenants.
+/// A position in the list of the secrets of all tenants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SecretPosition(pub(crate) TenantNo, pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! `ETag` and `If-Match`: versions of jobs and targets.
+//! Headers `ETag` and `If-Match`, which carry the version (generation) of a job or a target.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -8,7 +8,8 @@ pub(crate) fn etag(generation: i32) -> HeaderValue {
         .unwrap_or_else(|_| HeaderValue::from_static("\"\""))
 }
 
-/// Returns the generations in `If-Match`; `None` if any will do.
+/// Returns the generations that the header `If-Match` accepts; `None` if it accepts every
+/// generation.
 pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i32>> {
     let mut generations = None;
     for value in headers.get_all(header::IF_MATCH) {

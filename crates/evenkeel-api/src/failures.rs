@@ -16,29 +16,29 @@ use crate::state::App;
 /// A group of failed executions with similar error messages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FailureView {
-    /// Identifies the group: a hash of the message without numbers, ids and quoted text.
+    /// Identifies the group: a hash of its error message without numbers, ids and quoted text.
     #[schema(value_type = String, example = "5f3c1a9be27d4410")]
     pub fingerprint: String,
     /// Number of failed executions in the group.
     #[schema(example = 12)]
     pub count: u64,
-    /// Error of the newest one. For a program, the first line has the exit code and the last line
-    /// of standard error.
+    /// Error message of the newest failed execution in the group. For a program, the first line has
+    /// the exit code and the last line that the program wrote to standard error.
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: String,
-    /// End of the first failure.
+    /// Time when the oldest failed execution of the group finished.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// End of the newest failure.
+    /// Time when the newest failed execution of the group finished.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
     /// Id of the newest failed execution.
     #[schema(value_type = uuid::Uuid)]
     pub execution_id: AttemptId,
-    /// Id of the newest failure's job, if it still exists.
+    /// Id of the job of the newest failed execution; null if the job was deleted.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
-    /// Name of that job.
+    /// Name of the job of the newest failed execution.
     #[schema(example = "nightly-report")]
     pub job_name: Option<String>,
 }
@@ -70,14 +70,14 @@ list_answer! {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FailureQuery {
-    /// Only failures of this job (its id or name), among its stored executions (at most the newest
-    /// 2,000).
+    /// Lists only failures of this job, given by id or name. At most the newest 2,000 stored
+    /// executions of the job are searched.
     job_id: Option<String>,
 }
 
 /// Lists failed executions, grouped by similar error messages, newest first.
 ///
-/// Groups are kept as long as the execution history.
+/// A group is kept as long as the execution history.
 #[utoipa::path(
     get,
     path = "/api/v1/failures",

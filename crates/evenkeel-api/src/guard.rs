@@ -1,4 +1,5 @@
-//! Layers around every route: time limit, safe headers, panics, unknown paths.
+//! Layers around every route: time limit, security headers, responses for panics and for unknown
+//! paths.
 
 use std::any::Any;
 
@@ -11,10 +12,11 @@ use axum::response::{IntoResponse, Response};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Content-Security-Policy of answers that are not pages: load nothing.
+/// Content-Security-Policy of all responses except HTML pages; it forbids browsers to load
+/// anything.
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// Answers 503 if a request takes too long.
+/// Answers 503 if a request takes longer than `request_timeout`.
 pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next) -> Response {
     let limit = app.settings.request_timeout;
     match tokio::time::timeout(limit, next.run(request)).await {
@@ -29,8 +31,8 @@ pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next
     }
 }
 
-/// Adds headers that protect answers from misuse by browsers and caches: no cache stores the
-/// answer, no browser guesses its type or shows it inside another page.
+/// Adds security headers to all responses. Caches do not store the response, and browsers neither
+/// guess its content type nor show it inside another page.
 pub fn with_safe_headers(router: Router) -> Router {
     router.layer(middleware::from_fn(safe_headers))
 }
@@ -46,7 +48,7 @@ async fn safe_headers(request: Request, next: Next) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // A page with its own policy keeps it.
+    // An HTML page sets its own Content-Security-Policy, which is kept.
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
 }

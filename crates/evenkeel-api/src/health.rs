@@ -19,18 +19,18 @@ pub struct Check {
     pub name: String,
     /// True if it passed.
     pub ok: bool,
-    /// Explanation. It is public, so it names no hosts or users.
+    /// Explanation. The text is public, so it names no hosts or users.
     pub detail: String,
 }
 
-/// Checks the rest of the process.
+/// Readiness checks of the parts outside this crate.
 #[async_trait]
 pub trait Readiness: Send + Sync {
-    /// Returns the checks that must pass before the node gets requests.
+    /// Returns the checks that must pass before the node reports itself ready.
     async fn checks(&self) -> Vec<Check>;
 }
 
-/// Whether the node is ready for requests.
+/// Readiness of the node, with the result of each check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ReadyView {
     /// `ready` or `not_ready`.
@@ -39,7 +39,7 @@ pub struct ReadyView {
     pub checks: Vec<Check>,
 }
 
-/// Returns 200 while the process is alive.
+/// Answers 200 as long as the process runs.
 #[utoipa::path(
     get,
     path = "/healthz",
@@ -52,7 +52,8 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Returns whether the node is ready: the store is available and the engine runs.
+/// Reports whether the node is ready for requests: the store is available and the engine is
+/// running.
 #[utoipa::path(
     get,
     path = "/readyz",

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a POST that is sent twice with the same key is carried out once.
+//! `Idempotency-Key`: a POST request that is sent twice with the same key is executed only once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,40 +21,43 @@ use crate::state::App;
 
 /// The header with the key.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Marks the stored answer of an earlier request.
+/// Response header that marks a stored response of an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Maximum length of a key, in characters.
 const KEY_CHARS_MAX: usize = 255;
-/// Longer answers are not stored.
+/// Maximum length of a stored response, in bytes.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
-/// A request in progress for longer than this is abandoned: its node has crashed.
+/// A request that is in progress for longer than this counts as abandoned, because its node has
+/// probably crashed.
 const PATIENCE: Span = Span::from_secs(120);
-/// A request with many items starts none later than this, so that it ends before [`PATIENCE`].
+/// A request with many items starts no new item after this time, so that the request finishes
+/// within [`PATIENCE`].
 pub(crate) const WORKING_TIME: Span = Span::from_secs(90);
 
-/// Marks an answer with a secret, which is shown once and must not be stored.
+/// Marks a response that contains a secret; such a response is shown once and never stored.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ShownOnce;
 
-/// Marks an answer that is not stored, because repeating the request may give another.
+/// Marks a response that is not stored, because repeating the request may give another result.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct NotFinal;
 
-/// Carries out a request with a key once and repeats its answer.
+/// Executes a request with an idempotency key once, and answers repetitions with the stored
+/// response.
 pub(crate) async fn once(
     State(app): State<App>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    // The handler of a stream claims a key for each batch.
+    // The handler of streamed job lines claims an idempotency key for each batch.
     let is_stream = path == Some(BULK_PATH) && is_ndjson(request.headers());
     if *request.method() != Method::POST || is_stream {
         return Ok(next.run(request).await);
     }
     let limit = body_limit(path);
     let Some(key) = read_key(request.headers())? else { return Ok(next.run(request).await) };
-    // Only a route outside the guard has no caller.
+    // A missing caller means that the route lacks the authentication layer.
     let Some(scope) = request.extensions().get::<Caller>().map(|caller| caller.scope) else {
         return Err(Problem::new(ProblemType::Unauthorized, "no token was checked"));
     };
@@ -68,8 +71,8 @@ pub(crate) async fn once(
         Beginning::Repeated(answer) => return Ok(replay(answer)),
     };
     let request = Request::from_parts(parts, Body::from(body));
-    // Runs to the end even if the client disconnects, because the client may ask for the answer
-    // later.
+    // The request runs to completion even if the client disconnects, because the client may repeat
+    // it to get the response.
     let work = async move {
         let response = next.run(request).await;
         drop(intake);
@@ -86,13 +89,13 @@ pub(crate) async fn once(
 
 /// The state of a key.
 pub(crate) enum Beginning {
-    /// The key is new: carry out the request.
+    /// The key is new, so the request is executed.
     New(Claim),
-    /// The request was carried out before.
+    /// The request was executed earlier; this is its stored response.
     Repeated(Answered),
 }
 
-/// A claimed key. It must be ended; dropping it frees the key.
+/// A claimed key. Call `end` to store the response; dropping the claim frees the key.
 pub(crate) struct Claim {
     store: Arc<dyn Store>,
     scope: Scope,
@@ -101,7 +104,8 @@ pub(crate) struct Claim {
     is_ended: bool,
 }
 
-/// Claims a key, or returns the stored answer.
+/// Claims an idempotency key, or returns the stored response of an earlier request with the same
+/// key.
 pub(crate) async fn begin(
     app: &App,
     scope: Scope,
@@ -136,7 +140,7 @@ pub(crate) async fn begin(
 }
 
 impl Claim {
-    /// Stores an answer and returns it.
+    /// Stores a response under the claimed key and returns it.
     async fn store_answer(self, response: Response) -> Response {
         let (parts, body) = response.into_parts();
         let Ok(body) = to_bytes(body, usize::MAX).await else {
@@ -151,12 +155,13 @@ impl Claim {
         Response::from_parts(parts, Body::from(body))
     }
 
-    /// Ends the request with the answer to repeat; `None` frees the key.
+    /// Stores the response that repetitions of the request get; `None` frees the key instead.
     pub(crate) async fn end(mut self, answer: Option<Answered>) {
         self.is_ended = true;
         let ended = self.store.end_request(&self.scope, &self.key, self.begun_at, answer).await;
         if let Err(error) = ended {
-            // The request itself succeeded; only repetitions have to wait for the key to expire.
+            // The request itself succeeded, so its response is sent; repetitions fail until the key
+            // expires.
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "cannot store the answer of an idempotent request; repetitions wait until its key expires"
@@ -181,8 +186,9 @@ impl Drop for Claim {
     }
 }
 
-/// Returns what to store of an answer: nothing for server errors, so that the request can be
-/// repeated; only the fact that it was carried out if the answer is secret or too long.
+/// Returns the part of a response to store. A server error is not stored, so that the client can
+/// repeat the request. Of a secret or very long response, only the fact that the request was
+/// executed is stored.
 pub(crate) fn stored_answer(
     status: StatusCode,
     headers: &HeaderMap,
@@ -229,7 +235,7 @@ fn replay(answer: Answered) -> Response {
     response
 }
 
-/// Reads the key of a request, if there is one.
+/// Reads the idempotency key of a request, if the request has one.
 pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };

@@ -1,17 +1,18 @@
 //! The HTTP interface: each handler reads a request, calls one command and renders the answer.
 //!
-//! - Endpoints: one folder per resource (`jobs`, `executions`, `targets`…), one file per endpoint.
-//!   The doc comments of handlers and views are the descriptions in the OpenAPI document.
-//! - `routes`: all routes and the layers around them. [`router`] can be tested without a socket.
-//! - Layers, from the outside in: `oversight` (request ids, audit log), `observe` (metrics, log),
-//!   `guard` (time limit, safe headers), `auth` and `roles` (caller and role), `memory` (limits the
-//!   memory of bodies), `idempotency` (`Idempotency-Key`).
+//! - Endpoints: one folder per resource (`jobs`, `executions`, `targets`…) with one file per
+//!   endpoint. The doc comments of handlers and views are the descriptions in the OpenAPI document.
+//! - `routes`: all routes, and the layers that wrap them. Tests call [`router`] without opening a
+//!   socket.
+//! - Layers, from the outermost to the innermost: `oversight` (request ids, audit log), `observe`
+//!   (metrics, log), `guard` (time limit, security headers), `auth` and `roles` (caller and role),
+//!   `memory` (limits the memory of request bodies), `idempotency` (`Idempotency-Key`).
 //! - Shared by handlers: `params`, `body` and `weight` (input), `page` and `cursor` (lists), `etag`,
 //!   `streams` (server-sent events), `problem` (every error is a [`Problem`] of a closed list of
 //!   types), `state`.
-//! - `openapi` completes the document that `docs` shows as a page.
+//! - `openapi` completes the OpenAPI document; `docs` renders it as an HTML page.
 //!
-//! A new endpoint is its file, a line in `routes`, and the refreshed `docs/openapi.json`.
+//! To add an endpoint, write its file, add a line to `routes`, and refresh `docs/openapi.json`.
 
 mod admin;
 mod api_keys;

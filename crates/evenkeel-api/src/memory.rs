@@ -1,8 +1,8 @@
-//! Limits the memory of all requests in flight.
+//! Limits the memory that all requests in progress use together.
 //!
-//! Every request reserves the memory for its body, as received and as parsed, until it is answered.
-//! A request that cannot reserve is refused before more of its body is read. A share is set aside
-//! for small requests, so that large ones cannot block them.
+//! Each request reserves memory for its body and for the parsed JSON until it is answered. A
+//! request that cannot reserve memory is refused before more of its body is read. Part of the
+//! memory is reserved for small requests, so that large requests cannot block them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::problem::{Problem, ProblemType};
 use crate::state::{App, Settings};
 
-/// Largest request that counts as small, in bytes.
+/// Maximum size of a small request, in bytes.
 const SMALL_MAX: usize = 256 * 1024;
-/// One part in this many is set aside for small requests.
+/// The memory reserved for small requests is the total memory divided by this number.
 const SMALL_SHARE: usize = 4;
 
-/// The memory for all requests together.
+/// The memory budget of all requests in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     /// Set aside for small requests.
@@ -74,7 +74,8 @@ impl Held {
         size(self.small.as_ref()) + size(self.shared.as_ref())
     }
 
-    /// Grows the reservation to `bytes`. On failure it stays as it was.
+    /// Grows the reservation to `bytes`. If not enough memory is free, the reservation keeps its
+    /// size.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), Busy> {
         let Some(missing) = bytes.checked_sub(self.bytes()).filter(|more| *more > 0) else {
             return Ok(());
@@ -93,7 +94,8 @@ impl Held {
         Ok(())
     }
 
-    /// Grows the reservation to `bytes`, waiting up to `patience` for other requests to end.
+    /// Grows the reservation to `bytes`, waiting up to `patience` for other requests to release
+    /// memory.
     pub(crate) async fn wait_to_grow_to(
         &mut self,
         bytes: usize,
@@ -113,7 +115,8 @@ impl Held {
         }
     }
 
-    /// Moves a request that is no longer small out of the share for small requests.
+    /// Moves the reservation of a request that is no longer small out of the memory for small
+    /// requests.
     fn move_to_shared(&mut self, permit: OwnedSemaphorePermit) {
         merge(&mut self.shared, permit);
         self.small = None;
@@ -124,7 +127,7 @@ fn size(permit: Option<&OwnedSemaphorePermit>) -> usize {
     permit.map_or(0, OwnedSemaphorePermit::num_permits)
 }
 
-/// `u32::MAX` stands for 4 GiB or more, which is never free.
+/// `u32::MAX` stands for 4 GiB or more, which exceeds every budget.
 fn permits(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -136,15 +139,15 @@ fn merge(all: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
     }
 }
 
-/// How the body of one request is received: its reservation and time limits.
+/// The memory reservation of one request, and the time limits for receiving its body.
 #[derive(Clone)]
 pub(crate) struct Intake {
     held: Arc<Mutex<Held>>,
-    /// True if an outer layer already received and reserved the body.
+    /// True if an outer layer has already received the body and reserved its memory.
     pub(crate) is_received: bool,
-    /// Longest wait for the next bytes.
+    /// Maximum time to wait for the next bytes of the body.
     pub(crate) idle: Duration,
-    /// Longest wait for the whole body.
+    /// Maximum time to wait for the whole body.
     pub(crate) total: Duration,
 }
 
@@ -158,7 +161,7 @@ impl Intake {
         }
     }
 
-    /// Returns the intake of a request, which the layer [`hold`] adds.
+    /// Returns the [`Intake`] of a request, which the layer [`hold`] added.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         request.extensions().get().cloned().ok_or_else(|| {
             tracing::error!("a route does not reserve memory for its requests; answering 500");
@@ -166,7 +169,7 @@ impl Intake {
         })
     }
 
-    /// Reserves `bytes` more, until the request is answered.
+    /// Reserves `bytes` in addition to the memory already reserved, until the request is answered.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<(), Problem> {
         let mut held = self.lock();
         let bytes = held.bytes().saturating_add(bytes);
@@ -178,7 +181,8 @@ impl Intake {
     }
 }
 
-/// Adds an [`Intake`] to every request and holds its reservation until the answer.
+/// Adds an [`Intake`] to every request, and holds its memory reservation until the request is
+/// answered.
 pub(crate) async fn hold(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let intake = Intake::new(app.memory(), &app.settings);
     request.extensions_mut().insert(intake.clone());
@@ -212,7 +216,7 @@ mod tests {
     fn large_requests_cannot_take_the_share_of_small_ones() {
         let memory = Memory::new(64 * MIB);
         let mut large = memory.hold();
-        // It arrives in pieces, so it starts as a small request.
+        // The body arrives in chunks, so its reservation starts as a small request.
         for bytes in (0..=48 * MIB).step_by(SMALL_MAX) {
             large.grow_to(bytes).unwrap();
         }
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!(memory.free(), 0);
         assert_eq!(memory.hold().grow_to(1), Err(Busy));
         drop(large);
-        // Small requests may use the shared part once their own share is used up.
+        // Small requests may use the shared memory once the memory for small requests is used up.
         memory.hold().grow_to(1).unwrap();
         drop(small);
         assert_eq!(memory.free(), 64 * MIB);

@@ -12,7 +12,7 @@ use crate::state::App;
 
 /// Returns all metrics of this node as Prometheus text.
 ///
-/// They cover all tenants, so they require a token of the tenant `default`.
+/// The metrics cover all tenants, so the caller needs a token of the tenant `default`.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -23,7 +23,7 @@ use crate::state::App;
 )]
 pub(crate) async fn metrics(
     State(app): State<App>,
-    // `None` if the server serves metrics without a token.
+    // `None` if the server is configured to serve metrics without a token.
     caller: Option<Extension<Caller>>,
 ) -> Result<impl IntoResponse, Problem> {
     if let Some(Extension(caller)) = caller

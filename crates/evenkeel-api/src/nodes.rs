@@ -16,7 +16,7 @@ use crate::state::App;
 /// A node: one server process of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NodeView {
-    /// Number of the node; each start of a process gets a new one.
+    /// Number of the node; each start of a server process gets a new number.
     #[schema(example = 7)]
     pub number: i32,
     /// Name of the node, as used in `dont_run_on_nodes`.
@@ -25,16 +25,16 @@ pub struct NodeView {
     /// Roles of the node: `api`, `scheduler`, `worker`.
     #[schema(example = json!(["scheduler", "worker"]))]
     pub roles: Vec<&'static str>,
-    /// Pools whose runs it claims; empty if it is not a worker.
+    /// Worker pools from which the node claims runs; empty if the node is not a worker.
     #[schema(example = json!(["default", "chrome"]))]
     pub pools: Vec<String>,
-    /// `live`, `draining` (claims no new runs) or `dead` (other nodes take over its runs).
+    /// `live`, `draining` (the node claims no new runs) or `dead` (other nodes take over its runs).
     #[schema(example = "live")]
     pub state: &'static str,
-    /// Time it joined the cluster.
+    /// Time when the node joined the cluster.
     #[schema(value_type = String, format = DateTime)]
     pub joined_at: Timestamp,
-    /// Time of its last heartbeat.
+    /// Time of the node's last heartbeat.
     #[schema(value_type = String, format = DateTime)]
     pub last_ping_at: Timestamp,
 }
@@ -63,19 +63,20 @@ impl From<Member> for NodeView {
 /// One page of nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NodeList {
-    /// The nodes in the order in which they joined; nodes that left are not listed.
+    /// The nodes, in the order in which they joined the cluster; nodes that have left are not
+    /// listed.
     pub nodes: Vec<NodeView>,
     /// Number of items on all pages together.
     pub total: u64,
     /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
+    /// Page size: the `limit` of the request, or its default.
     pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
+    /// Number of items that were skipped before this page, from the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
+    /// Value of `cursor` that requests the next page; null on the last page.
     pub next_cursor: Option<String>,
-    /// Time of this snapshot.
+    /// Time when the list was read.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
 }
@@ -92,7 +93,7 @@ pub struct NodeList {
 )]
 pub(crate) async fn list(
     State(app): State<App>,
-    // Node names are not confidential: runs show them, and jobs can exclude nodes by name.
+    // Every tenant may see node names: executions show them, and jobs can exclude nodes by name.
     _: Caller,
     mut params: Params,
 ) -> Result<Json<NodeList>, Problem> {
@@ -100,7 +101,7 @@ pub(crate) async fn list(
     params.finish()?;
     let (as_of, mut members) = app.jobs.nodes().await?;
     let total = members.len() as u64;
-    // Numbers increase in the order of joining.
+    // Node numbers increase in the order in which nodes join the cluster.
     members.sort_by_key(|member| member.node);
     members.retain(|member| page.after.is_none_or(|after| member.node > after));
     let (offset, limit) = (page.offset as usize, page.limit as usize);

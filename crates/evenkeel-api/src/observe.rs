@@ -1,5 +1,5 @@
-//! Adds a span, two metrics and a log line to every request. None of them contains headers, queries
-//! or bodies, which may hold secrets.
+//! Adds a span, two metrics and a log line to every request. The span, the metrics and the log line
+//! contain no headers, queries or bodies, which may hold secrets.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
@@ -15,7 +15,8 @@ const SECONDS: &str = "evenkeel_http_request_duration_seconds";
 
 pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let method = method_label(request.method());
-    // The path template, because ids would create one time series each.
+    // The path template is the metric label, because paths with ids would create one time series
+    // per id.
     let path = request
         .extensions()
         .get::<MatchedPath>()
@@ -41,7 +42,8 @@ pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next
     response
 }
 
-/// Clients can send any method, which must not create new time series.
+/// Clients can send any method name, so unknown methods share one label and create no new time
+/// series.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

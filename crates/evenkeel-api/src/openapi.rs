@@ -1,4 +1,4 @@
-//! `GET /api/openapi.json`: the document, generated from the declarations of the handlers.
+//! `GET /api/openapi.json`: the OpenAPI document, generated from the declarations of the handlers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use utoipa::{Modify, OpenApi as _, ToSchema as _};
 
 use crate::problem::{FieldError, Problem, ProblemType};
 
-/// The document as JSON text.
+/// The OpenAPI document as JSON text.
 #[derive(Clone)]
 pub(crate) struct Document(pub(crate) Arc<str>);
 
@@ -82,16 +82,16 @@ impl Modify for Bearer {
     }
 }
 
-/// The document without the operations: general information, tags and security schemes.
+/// Returns the OpenAPI document without operations: general information, tags and security schemes.
 pub(crate) fn frame() -> OpenApi {
     Frame::openapi()
 }
 
-/// Adds to every operation what its declaration leaves out: the token it needs, and the refusals
-/// that follow from its path, its parameters, and the layers around the handlers.
+/// Adds what the declarations of the operations leave out: the required token, and the error
+/// responses that follow from the path, the parameters and the layers around the handlers.
 ///
-/// A declaration therefore lists its successes and its own conflicts only, and a refusal only has a
-/// status and a description: the body is always a [`Problem`].
+/// A declaration therefore lists only its success responses and its own conflicts. It declares an
+/// error response by status and description, because the body is always a [`Problem`].
 pub(crate) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for (has_body, operation) in [
@@ -126,13 +126,14 @@ pub(crate) fn complete(document: &mut OpenApi) {
     }
 }
 
-/// Documents a refusal unless the declaration of the operation already does.
+/// Documents an error response, unless the operation already declares one with this status.
 fn add(operation: &mut Operation, status: &str, description: &str) {
     let responses = &mut operation.responses.responses;
     responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
 }
 
-/// True if the operation needs the token of a user, rather than none or that of an attempt.
+/// True if the operation needs the token of a user; false if it needs no token or the token of an
+/// attempt.
 fn takes_bearer(operation: &Operation) -> bool {
     let bearer = SecurityRequirement::new("bearer", Vec::<String>::new());
     operation.security.iter().flatten().any(|needed| *needed == bearer)
@@ -143,15 +144,17 @@ fn has_parameter(operation: &Operation, name: &str) -> bool {
     parameters.any(|one| matches!(one, RefOr::T(parameter) if parameter.name == name))
 }
 
-/// True if the document shows 422 for unknown parameters. The operations for server operators do not
-/// show it, except for lists; neither does `get_job_stats`, although it refuses them too.
+/// True if the OpenAPI document shows a 422 response for unknown parameters. Operations for server
+/// operators do not show the 422 response, except lists. `get_job_stats` does not show it either,
+/// although it refuses unknown parameters.
 fn shows_invalid_parameters(operation: &Operation) -> bool {
     let is_for_operators = operation.tags.iter().flatten().any(|tag| tag == "operations");
     let is_exception = operation.operation_id.as_deref() == Some("get_job_stats");
     !is_exception && (!is_for_operators || has_parameter(operation, "limit"))
 }
 
-/// An operation that names a resource fails if the resource does not exist, unless it creates it.
+/// An operation on a resource answers 404 if the resource does not exist, unless the operation
+/// creates it.
 fn add_lookups(path: &str, operation: &mut Operation) {
     let creates = operation.responses.responses.contains_key("201");
     if (path.contains('{') && !creates) || has_parameter(operation, "job_id") {
@@ -159,7 +162,8 @@ fn add_lookups(path: &str, operation: &mut Operation) {
     }
 }
 
-/// Several jobs may have one name if their configurations differ.
+/// Documents the conflict response for a job name that several jobs share; that is possible if
+/// their configurations differ.
 fn add_ambiguity(operation: &mut Operation) {
     match operation.responses.responses.get_mut("409") {
         Some(RefOr::T(response)) => response.description += ", or several jobs have this name",
@@ -167,7 +171,7 @@ fn add_ambiguity(operation: &mut Operation) {
     }
 }
 
-/// Documents the header `Idempotency-Key` and its refusals, see `idempotency`.
+/// Documents the header `Idempotency-Key` and the error responses of the module `idempotency`.
 fn add_idempotency_key(operation: &mut Operation) {
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)
@@ -189,7 +193,7 @@ fn add_idempotency_key(operation: &mut Operation) {
     add(operation, "422", "The Idempotency-Key is invalid or was used for another request");
 }
 
-/// Documents what the layers around every handler can answer.
+/// Documents the error responses of the layers around every handler.
 fn add_refusals(operation: &mut Operation, has_body: bool) {
     let is_public = operation.security.iter().flatten().all(|needed| *needed == Default::default());
     add(operation, "500", "Internal error; the server's log has the cause");
@@ -213,7 +217,7 @@ fn add_refusals(operation: &mut Operation, has_body: bool) {
     }
 }
 
-/// Gives every refusal that is declared without a body the schema of a problem.
+/// Sets the schema of [`Problem`] for each error response that is declared without a body.
 fn fill_problems(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         if let RefOr::T(response) = response

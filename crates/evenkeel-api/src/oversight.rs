@@ -18,32 +18,32 @@ use crate::problem::{Problem, ProblemType, Refused};
 use crate::roles::{Rule, Rules};
 use crate::state::App;
 
-/// The request id, in requests and answers.
+/// Header with the request id, in requests and responses.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const LIMITED: &str = "evenkeel_login_limited_total";
 
-/// Address of the client, set by the code that accepts connections.
+/// IP address of the client, set by the code that accepts connections.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
-/// The object of a request for the audit log, where neither the path nor `Location` names it.
-/// Handlers add it to the answer.
+/// The object of a request for the audit log, if neither the path nor the header `Location` names
+/// it. A handler adds this extension to its response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target(pub String);
 
-/// A summary of the change for the audit log. Handlers add it to the answer.
+/// A summary of the change for the audit log. A handler adds this extension to its response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AuditSummary(pub(crate) String);
 
-/// The id of an object that the path names differently. The extractor that looks it up stores the
-/// id here, because a name in the audit log could later belong to another job.
+/// The id of the object that the path gives by name. The extractor that looks up the object stores
+/// its id here. The audit log shows the id, because the name could later belong to another job.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ResolvedId(Arc<OnceLock<String>>);
 
 impl ResolvedId {
     pub(crate) fn set(&self, id: String) {
-        // A path names one object, so a second id is the same.
+        // A path names one object, so an id that is already set is the same.
         let _ = self.0.set(id);
     }
 }
@@ -51,14 +51,14 @@ impl ResolvedId {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RequestId(String);
 
-/// State of the layers that authenticate and audit.
+/// State of the layers that authenticate requests and write the audit log.
 #[derive(Clone)]
 pub(crate) struct Guarded {
     pub(crate) app: App,
     pub(crate) rules: Arc<Rules>,
 }
 
-/// Gives every request an id, the client's if it is valid, and repeats it in the answer.
+/// Gives every request an id and returns it in the response; a valid id from the client is kept.
 pub(crate) async fn name_request(
     State(app): State<App>,
     mut request: Request,
@@ -79,14 +79,14 @@ pub(crate) async fn name_request(
     response
 }
 
-/// Audits a request to a route.
+/// Writes the audit log entry of a request, if it needs one.
 pub(crate) async fn oversee(
     State(guarded): State<Guarded>,
     path: Result<RawPathParams, RawPathParamsRejection>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    // The handler reports an unreadable path.
+    // If the path cannot be parsed, the handler answers with the error.
     let target = path.ok().and_then(|path| path.iter().map(|(_, id)| id.to_owned()).next());
     let audited = AuditedRequest::new(&guarded, target, &request);
     request.extensions_mut().insert(audited.resolved.clone());
@@ -94,7 +94,7 @@ pub(crate) async fn oversee(
         let response = next.run(request).await;
         return audited.judge(&guarded.app, response).await;
     }
-    // Runs as its own task, so that a change is audited even if the client disconnects.
+    // The request runs as its own task, so that a change is audited even if the client disconnects.
     let task = async move {
         let response = next.run(request).await;
         audited.judge(&guarded.app, response).await
@@ -110,7 +110,7 @@ pub(crate) async fn oversee(
     }
 }
 
-/// The facts of a request for the audit log.
+/// The data of a request that its audit log entry needs.
 struct AuditedRequest {
     rule: Rule,
     changes: bool,
@@ -151,7 +151,8 @@ impl AuditedRequest {
             }
             return response;
         }
-        // A server error may follow the change, unless its type says that nothing changed.
+        // A server error can occur after the change was made, unless the problem type excludes
+        // that.
         let kind = response.extensions().get::<ProblemType>();
         let changed_nothing = kind.is_some_and(|kind| kind.changed_nothing());
         let may_have = status.is_success() || status.is_server_error() && !changed_nothing;
@@ -164,14 +165,15 @@ impl AuditedRequest {
         Problem::new(ProblemType::StoreUnavailable, detail).into_response()
     }
 
-    /// Limits the entries for requests without a credential, so that they cannot fill the log.
+    /// Limits the audit log entries for requests without a credential, so that they cannot fill the
+    /// log.
     fn is_worth_an_entry(&self, app: &App) -> bool {
         let now = (app.clock)();
         let verdict = self.from.map(|from| app.access.anonymous.failed(from, now));
         !matches!(verdict, Some(Verdict::Blocked(_)))
     }
 
-    /// Counts a refused credential; answers 429 after too many.
+    /// Counts a request with an invalid credential; answers 429 after too many of them.
     fn count_failure(self, app: &App, response: Response) -> Response {
         let now = (app.clock)();
         let verdict =
@@ -186,7 +188,8 @@ impl AuditedRequest {
         };
         metrics::counter!(LIMITED).increment(1);
         let limited = too_many(wait);
-        // Only the first such refusal is logged, so that endless failures cannot fill the log.
+        // Only the first 429 response to a client is audited, so that endless failures cannot fill
+        // the log.
         if is_first {
             app.access.audit.record_refusal(self.entry(app, &limited, true));
         }
@@ -219,7 +222,7 @@ impl AuditedRequest {
     }
 }
 
-/// Returns the object that the answer names.
+/// Returns the object that the response names.
 fn target_of(response: &Response) -> Option<String> {
     let named = response.extensions().get::<Target>().map(|target| target.0.clone());
     named.or_else(|| location(response.headers()))

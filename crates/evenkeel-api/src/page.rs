@@ -10,7 +10,7 @@ use crate::params::Params;
 pub const LIMIT_DEFAULT: u32 = 50;
 /// Maximum page size.
 pub const LIMIT_MAX: u32 = 1000;
-/// Maximum offset; a cursor reaches further, and faster.
+/// Maximum `offset` of a list; cursors have no limit and are faster.
 pub const OFFSET_MAX: u32 = 1_000_000;
 
 /// The page to list.
@@ -23,7 +23,7 @@ pub(crate) struct PageQuery {
     /// Number of items to skip.
     #[param(maximum = 1_000_000, default = 0)]
     offset: Option<u32>,
-    /// Continues after another page: its `next_cursor`. Cannot be combined with `offset`.
+    /// Continues a list: the `next_cursor` of the previous page. Cannot be combined with `offset`.
     cursor: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl PageQuery {
         Self::take_by(params, LIMIT_DEFAULT)
     }
 
-    /// Reads the parameters of a page, with another default size.
+    /// Reads the paging parameters of a request, with `by_default` as the default page size.
     pub(crate) fn take_by<C: CursorKey>(params: &mut Params, by_default: u32) -> PageRequest<C> {
         let query = Self {
             limit: params.number("limit", 1..=LIMIT_MAX),
@@ -58,9 +58,11 @@ impl PageQuery {
     }
 }
 
-/// Declares the answer of a list: one page of items, the total, and the cursor of the next page.
+/// Declares the response type of a list: one page of items, the total, and the cursor of the next
+/// page.
 ///
-/// The fields are not flattened into a shared struct, because OpenAPI would show that as `allOf`.
+/// The paging fields are not flattened from a shared struct, because OpenAPI would show them as
+/// `allOf`.
 macro_rules! list_answer {
     (
         $(#[$about:meta])*
@@ -76,12 +78,13 @@ macro_rules! list_answer {
             pub total: u64,
             /// True if `total` is an estimate.
             pub total_is_estimate: bool,
-            /// The page size: the `limit` of the request.
+            /// Page size: the `limit` of the request, or its default.
             $($(#[$about_limit])*)?
             pub limit: u32,
-            /// Number of items skipped before this page: the `offset` of the request.
+            /// Number of items that were skipped before this page, from the `offset` of the
+            /// request.
             pub offset: u32,
-            /// The `cursor` that fetches the next page; null on the last page.
+            /// Value of `cursor` that requests the next page; null on the last page.
             pub next_cursor: Option<String>,
         }
 
@@ -107,7 +110,7 @@ macro_rules! list_answer {
 
 pub(crate) use list_answer;
 
-/// Converts the position of the next page.
+/// Converts the cursor of the next page to another type.
 pub(crate) fn map_next<T, C, D>(page: Page<T, C>, convert: impl FnOnce(C) -> D) -> Page<T, D> {
     let Page { items, total, total_is_estimate, next } = page;
     Page { items, total, total_is_estimate, next: next.map(convert) }

@@ -10,7 +10,7 @@ use crate::oversight::ResolvedId;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// The id in a path, as text.
+/// The id in the path of a request, as text.
 pub(crate) struct PathId(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
@@ -27,7 +27,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     }
 }
 
-/// The job that a path names by id or name.
+/// The job that the path of a request gives by id or name.
 pub(crate) struct PathJob(pub(crate) JobId);
 
 impl FromRequestParts<App> for PathJob {
@@ -44,7 +44,7 @@ impl FromRequestParts<App> for PathJob {
     }
 }
 
-/// Finds the job that a query names by id or name, if it does.
+/// Finds the job that a query parameter gives by id or name; `None` if the parameter is missing.
 pub(crate) async fn job_in_query(
     app: &App,
     caller: &Caller,
@@ -56,7 +56,7 @@ pub(crate) async fn job_in_query(
     }
 }
 
-/// Refuses every query parameter, for operations that have none.
+/// Extractor for operations without query parameters; refuses every parameter.
 pub(crate) struct NoParams;
 
 impl FromRequestParts<App> for NoParams {
@@ -68,12 +68,12 @@ impl FromRequestParts<App> for NoParams {
     }
 }
 
-/// The query parameters, read one by one.
+/// The query parameters of a request; handlers read them one by one.
 pub(crate) struct Params {
     left: Vec<(String, String)>,
     known: Vec<&'static str>,
     faults: Vec<Fault>,
-    /// Decrypts the job numbers in page cursors.
+    /// Decrypts the job numbers inside page cursors.
     pub(crate) run_ids: RunIds,
 }
 
@@ -117,7 +117,7 @@ impl Params {
         taken
     }
 
-    /// Reads one of several names.
+    /// Reads a parameter whose value is one of `names`.
     pub(crate) fn choice<T: Copy>(&mut self, name: &'static str, names: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
         let known = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
@@ -170,7 +170,7 @@ impl Params {
         self.faults.push(Fault::new(name, message));
     }
 
-    /// Fails if a parameter is invalid, unknown or repeated.
+    /// Fails if a parameter is invalid, unknown or given twice.
     pub(crate) fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.left) {
             let message = if self.known.contains(&name.as_str()) {

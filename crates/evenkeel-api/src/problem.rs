@@ -21,21 +21,21 @@ pub use kind::ProblemType;
 pub struct FieldError {
     /// The invalid field or parameter.
     pub field: String,
-    /// What is wrong, and what is allowed.
+    /// What is wrong with the value, and which values are allowed.
     pub message: String,
-    /// Position of the error in the value, in characters from 0, if known.
+    /// Position of the error within the value, in characters counted from 0; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
 }
 
-/// A job that has changed since a rebalance was planned.
+/// A job that has changed since the rebalance was planned, so that it cannot be moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ChangedJobView {
     /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// Reason: `not_active` (paused, cancelled, deleted or ended), `changed`, `ran`, `job_running`,
-    /// or `too_late` (its new time has passed).
+    /// or `too_late` (the planned start time has passed).
     #[schema(value_type = String)]
     pub reason: &'static str,
 }
@@ -46,14 +46,14 @@ pub struct RebalanceInTheWay {
     /// Id of the running rebalance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<uuid::Uuid>,
-    /// The state that does not allow the request.
+    /// State of the rebalance that does not allow the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub state: Option<&'static str>,
-    /// Number of jobs that have changed.
+    /// Number of jobs that have changed since the rebalance was planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_total: Option<u64>,
-    /// The first 100 of these jobs.
+    /// The first 100 jobs that have changed since the rebalance was planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
     pub changed: Option<Vec<ChangedJobView>>,
@@ -65,18 +65,18 @@ pub struct Problem {
     /// The type of the problem.
     #[serde(rename = "type")]
     pub kind: ProblemType,
-    /// The same title for every problem of the type.
+    /// Short title, the same for every problem of this type.
     pub title: &'static str,
     /// HTTP status.
     pub status: u16,
     /// Explanation of this occurrence.
     #[schema(value_type = String)]
     pub detail: Box<str>,
-    /// The first invalid field or parameter.
+    /// Name of the first invalid field or parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub field: Option<Box<str>>,
-    /// Position of the error in the value, in characters from 0, if known.
+    /// Position of the error within the value, in characters counted from 0; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// All errors in the request.
@@ -87,14 +87,14 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub existing_id: Option<Box<JobId>>,
-    /// Present version of the object, if another was expected.
+    /// Current version of the object, if the request expected another version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i32>,
-    /// Status of the job, if it conflicts.
+    /// Status of the job, if the status does not allow the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub job_status: Option<JobStatus>,
-    /// Commands that the status of the job allows.
+    /// Commands that the present status of the job allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub allowed: Option<Box<[&'static str]>>,
@@ -124,7 +124,7 @@ impl Problem {
         }
     }
 
-    /// Creates a problem with invalid fields; the first is also named at the top level.
+    /// Creates a problem that lists invalid fields; the first one also becomes its `field`.
     pub fn of_fields(kind: ProblemType, faults: Vec<Fault>) -> Self {
         let detail = match &faults[..] {
             [] => String::new(),
@@ -146,12 +146,12 @@ impl Problem {
         }
     }
 
-    /// Replaces a general `not-found` by one that names the kind of object.
+    /// Replaces a general `not-found` problem by one that names the kind of object.
     pub(crate) fn or_missing(self, missing: impl FnOnce() -> Self) -> Self {
         if self.kind == ProblemType::NotFound { missing() } else { self }
     }
 
-    /// Creates a problem whose cause is in the log.
+    /// Creates an internal error; its cause is only in the log.
     pub(crate) fn internal() -> Self {
         Self::new(ProblemType::Internal, "internal error; the server's log has the cause")
     }
@@ -169,7 +169,7 @@ fn place(fault: &Fault) -> Option<u32> {
     fault.position.and_then(|position| u32::try_from(position).ok())
 }
 
-/// The detail of a refusal, attached to the answer for the audit log.
+/// The detail of an error response, attached to the response for the audit log.
 #[derive(Clone)]
 pub(crate) struct Refused(pub(crate) String);
 
@@ -188,7 +188,7 @@ impl IntoResponse for Problem {
             ProblemType::JobChanged => {
                 headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
             }
-            // The rest of the body is not read.
+            // The connection is closed, because the rest of the request body is not read.
             ProblemType::RequestTimeout => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

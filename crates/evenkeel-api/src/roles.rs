@@ -1,5 +1,5 @@
-//! The role that each operation requires. It is read from the OpenAPI document, so that the
-//! document and the check cannot differ.
+//! Determines the role that each operation requires. The required roles come from the OpenAPI
+//! document, so the document and the check always agree.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use evenkeel_store::Role;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::Operation;
 
-/// The extension that names the role: `viewer`, `operator`, `admin`, or `none` if no token or
-/// another kind of token is required.
+/// OpenAPI extension with the required role: `viewer`, `operator`, `admin`, or `none` if the
+/// operation needs no token or the token of an attempt.
 pub(crate) const EXTENSION: &str = "x-required-role";
 
 /// The requirement of an operation.
@@ -19,22 +19,23 @@ pub(crate) const EXTENSION: &str = "x-required-role";
 pub(crate) struct Rule {
     /// `operationId` of the operation.
     pub(crate) operation: Arc<str>,
-    /// Lowest role that may call it; `None` if no role is required.
+    /// Lowest role that may call the operation; `None` if no role is required.
     pub(crate) role: Option<Role>,
 }
 
 impl Rule {
-    /// True if the operation changes something.
+    /// True if the operation can change stored data.
     pub(crate) fn changes(&self, method: &Method) -> bool {
         !matches!(*method, Method::GET | Method::HEAD) && self.role >= Some(Role::Operator)
     }
 }
 
-/// The requirements of all operations.
+/// The required roles of all operations, by path template.
 pub(crate) struct Rules(HashMap<String, Vec<(Method, Rule)>>);
 
 impl Rules {
-    /// Reads the requirements from the document. Operations without one require `admin`.
+    /// Reads the required roles from the OpenAPI document. An operation without a declared role
+    /// requires `admin`.
     pub(crate) fn of(document: &OpenApi) -> Self {
         let mut rules: HashMap<String, Vec<(Method, Rule)>> = HashMap::new();
         for (path, item) in &document.paths.paths {
@@ -53,7 +54,7 @@ impl Rules {
         Self(rules)
     }
 
-    /// Returns the requirement of a request.
+    /// Returns the required role of the operation that a request calls.
     pub(crate) fn find(&self, method: &Method, extensions: &Extensions) -> Rule {
         // HEAD requires the same role as GET.
         let method = if *method == Method::HEAD { &Method::GET } else { method };

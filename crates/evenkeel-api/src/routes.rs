@@ -1,4 +1,4 @@
-//! The routes and the layers around them. A new endpoint is one `routes!` line here.
+//! All routes, and the layers that wrap them. Each endpoint has one `routes!` line in this file.
 
 use std::sync::Arc;
 
@@ -31,8 +31,9 @@ pub fn router(app: AppParts) -> Router {
     let oversight = middleware::from_fn_with_state(guarded, oversight::oversee);
     let sign_in = middleware::from_fn(docs::sign_in);
     let hold = middleware::from_fn_with_state(app.clone(), memory::hold);
-    // Layers are added from the inside out: the last one sees a request first. Memory is reserved
-    // only for authenticated requests, and held as long as the task that `oversight` starts.
+    // Layers are added from the innermost to the outermost, so the last one added sees a request
+    // first. Memory is reserved only for authenticated requests. It is held until the task that
+    // `oversight` starts has finished.
     let closed = closed.route_layer(once).route_layer(hold.clone()).route_layer(role);
     let router = Router::new()
         .merge(closed.route_layer(oversight.clone()).route_layer(sign_in))
@@ -54,12 +55,13 @@ pub fn openapi() -> OpenApi {
     parts(&Settings::default()).2
 }
 
-/// Returns the public routes, the routes that require a token, and the document of both.
+/// Returns the public routes, the routes that require a token, and the OpenAPI document of all
+/// routes.
 fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     let mut public = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        // Callbacks check the token of the attempt themselves.
+        // Callback routes are public, because their handlers check the token of the attempt.
         .routes(routes!(runs::complete))
         .routes(routes!(runs::fail))
         .routes(routes!(runs::heartbeat))

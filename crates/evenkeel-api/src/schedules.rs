@@ -14,11 +14,11 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A schedule to preview: the schedule fields of a job (described there), and where to start.
+/// A schedule to preview. The schedule fields have the same meaning as in a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewDocument {
-    /// Schedule to preview.
+    /// Schedule to preview, as in a job.
     pub schedule: Option<ScheduleForm>,
     #[schema(minimum = 1)]
     pub interval_minutes: Option<u32>,
@@ -50,23 +50,24 @@ pub struct PreviewDocument {
     pub avoid_blackout: Option<bool>,
     pub prefer_window: Option<HoursView>,
     pub average_duration_override: Option<String>,
-    /// Preview as of this time. Default: now.
+    /// The preview shows start times after this time. Default: now.
     #[schema(format = DateTime)]
     pub from: Option<String>,
-    /// Number of times to return.
+    /// Number of start times to return.
     #[schema(minimum = 1, maximum = 1000, default = 10)]
     pub count: Option<u32>,
 }
 
-/// Number of jobs whose next run is in one quarter hour.
+/// Number of jobs whose next run falls into one quarter hour.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SlotLoadView {
-    /// Start of the quarter hour.
+    /// Start of the quarter hour (15 minutes).
     #[schema(value_type = String, format = DateTime)]
     pub slot: Timestamp,
-    /// Number of the tenant's own jobs among those examined.
+    /// Number of the tenant's jobs whose next run falls into this quarter hour, among the jobs that
+    /// were counted.
     pub jobs: u32,
-    /// Set if the count is incomplete: the number of jobs examined, over all tenants.
+    /// Present if counting stopped early: the number of jobs that were counted, over all tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_up_to: Option<u32>,
 }
@@ -87,19 +88,19 @@ pub struct PreviewView {
     pub description: String,
     /// IANA time zone of the schedule.
     pub timezone: String,
-    /// The first start times.
+    /// The next start times of the schedule.
     pub times: Vec<NextTimeView>,
-    /// False if a job's actual times would differ: a periodic job starts as soon as it may, and
-    /// these are the latest times; with `H`, or if it is not `exact`, each job gets its own times;
-    /// the first time of an interval without an anchor is chosen on creation, and this is the
-    /// latest.
+    /// False if a real job may start at other times. A periodic job may start earlier, so `times`
+    /// are its latest start times. With `H`, or without `exact`, each job gets its own start times.
+    /// The first run time of an interval without an anchor is chosen when the job is created, so
+    /// `times` shows the latest possible choice.
     pub exact_times: bool,
-    /// Load of the quarter hours (at most 24) that the schedule would hit in the 24 hours from its
-    /// first time.
+    /// Number of jobs that already start in the quarter hours (at most 24) in which this schedule
+    /// would start runs during the first 24 hours.
     pub load: Vec<SlotLoadView>,
 }
 
-/// Previews the start times of a schedule. Nothing is created.
+/// Previews the start times of a schedule without creating a job.
 #[utoipa::path(
     post,
     path = "/api/v1/schedules/preview",

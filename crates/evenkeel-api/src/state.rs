@@ -15,13 +15,13 @@ use crate::health::Readiness;
 use crate::memory::Memory;
 use crate::streams::Streams;
 
-/// Clock for checking tokens and measuring requests.
+/// Clock that checks the expiry of tokens and measures requests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// The shared state, cheap to clone: every layer takes a copy.
+/// State shared by all handlers; cheap to clone, so every layer holds a copy.
 #[derive(Clone)]
 pub(crate) struct App(Arc<(AppParts, Memory)>);
 
@@ -31,7 +31,7 @@ impl App {
         Self(Arc::new((parts, memory)))
     }
 
-    /// Returns the text of a page cursor.
+    /// Encodes the cursor of the next page as text.
     pub(crate) fn cursor<C: CursorKey>(&self, next: Option<C>) -> Option<String> {
         next.map(|key| encode(key, &self.run_ids))
     }
@@ -49,20 +49,20 @@ impl Deref for App {
     }
 }
 
-/// The parts of the shared state.
+/// The parts from which the shared state is built.
 pub struct AppParts {
     pub store: Arc<dyn Store>,
     pub jobs: Jobs,
-    /// Places new jobs by load.
+    /// Chooses start times for new jobs, so that runs are spread evenly over time.
     pub balance: Arc<Balance>,
-    /// Distribution and rebalancing.
+    /// Reports how runs are spread over time, and rebalances jobs.
     pub balancing: Balancing,
     pub runs: Runs,
-    /// Callbacks of HTTP receivers.
+    /// Handles callbacks of services that execute a run over HTTP.
     pub callbacks: Callbacks,
     pub run_ids: RunIds,
     pub pages: Pages,
-    /// Events for listening clients.
+    /// Events that event streams send to clients.
     pub feed: Feed,
     /// Open server-sent event streams.
     pub streams: Streams,
@@ -71,7 +71,7 @@ pub struct AppParts {
     pub secrets: Arc<Secrets>,
     pub clock: Clock,
     pub metrics: RenderMetrics,
-    /// Readiness of the rest of the process.
+    /// Readiness checks of the parts outside this crate.
     pub ready: Arc<dyn Readiness>,
     /// Settings of the HTTP interface.
     pub settings: Settings,
@@ -80,17 +80,17 @@ pub struct AppParts {
 /// Settings of the HTTP interface.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Serve metrics without a token.
+    /// True if metrics are served without a token.
     pub open_metrics: bool,
-    /// Serve the OpenAPI document without a token.
+    /// True if the OpenAPI document is served without a token.
     pub open_openapi: bool,
     /// Maximum duration of a request.
     pub request_timeout: Duration,
-    /// Maximum time without new bytes of a body.
+    /// Maximum time to wait for the next bytes of a request body.
     pub body_idle: Duration,
-    /// Maximum time to receive a body, except a stream of lines.
+    /// Maximum time to receive a request body; a stream of job lines is exempt.
     pub body_total: Duration,
-    /// Memory for all requests in flight, as received and as parsed, in bytes.
+    /// Memory for the bodies and the parsed JSON of all requests in progress, in bytes.
     pub request_memory: usize,
 }
 

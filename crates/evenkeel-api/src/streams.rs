@@ -1,4 +1,4 @@
-//! Server-sent event streams, with a limit on how many are open.
+//! Server-sent event streams, with a limit on the number of open streams.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -20,11 +20,11 @@ use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Interval of comments that show a stream is alive and detect a lost client.
+/// Interval of heartbeat comments, which show that the stream is alive and detect lost clients.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Maximum duration of a stream; the client then reconnects with its token.
+/// Maximum duration of a stream; the client then reconnects and its token is checked again.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
-/// How often the API key is checked for revocation.
+/// Interval at which an open stream checks whether its API key was revoked.
 const CHECK_KEY_EVERY: Duration = Duration::from_secs(30);
 /// Reconnection delay sent to clients.
 const RECONNECT_AFTER: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub const STREAMS_MAX_PER_TENANT: usize = 64;
 pub struct StreamEvent {
     /// Kind of the event.
     pub event: Option<String>,
-    /// Position, for resuming after it.
+    /// Position of the event in the stream; a client resumes after it.
     pub id: Option<String>,
     /// Data of the event: a JSON object.
     pub data: Option<String>,
@@ -47,14 +47,14 @@ pub struct StreamEvent {
     pub retry: Option<u32>,
 }
 
-/// The open streams.
+/// Limits the number of open event streams.
 #[derive(Clone)]
 pub struct Streams {
     open: Arc<Mutex<BTreeMap<TenantNo, usize>>>,
     stopping: watch::Receiver<bool>,
 }
 
-/// A slot for one open stream, released on drop.
+/// Permit for one open stream, released on drop.
 pub(crate) struct StreamSlot {
     open: Arc<Mutex<BTreeMap<TenantNo, usize>>>,
     tenant: TenantNo,
@@ -82,7 +82,7 @@ fn show(open: &BTreeMap<TenantNo, usize>) {
 }
 
 impl Default for Streams {
-    /// For a node that never stops.
+    /// Creates streams for a node that never stops.
     fn default() -> Self {
         Self::new(watch::channel(false).1)
     }
@@ -94,7 +94,7 @@ impl Streams {
         Self { open: Arc::default(), stopping }
     }
 
-    /// Takes a slot for a new stream.
+    /// Takes a permit for a new stream; fails if too many streams are open.
     pub(crate) fn enter(&self, tenant: TenantNo) -> Result<StreamSlot, Problem> {
         let mut open = lock(&self.open);
         let own = open.get(&tenant).copied().unwrap_or(0);
@@ -110,7 +110,8 @@ impl Streams {
         Ok(StreamSlot { open: Arc::clone(&self.open), tenant })
     }
 
-    /// Streams the events of `source` until it ends, the node stops, or the credential expires.
+    /// Streams the events of `source` until the source ends, the node stops, or the credential
+    /// expires.
     pub(crate) fn answer(
         &self,
         app: &App,
@@ -153,10 +154,10 @@ impl Streams {
 
 /// The source of a stream's events.
 pub(crate) trait Source: Send {
-    /// Waits for more events; `None` at the end. Must be cancel-safe.
+    /// Waits for more events; returns `None` if the source has ended. Must be cancel-safe.
     fn next(&mut self) -> impl Future<Output = Option<Vec<Event>>> + Send;
 
-    /// Adds the position to the first event or to a heartbeat.
+    /// Adds the current position to the first event of a stream or to a heartbeat.
     fn greet(&self, event: Event) -> Event {
         event
     }
@@ -187,7 +188,7 @@ impl<S: Source> Open<S> {
             let mut is_check_due = false;
             tokio::select! {
                 biased;
-                // If the sender is gone, the node never stops.
+                // An error means that the sender was dropped, so the node never stops.
                 Ok(_) = self.stopping.wait_for(|stop| *stop) => self.has_ended = true,
                 () = tokio::time::sleep_until(self.ends_at) => self.has_ended = true,
                 _ = self.check_key.tick(), if self.key.is_some() => is_check_due = true,
@@ -206,8 +207,8 @@ impl<S: Source> Open<S> {
     }
 }
 
-/// True if the key was revoked. While the store is unavailable the stream stays open, since it
-/// sends nothing new.
+/// True if the key was revoked. Returns false while the store is unavailable: the stream may stay
+/// open, because it sends no new data.
 async fn is_revoked(key: Option<&(App, KeyHash)>) -> bool {
     let Some((app, key)) = key else { return false };
     match app.access.authenticator.check_key(key, (app.clock)()).await {

@@ -1,35 +1,37 @@
-//! Estimates the memory that a JSON text takes once parsed, from the text alone.
+//! Estimates the memory that a JSON text will need once parsed, without parsing it.
 //!
 //! A parsed value can be a hundred times as large as its text: `{"":0}` is 6 bytes of text and 632
-//! bytes of memory. A limit on the length of a body therefore does not limit memory; this does.
+//! bytes of memory. A limit on the length of a body therefore does not limit memory; a limit on
+//! this estimate does.
 
-/// Maximum memory of one parsed document.
+/// Maximum memory of one parsed document, in bytes.
 pub(crate) const DOCUMENT_WEIGHT_MAX: usize = 16 * 1024 * 1024;
-/// Maximum nesting of lists and objects, as in the parser.
+/// Maximum nesting of lists and objects, the same as in the JSON parser.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// The first node of a map: space for eleven entries, even if there is one.
+/// Bytes of the first node of a map, which has space for eleven entries even if one is used.
 const OBJECT: usize = 640;
-/// The smallest non-empty list: space for four values.
+/// Bytes of the smallest non-empty list, which has space for four values.
 const LIST: usize = 128;
-/// A value, in a list that doubled its capacity.
+/// Bytes per value in a list whose capacity was just doubled.
 const ITEM: usize = 64;
-/// An entry of a half-full map, in addition to its value.
+/// Bytes per entry of a half-full map, in addition to its value.
 const ENTRY: usize = 64;
-/// The smallest allocation of a string.
+/// Bytes of the smallest allocation for a string.
 const TEXT: usize = 32;
 
 /// The estimated size of a parsed JSON text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Weight {
-    /// Bytes of memory, estimated upwards.
+    /// Estimated bytes of memory, rounded up.
     pub bytes: usize,
     /// Nesting depth of lists and objects.
     pub depth: usize,
 }
 
 impl Weight {
-    /// Estimates a text, which need not be valid JSON, in one pass without allocating.
+    /// Estimates the memory of a JSON text in one pass and without allocating; the text may be
+    /// invalid JSON.
     pub(crate) fn of(text: &[u8]) -> Self {
         let (mut bytes, mut depth, mut deepest) = (text.len(), 0_usize, 0);
         let mut before = b' ';
@@ -65,7 +67,7 @@ impl Weight {
         Self { bytes, depth: deepest }
     }
 
-    /// Returns the memory to reserve: none if the document is too large and will be refused.
+    /// Returns the bytes to reserve; 0 if the document is too large and will be refused.
     pub(crate) const fn reserved(self) -> usize {
         if self.bytes > DOCUMENT_WEIGHT_MAX { 0 } else { self.bytes }
     }
@@ -121,7 +123,7 @@ mod tests {
     }
 
     fn map_bytes(map: &Map<String, Value>) -> usize {
-        // Each node except the root has at least five entries and space for eleven.
+        // Each node of the map except the root has at least five entries and space for eleven.
         let nodes = if map.is_empty() { 0 } else { 1 + map.len() / 6 };
         let node = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
         let inner = map.iter().map(|(key, value)| key.len() + allocated(value));

@@ -17,7 +17,7 @@ use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// The jobs, and the status to set for their latest runs.
+/// Body of a request that overrides the status of the latest run of several jobs.
 #[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"}))]
@@ -43,10 +43,10 @@ pub struct BulkRetryDocument {
 /// The result for one job of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AdminResultView {
-    /// The job's number, if known.
+    /// The job's integer number; null if no such job was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<i64>,
-    /// The job's UUID, if known.
+    /// The job's UUID; null if no such job was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub uuid: Option<JobId>,
@@ -56,7 +56,7 @@ pub struct AdminResultView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<&'static str>,
-    /// The reason for the refusal.
+    /// The reason why the change was refused; absent if it was applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
@@ -64,15 +64,16 @@ pub struct AdminResultView {
 /// The results of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AdminResultsView {
-    /// One result for each entry of `job_ids`, in the same order; duplicates are repeated.
+    /// One result for each entry of `job_ids`, in the same order. A job that is listed twice has
+    /// two results.
     pub results: Vec<AdminResultView>,
-    /// Number of jobs that were changed.
+    /// Number of jobs that the request changed.
     pub updated: u64,
-    /// Number of jobs that were refused.
+    /// Number of jobs that the request did not change, because of an error.
     pub failed: u64,
 }
 
-/// The answer, and its summary for the audit log.
+/// The response, and a summary of the changes for the audit log.
 type Answer = (Extension<AuditSummary>, Json<AdminResultsView>);
 
 fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
@@ -104,11 +105,11 @@ fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
     (Extension(AuditSummary(summary)), Json(AdminResultsView { results, updated, failed }))
 }
 
-/// Overrides the status of the latest run of many jobs, each independently; see the endpoint for
-/// one job.
+/// Overrides the status of the latest run of several jobs. Each job is handled independently, as by
+/// `PUT /api/admin/jobs/{id}/status`.
 ///
-/// The request works for up to 20 seconds. Jobs not handled by then are left unchanged and their
-/// results have the type `timeout`.
+/// The server works on the request for at most 20 seconds. Jobs that it has not reached by then
+/// stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/bulk/status",
@@ -131,10 +132,10 @@ pub(crate) async fn set_status_of_many(
     Ok(answer(&jobs, each, &format!("set to {}", status.as_str())))
 }
 
-/// Queues a new run of each job whose latest run failed, each independently.
+/// Queues a new run for each listed job whose latest run failed. Each job is handled independently.
 ///
-/// The request works for up to 20 seconds. Jobs not handled by then are left unchanged and their
-/// results have the type `timeout`.
+/// The server works on the request for at most 20 seconds. Jobs that it has not reached by then
+/// stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/bulk/retry",

@@ -36,9 +36,9 @@ pub struct AdminStatsView {
     pub failed: u64,
     /// Jobs whose latest run succeeded.
     pub completed: u64,
-    /// True if the tenant has more than 10,000 jobs. `failed` and `completed` are then extrapolated
-    /// from the first 10,000. `queued` and `running` are still counted, as long as no more than
-    /// 10,000 runs of all tenants are queued or were started since the oldest running one.
+    /// True if the tenant has more than 10,000 jobs; `failed` and `completed` are then extrapolated
+    /// from the first 10,000 jobs. `queued` and `running` stay exact, unless more than 10,000 runs of
+    /// all tenants are queued or were started since the oldest running attempt.
     pub is_estimate: bool,
 }
 
@@ -51,7 +51,7 @@ impl From<AdminStats> for AdminStatsView {
 
 /// Counts the jobs that are queued, running, failed and completed.
 ///
-/// A job that is scheduled for later and never ran is in none of these.
+/// A job that is scheduled for a later time and never ran is in none of the four counts.
 #[utoipa::path(
     get,
     path = "/api/admin/jobs/stats",
@@ -70,10 +70,10 @@ pub(crate) async fn stats(
 
 /// Lists jobs, optionally by the status of their latest run, oldest first.
 ///
-/// With up to 10,000 jobs, `total` is exact. With more, queued and running jobs are found through
-/// the queue; for the other states, a page may have fewer jobs than `limit`, or none, and still a
-/// `next_cursor`. An `offset` combined with `status` then reaches only 10,000 jobs far: beyond that
-/// the answer is 422, so follow `next_cursor` instead.
+/// `total` is exact if the tenant has up to 10,000 jobs. If the tenant has more than 10,000 jobs, a
+/// page filtered by another status than `queued` or `running` may have fewer jobs than `limit`, or
+/// none, although `next_cursor` is set. An `offset` above 10,000 together with `status` is answered
+/// with 422 for such a tenant; follow `next_cursor` instead.
 #[utoipa::path(
     get,
     path = "/api/admin/jobs",

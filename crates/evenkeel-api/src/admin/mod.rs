@@ -1,5 +1,5 @@
-//! `/api/admin…`: an admin API compatible with a crawl queue, with its status names and integer
-//! ids. It works on the same jobs as `/api/v1` and stores nothing of its own.
+//! `/api/admin…`: an admin API for clients of a crawl queue, with that queue's status names and
+//! integer ids. The admin API works on the same jobs as `/api/v1` and stores no data of its own.
 
 mod bulk;
 mod jobs;
@@ -26,7 +26,7 @@ pub(crate) use scheduled::*;
 pub(crate) use scheduled_change::*;
 pub(crate) use status::*;
 
-/// Finds the job that a path names by its number or its UUID.
+/// Finds the job whose number or UUID is in the path of a request.
 async fn find_job(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
     let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
     let job = JobRef::from_text(text).ok_or_else(missing)?;

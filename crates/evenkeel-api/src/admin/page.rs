@@ -1,4 +1,4 @@
-//! Pages of the admin API have 100 items by default.
+//! Paging parameters of the admin API, whose pages have 100 items by default.
 
 use evenkeel_commands::AdminCursor;
 use evenkeel_store::PageRequest;
@@ -18,11 +18,11 @@ pub(crate) struct AdminPageQuery {
     /// Page size.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<u32>,
-    /// Number of items to skip. If the tenant has more than 10,000 jobs, a filtered list reaches
-    /// only 10,000 jobs far; follow `next_cursor` instead.
+    /// Number of items to skip. If the tenant has more than 10,000 jobs, a filtered list accepts an
+    /// `offset` of at most 10,000; follow `next_cursor` instead.
     #[param(maximum = 1_000_000, default = 0)]
     offset: Option<u32>,
-    /// Continues after another page: its `next_cursor`. Cannot be combined with `offset`.
+    /// Continues a list: the `next_cursor` of the previous page. Cannot be combined with `offset`.
     cursor: Option<String>,
 }
 

@@ -36,7 +36,8 @@ pub struct BoostDocument {
 
 /// Sets the priority of a job.
 ///
-/// It applies to queued runs at once; the time they have already waited still counts.
+/// The new priority applies to queued runs at once; the time that they have already waited still
+/// raises it.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/priority",

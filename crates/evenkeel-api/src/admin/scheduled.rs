@@ -20,10 +20,10 @@ list_answer! {
     limit: #[schema(example = 100)]
 }
 
-/// Lists the jobs that run by a cron expression or an interval, oldest first.
+/// Lists the jobs that have a cron expression or an interval, oldest first.
 ///
 /// If the tenant has more than 10,000 jobs, `total` is an estimate, and a page may have fewer jobs
-/// than `limit` and still a `next_cursor`.
+/// than `limit` although `next_cursor` is set.
 #[utoipa::path(
     get,
     path = "/api/admin/scheduled-jobs",

@@ -18,7 +18,7 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A new scheduled job. Every other field of a job of `/api/v1/jobs` is accepted as well.
+/// A new scheduled job. All other job fields of `POST /api/v1/jobs` are accepted as well.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[schema(example = json!({"name": "daily-askreddit", "description": "Daily crawl of AskReddit",
     "subreddit_id": 1, "cron_expression": "@daily", "enabled": true, "priority": 10}))]
@@ -27,14 +27,14 @@ pub struct ScheduledDocument {
     pub name: String,
     /// Free text for humans.
     pub description: Option<String>,
-    /// Number of the job's target. The target is created if it does not exist.
+    /// Number of the job's target. A target with this number is created if it does not exist.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub subreddit_id: Option<i64>,
-    /// Schedule: a cron expression, `@daily`, `@every 30m`…
+    /// Schedule of the job: a cron expression, or a text such as `@daily` or `@every 30m`.
     pub cron_expression: String,
     /// False creates the job paused. Default: true.
     pub enabled: Option<bool>,
-    /// Priority of its runs, 0 to 100.
+    /// Priority of the job's runs, from 0 (lowest) to 100 (highest).
     #[schema(minimum = 0, maximum = 100)]
     pub priority: Option<u8>,
 }
@@ -58,7 +58,7 @@ pub struct DeletedScheduledView {
     pub uuid: JobId,
     /// Always true.
     pub deleted: bool,
-    /// Executions that are still running and were asked to stop.
+    /// Ids of executions that were still running and were asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
 }
@@ -67,7 +67,8 @@ pub struct DeletedScheduledView {
 ///
 /// A target with the given number is created if it does not exist. The job crawls the target's URL
 /// unless `executor_type` and `executor_config` name another executor. If `unique` or `dedup_key`
-/// is given and a scheduled job with the same key exists, that job is returned instead.
+/// is given and a scheduled job with the same deduplication key exists, that job is returned and
+/// nothing is created.
 #[utoipa::path(
     post,
     path = "/api/admin/scheduled-jobs",
@@ -103,9 +104,9 @@ pub(crate) async fn create_scheduled(
     Ok((status, [(header::LOCATION, place)], Json(view)))
 }
 
-/// Changes a scheduled job; omitted fields stay as they are.
+/// Changes a scheduled job; fields that are missing in the request keep their values.
 ///
-/// A new `cron_expression` also sets a new next run time.
+/// A changed `cron_expression` also sets a new next run time.
 #[utoipa::path(
     put,
     path = "/api/admin/scheduled-jobs/{id}",
@@ -139,7 +140,7 @@ pub(crate) async fn update_scheduled(
 
 /// Deletes a scheduled job.
 ///
-/// Queued runs are withdrawn and running executions are asked to stop.
+/// The job's queued runs are withdrawn and its running executions are asked to stop.
 #[utoipa::path(
     delete,
     path = "/api/admin/scheduled-jobs/{id}",

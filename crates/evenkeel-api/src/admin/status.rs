@@ -26,12 +26,12 @@ pub struct StatusDocument {
 
 /// Overrides the status of the latest run of a job.
 ///
-/// `success` and `failed` end a run that is queued or running: its body is stopped, later reports
-/// of its worker are rejected, and it is not retried. `queued` puts a running run back into the
-/// queue, where a worker may claim it after five seconds; a run that failed is retried, and one
-/// that succeeded is run again. Setting the present status changes nothing. `crawling` can only be
-/// set by workers, and the outcome of a run that has ended is not rewritten: both are answered with
-/// 409.
+/// `success` and `failed` finish a run that is queued or running: its running attempt is stopped,
+/// later reports of its worker are rejected, and the run is not retried. `queued` puts a running
+/// run back into the queue, where a worker may claim it after five seconds. It retries a run that
+/// failed, and runs a job again whose latest run succeeded. Setting the status that the run already
+/// has changes nothing. Two changes are answered with 409: `crawling`, which only workers can set,
+/// and another outcome for a run that has finished.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/status",
@@ -63,7 +63,7 @@ pub(crate) async fn set_status(
 
 /// Queues a new run of a job whose latest run failed.
 ///
-/// The retries of the new run count from 0.
+/// The new run starts with a retry count of 0.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/{id}/retry",

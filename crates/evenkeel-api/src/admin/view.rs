@@ -5,7 +5,7 @@ use evenkeel_core::{JobId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Shown as the creator of a job whose metadata name none.
+/// Shown as `enqueued_by` if the job's metadata does not name a creator.
 const SYSTEM: &str = "system";
 
 /// A job with the status of its latest run.
@@ -28,13 +28,14 @@ pub struct AdminJobView {
     /// Priority, 0 to 100.
     #[schema(example = 50)]
     pub priority: u8,
-    /// Priority including the increase for waiting time. In a list it is exact for the first 100
-    /// queued jobs and for jobs that are just due.
+    /// Priority of the queued run, including the increase for its waiting time. In a list,
+    /// `effective_priority` is exact for the first 100 queued jobs and for jobs that have just
+    /// become due.
     #[schema(example = 60)]
     pub effective_priority: u8,
     /// Same as `retry_count`.
     pub retries: u16,
-    /// Retries of the active run so far.
+    /// Number of retries that the active run has used so far.
     pub retry_count: u16,
     /// Maximum number of retries of a run.
     #[schema(example = 3)]
@@ -44,19 +45,21 @@ pub struct AdminJobView {
     pub last_attempt: Option<Timestamp>,
     /// Duration of the last finished attempt, in milliseconds.
     pub duration_ms: Option<u64>,
-    /// `enqueued_by` or `created_by` of the job's metadata; `system` if neither is set.
+    /// Value of `enqueued_by` or `created_by` in the job's metadata; `system` if neither is set.
     #[schema(example = "system")]
     pub enqueued_by: String,
     /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Time of the last change of the job, or of the last start or end of an attempt.
+    /// Time when the job was last changed, or when its last attempt started or finished, whichever
+    /// is later.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// When a worker may claim its queued run; otherwise its next run time.
+    /// Time from which a worker may claim the job's queued run; without a queued run, the job's
+    /// next run time.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub visible_at: Option<Timestamp>,
-    /// Time of the next retry, if one is pending.
+    /// Time of the next retry; null if no retry is pending.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_retry_at: Option<Timestamp>,
 }
@@ -116,10 +119,10 @@ pub struct ScheduledJobView {
     /// Start of the last execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
-    /// Next run time; null while the job is disabled.
+    /// Next run time of the job; null while the job is disabled.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_run_at: Option<Timestamp>,
-    /// Priority of its runs, 0 to 100.
+    /// Priority of the job's runs, from 0 (lowest) to 100 (highest).
     #[schema(example = 10)]
     pub priority: u8,
     /// Creation time.
@@ -128,10 +131,10 @@ pub struct ScheduledJobView {
     /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// Creator, from the job's metadata.
+    /// Creator of the job, from the field `created_by` of its metadata.
     pub created_by: Option<String>,
-    /// True if a job with the same `dedup_key` existed and nothing was created. Present only if the
-    /// request has a key.
+    /// True if a job with the same deduplication key existed and nothing was created. Present only
+    /// if the request has `unique` or `dedup_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
@@ -140,8 +143,8 @@ impl From<ScheduledJob> for ScheduledJobView {
     fn from(scheduled: ScheduledJob) -> Self {
         let (enabled, created_by) = (scheduled.enabled(), scheduled.created_by().map(Into::into));
         let ScheduledJob { job, cron_expression } = scheduled;
-        // No current time is passed, so only a blackout at the regular time counts. A job held
-        // longer is due already or soon will be.
+        // `Timestamp::MIN` is passed instead of the current time, so the result only considers a
+        // blackout at the scheduled start.
         let next_run_at = job.next_start(Timestamp::MIN);
         Self {
             id: job.number,

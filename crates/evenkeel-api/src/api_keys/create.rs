@@ -30,10 +30,11 @@ pub struct ApiKeyDocument {
     pub name: String,
     /// Role of the key: `viewer`, `operator` or `admin`.
     pub role: String,
-    /// Expiry time. A key without `expires_at` and `expires_in` is valid until it is revoked.
+    /// Expiry time. If neither `expires_at` nor `expires_in` is given, the key is valid until it is
+    /// revoked.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// Lifetime of the key, like `90d`. Cannot be combined with `expires_at`.
+    /// Lifetime of the key as a duration, such as `90d`. Cannot be combined with `expires_at`.
     pub expires_in: Option<String>,
 }
 
@@ -47,17 +48,18 @@ pub struct MadeApiKeyView {
     /// Role of the key.
     #[schema(value_type = String, example = "operator")]
     pub role: Role,
-    /// Expiry time; null if it does not expire.
+    /// Expiry time of the key; null if it does not expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// The key, to be sent as `Authorization: Bearer ek_…`. It cannot be retrieved later.
+    /// The secret key, which clients send as `Authorization: Bearer ek_…`. The server stores only a
+    /// hash, so the key cannot be retrieved later.
     #[schema(example = "ek_0f3c…")]
     pub key: String,
 }
 
 /// Creates an API key in the caller's tenant.
 ///
-/// Only a hash is stored: this answer is the only place that shows the key.
+/// Only a hash of the key is stored, so this response is the only place that shows the key.
 #[utoipa::path(
     post,
     path = "/api/v1/api-keys",
@@ -96,7 +98,7 @@ pub(crate) async fn create(
     Ok(answer)
 }
 
-/// Reads the document; the error lists everything that is invalid.
+/// Reads the name, role and expiry of a new API key; the error lists all invalid fields.
 fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timestamp>), Problem> {
     let Value::Object(mut fields) = document else {
         return Err(Problem::parameter("", "the body must be an object"));

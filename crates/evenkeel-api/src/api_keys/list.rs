@@ -15,12 +15,12 @@ use crate::state::App;
 list_answer! {
     /// One page of API keys.
     ApiKeyList {
-        /// The keys, oldest first, including revoked keys.
+        /// The API keys, oldest first, including revoked keys.
         api_keys: ApiKeyView
     }
 }
 
-/// Lists the API keys of the caller's tenant, without the keys themselves.
+/// Lists the API keys of the caller's tenant, without their secrets.
 #[utoipa::path(
     get,
     path = "/api/v1/api-keys",

@@ -1,4 +1,4 @@
-//! `/api/v1/api-keys…`: keys for programs.
+//! `/api/v1/api-keys…`: API keys that programs use instead of tokens.
 
 mod create;
 mod list;
@@ -14,12 +14,13 @@ pub(crate) use create::*;
 pub(crate) use list::*;
 pub(crate) use revoke::*;
 
-/// An API key without the secret, which is shown only once, on creation.
+/// An API key without its secret, which is shown only when the key is created.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ApiKeyView {
     /// Id of the key.
     pub id: Uuid,
-    /// Name of the key. The audit log shows its actions as `key:` and this name.
+    /// Name of the key. The audit log shows requests made with this key under the subject `key:`
+    /// plus its name.
     pub name: String,
     /// Role of the key: `viewer`, `operator` or `admin`.
     #[schema(value_type = String, example = "operator")]
@@ -29,13 +30,13 @@ pub struct ApiKeyView {
     /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Expiry time; null if it does not expire.
+    /// Expiry time of the key; null if it does not expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// Time of the revocation.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
-    /// Time of the last use, accurate to about a minute.
+    /// Time when the key was last used, accurate to about one minute.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
 }

@@ -22,9 +22,9 @@ pub struct RevokedApiKeyView {
     pub revoked: bool,
 }
 
-/// Revokes an API key for good.
+/// Revokes an API key permanently.
 ///
-/// All nodes reject it from then on.
+/// All nodes reject the key as soon as the request is answered.
 #[utoipa::path(
     delete,
     path = "/api/v1/api-keys/{id}",

@@ -13,10 +13,11 @@ impl From<Vec<Fault>> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        // The database's message goes to the log only: it may name tables, hosts and users.
+        // The database's message is only logged, because it may name tables, hosts and users.
         let source = &error as &dyn std::error::Error;
         if let Some(why) = error.unwritable() {
-            // The engine logs this state once for all requests.
+            // The engine logs once that the store is not writable, so each request only logs at
+            // debug level.
             tracing::debug!(error = source, "store is not writable; answering 503");
             let detail = format!(
                 "{why}: nothing was changed; {}, then send the request again",

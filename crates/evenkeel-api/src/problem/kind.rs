@@ -116,7 +116,7 @@ problem_types! {
 }
 
 impl ProblemType {
-    /// True if a request refused with this type certainly changed nothing.
+    /// True if a request that got this problem certainly changed nothing.
     pub fn changed_nothing(self) -> bool {
         !self.status().is_server_error()
             || matches!(self, Self::Starting | Self::ServerBusy | Self::StoreNotWritable)
