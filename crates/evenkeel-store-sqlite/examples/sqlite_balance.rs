@@ -1,5 +1,5 @@
-//! Measures how fast the store alone registers jobs with their counts, reads load profiles and
-//! placements, and moves jobs.
+//! Measures how fast the store alone registers jobs, reads their load profiles and start times, and
+//! moves jobs to other start times.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-sqlite --example sqlite_balance -- \
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a job whose first time is in its first interval.
+/// Returns an hourly or daily job whose first run falls into its first interval.
 fn new_job(n: u64) -> anyhow::Result<NewJob> {
     let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let every = if n.is_multiple_of(2) { HOUR } else { 24 * HOUR };
@@ -80,7 +80,8 @@ fn new_job(n: u64) -> anyhow::Result<NewJob> {
     })
 }
 
-/// Moves jobs by 15 minutes, in batches. Returns the moves per second.
+/// Moves jobs to start times 15 minutes later, in batches. Returns how many jobs it moves per
+/// second.
 async fn move_all(store: &SqliteStore, scope: &Scope, moved: &[&Placement]) -> anyhow::Result<f64> {
     let parts: Vec<&[&Placement]> = moved.chunks(MOVES_MAX).collect();
     let id = Uuid::from_u128(1);

@@ -1,5 +1,5 @@
-//! Measures the firings per second of the store alone: every job is fired, already claimed, and
-//! finished, in batches.
+//! Measures how many firings per second the store alone can do. Each job is fired, already claimed,
+//! and finished, in batches.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-sqlite --example sqlite_throughput -- \
@@ -7,10 +7,11 @@
 //! ```
 //!
 //! `flows` loops fire and finish concurrently, as the loops of an engine do; each waits for its
-//! results. With a `rate` the load is limited to that many firings per second in total, and the
-//! delays of single batches tell more than the total. Jobs are taken across the whole range of
-//! numbers, as when jobs of many phases are due, so that a batch changes many database pages;
-//! `in_order=1` takes neighbours, as when they were registered together. The file is in `TMPDIR`.
+//! results. With a `rate`, the program limits itself to that many firings per second in total; then
+//! the delay of each batch matters more than the total. By default a batch takes jobs from the
+//! whole range of job numbers, so that it changes many database pages, as when unrelated jobs are
+//! due at the same time. With `in_order=1` a batch takes jobs with adjacent numbers, as when jobs
+//! were registered together. The file is in `TMPDIR`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::print_stdout, reason = "it is what the example is for")]
@@ -113,14 +114,14 @@ async fn register(store: &SqliteStore, tenant: TenantNo, jobs: u64) -> anyhow::R
     Ok(numbers)
 }
 
-/// Returns the numbers in an order in which neighbours are far apart.
+/// Returns the job numbers in an order in which adjacent numbers are far apart.
 fn scattered(numbers: &[JobNo]) -> Vec<JobNo> {
     let mut order: Vec<JobNo> = numbers.to_vec();
     order.sort_by_key(|number| number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()));
     order
 }
 
-/// One loop that fires and finishes its share of the jobs.
+/// One loop that fires and finishes a part of the jobs.
 struct Flow {
     store: Arc<SqliteStore>,
     node: NodeNo,

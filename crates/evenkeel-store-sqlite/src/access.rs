@@ -15,7 +15,7 @@ use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
 use crate::rows::{collect, count, micros, page_of};
 
-/// The tenant of audit entries without an identified client.
+/// The tenant number that stands for an unidentified client in audit entries.
 const UNIDENTIFIED: i32 = 0;
 /// A tenant number that no tenant has.
 const NONE: i32 = -1;

@@ -1,4 +1,4 @@
-//! Conditions of jobs: marking jobs at risk, evaluating them, listing them.
+//! Marks jobs as at risk, evaluates their conditions, and lists the conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,14 +29,14 @@ pub(crate) fn mark(connection: &Connection, job: JobNo) -> Answer<()> {
     Ok(())
 }
 
-/// Marks a job after a run that did not succeed, and makes its scheduler load it again.
+/// Marks a job as at risk after a failed run, and makes the scheduler load the job again.
 pub(crate) fn mark_after_failure(connection: &Connection, job: JobNo) -> Answer<()> {
     mark(connection, job)?;
     connection.prepare_cached(sql!("mark_at_risk_changed"))?.execute([job.0])?;
     Ok(())
 }
 
-/// Has a job that is at risk evaluated again.
+/// Requests a new evaluation of a job that is at risk.
 pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
     connection.prepare_cached(sql!("mark_at_risk_touch"))?.execute([job.0])?;
     Ok(())
@@ -55,7 +55,7 @@ pub(crate) fn delete(connection: &Connection, job: JobNo) -> Answer<()> {
     counts.write(connection)
 }
 
-/// Changes of the counts of tenants.
+/// Changes of the stored condition counts per tenant.
 #[derive(Default)]
 struct Counts(BTreeMap<i32, (i64, i64)>);
 

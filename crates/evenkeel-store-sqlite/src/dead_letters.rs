@@ -1,4 +1,4 @@
-//! Dead letters, and jobs that pause themselves after repeated failures.
+//! Stores dead letters, and the failure counts after which jobs pause themselves.
 
 use async_trait::async_trait;
 use evenkeel_core::attempt::AttemptStatus;
@@ -21,7 +21,7 @@ use crate::jobs::{read, trigger};
 use crate::rows::{collect, job_id, key_from, key_params, page_of};
 use crate::{conditions, dedup};
 
-/// Counts a failed run, or makes it a dead letter, as the hook requires.
+/// Counts a failed run or stores it as a dead letter, as the failure hook of the job requires.
 pub(crate) fn apply_hook(connection: &Connection, finish: &Finish) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
     match finish.hook {
@@ -282,7 +282,8 @@ impl DeadStore for SqliteStore {
         keep: u32,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        // A reader looks first: usually there are none, and then the writer is not needed.
+        // A reader checks first whether there is anything to prune, because usually there is
+        // nothing and the writer is not needed.
         if !self.engine_readers.read(move |db| has_any_to_prune(db, before, keep)).await? {
             return Ok(0);
         }

@@ -1,4 +1,4 @@
-//! Deduplication keys: a key is held by one job at a time.
+//! Deduplication keys, each held by one job at a time.
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, KeyHolder};
@@ -13,20 +13,20 @@ use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
 use crate::rows::{JobHead, job_head, job_id, key_from, newest_running};
 
-/// The job that took a key last.
+/// The job that last took a deduplication key.
 struct Held {
     no: JobNo,
     id: JobId,
     holder: KeyHolder,
 }
 
-/// The job that holds a key that another job needs.
+/// The job that holds a deduplication key that another job requests.
 pub(crate) struct KeyOwner {
     pub(crate) no: JobNo,
     pub(crate) id: JobId,
 }
 
-/// Returns the job that holds the claimed key, if it blocks the claim.
+/// Returns the job that holds the requested deduplication key, if it blocks the new job or run.
 pub(crate) fn holder_of(
     connection: &Connection,
     tenant: TenantNo,
@@ -39,7 +39,7 @@ pub(crate) fn holder_of(
     Ok(held.map(|held| KeyOwner { no: held.no, id: held.id }))
 }
 
-/// Gives the key to the job.
+/// Gives the deduplication key to the job.
 pub(crate) fn take(
     connection: &Connection,
     tenant: TenantNo,
@@ -61,7 +61,7 @@ pub(crate) fn take(
     Ok(())
 }
 
-/// Releases the key, if the job holds it.
+/// Releases the deduplication key, if the job holds it.
 pub(crate) fn release(
     connection: &Connection,
     tenant: TenantNo,
@@ -96,8 +96,8 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
     Ok(Some(Held { no: JobNo(row.get("job_no")?), id, holder }))
 }
 
-/// Returns the run of a job that is reported in place of a rejected duplicate: its waiting run, its
-/// running run, its next time, or its last run.
+/// Returns the run that is reported in place of a rejected duplicate: the job's waiting run,
+/// running run, next run or last run, whichever exists first in this order.
 pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<AttemptKey>> {
     let waiting = connection
         .prepare_cached(sql!("get_jobs_newest_waiting"))?
@@ -118,7 +118,7 @@ pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<A
     Ok(run.map(|run| run.with_attempt(AttemptNo::FIRST)))
 }
 
-/// The keys to delete, and where the next step starts.
+/// The deduplication keys to delete, and the position at which the next step starts.
 type FreeKeys = (Vec<(i32, Vec<u8>)>, Option<(TenantNo, DedupKey)>);
 
 fn find_free(

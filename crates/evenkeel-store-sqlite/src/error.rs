@@ -10,7 +10,8 @@ pub enum OpenError {
     File(#[source] std::io::Error),
     #[error("cannot open the database")]
     Database(#[from] rusqlite::Error),
-    /// A newer version of the program has migrated the database.
+    /// A newer version of the program has migrated the database to a schema that this version does
+    /// not know.
     #[error(
         "the database has schema version {found}, but this program knows versions up to {known}: \
          use the newer program, or restore a backup from before the upgrade"
@@ -22,7 +23,7 @@ pub enum OpenError {
          start with an empty data directory; nothing older was released"
     )]
     Unreleased,
-    /// SQLite cannot use a write-ahead log there, for instance on a network file system.
+    /// SQLite cannot use a write-ahead log at this path, for instance on a network file system.
     #[error(
         "the database cannot use a write-ahead log (journal_mode is {0}): put the file on a local disk"
     )]
@@ -60,8 +61,8 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Maps an error of SQLite. Only a fault of the statement itself is `Refused`; all other errors may
-/// be temporary.
+/// Maps an error of SQLite. An error is `Refused` only if the statement is at fault; all other
+/// errors may be temporary.
 fn classify(error: rusqlite::Error) -> StoreError {
     match error {
         rusqlite::Error::FromSqlConversionFailure(..)
@@ -83,8 +84,8 @@ fn classify(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Maps an error that is not the statement's fault. If the disk is full, SQLite rolls the
-/// transaction back, also at the commit.
+/// Maps an error that the statement did not cause. If the disk is full, SQLite rolls the
+/// transaction back, even during the commit.
 pub(crate) fn fault_of(error: rusqlite::Error) -> StoreError {
     match unwritable(&error) {
         Some(why) => StoreError::NotWritable(why, Box::new(error)),
@@ -97,7 +98,7 @@ pub(crate) fn unwritable(error: &rusqlite::Error) -> Option<Unwritable> {
     let error = error.sqlite_error()?;
     match error.code {
         ErrorCode::DiskFull => Some(Unwritable::DiskFull),
-        // The index of the log cannot grow.
+        // The index of the write-ahead log cannot grow.
         _ if error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
             Some(Unwritable::DiskFull)
         }

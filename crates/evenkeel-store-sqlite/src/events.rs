@@ -1,4 +1,4 @@
-//! Events, kept in memory: all listeners are in this process.
+//! Keeps events in memory, because all listeners are in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
@@ -77,7 +77,7 @@ impl EventStore for SqliteStore {
     }
 }
 
-/// The ids and names of the jobs of some events.
+/// The ids and names of the jobs that some events are about.
 #[derive(Default)]
 struct EventJobs {
     titles: BTreeMap<JobNo, Option<JobTitle>>,

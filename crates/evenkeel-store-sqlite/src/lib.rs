@@ -1,14 +1,14 @@
 //! Evenkeel's store on SQLite: one file, one process, one writer.
 //!
-//! One thread makes all writes and commits them in groups; readers have connections of their own; a
-//! third thread keeps the write-ahead log short. A verb returns after its commit, so every later
-//! read sees its changes, and they survive a crash.
+//! One thread makes all writes and commits them in groups. Readers use separate connections, and a
+//! third kind of thread keeps the write-ahead log short. A store method returns after its commit,
+//! so every later read sees its changes, and the changes survive a crash.
 //!
-//! The map: `connection` (writer, readers, log), `migrate`, `sql` (the statements of `queries/`),
-//! `rows` (from rows to types), and one module per theme with its part of the port: `jobs`,
-//! `schedules`, `attempts`, `limits`, `queue`, `conditions`, `balance`, `nodes`, `notes` (progress
-//! and messages), `dead_letters`, `dedup`, `targets`, `run_stats`, `events`, `pages`, `access`,
-//! `secrets`, `requests`. The PostgreSQL store has the same files.
+//! Modules: `connection` (writer, readers, log), `migrate`, `sql` (the statements of `queries/`),
+//! `rows` (conversion of rows to types), and one module per topic: `jobs`, `schedules`, `attempts`,
+//! `limits`, `queue`, `conditions`, `balance`, `nodes`, `notes` (progress and messages),
+//! `dead_letters`, `dedup`, `targets`, `run_stats`, `events`, `pages`, `access`, `secrets`,
+//! `requests`. The PostgreSQL store has the same modules.
 
 #[macro_use]
 mod sql;
@@ -58,15 +58,16 @@ pub use options::SqliteOptions;
 const USER_READ_MAX: Duration = Duration::from_secs(10);
 /// The time limit for reads of the engine.
 const ENGINE_READ_MAX: Duration = Duration::from_secs(60);
-/// One connection can run a long read while the other serves short reads.
+/// One of the two connections can run a long read while the other serves short reads.
 const ENGINE_READERS: usize = 2;
 
-/// A store in one file. Dropping it finishes the accepted requests and closes the file.
+/// A store in one SQLite file. Dropping the store finishes the accepted requests and closes the
+/// file.
 pub struct SqliteStore {
     writer: Arc<Writer>,
-    /// For users and crawls, whose reads may be long.
+    /// Connections for users and crawls, whose reads may be long.
     readers: Readers,
-    /// For the engine, which must not wait for reads of users.
+    /// Connections for the engine, which must not wait for reads of users.
     engine_readers: Readers,
     signals: Signals,
     events: Events,
@@ -76,7 +77,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store and creates or migrates its tables. Call it inside a tokio runtime.
+    /// Opens the store and creates or migrates its tables. Call this function inside a tokio
+    /// runtime.
     pub async fn open(options: SqliteOptions) -> Result<Self, OpenError> {
         tokio::task::spawn_blocking(move || Self::open_blocking(&options))
             .await
@@ -112,7 +114,8 @@ impl Store for SqliteStore {
         false
     }
 
-    /// Large batches: a database page that many rows of a batch change is written once.
+    /// Batches are large, because a database page that many rows of a batch change is then written
+    /// only once.
     fn batch_sizing(&self) -> BatchSizing {
         BatchSizing { batch: 4000, parallel_batches: 1 }
     }

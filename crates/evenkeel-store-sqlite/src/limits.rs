@@ -19,11 +19,11 @@ use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
 use crate::rows::{key_from, key_params};
 
-/// After an attempt has ended, this many additional attempts of the limit queue are read, because
-/// another limit may block some of them.
+/// How many attempts of the limit queue are read beyond the number of free permits, because another
+/// limit may block some of them.
 const BLOCKED_MAX: u32 = 50;
-/// How often more attempts are read if these do not use up the free permits. The next full pass
-/// does the rest.
+/// How many times further attempts are read if the attempts read so far do not use up the free
+/// permits. The next periodic pass releases the rest.
 const PASSES: usize = 3;
 
 #[async_trait]
@@ -42,7 +42,8 @@ impl LimitStore for SqliteStore {
             .await
     }
 
-    /// A reader looks first: usually no attempt is released, and then the writer is not needed.
+    /// A reader checks first, because usually no attempt can be released and the writer is not
+    /// needed.
     async fn release_all_limited(
         &self,
         step: ReleaseStep,
@@ -60,7 +61,8 @@ impl LimitStore for SqliteStore {
         Ok(Released { moved, ..released })
     }
 
-    /// A reader looks first: usually there are none, and then the writer is not needed.
+    /// A reader checks first whether there are unused permits, because usually there are none and
+    /// the writer is not needed.
     async fn prune_permits(
         &self,
         after: Option<Permit>,
@@ -79,7 +81,7 @@ impl LimitStore for SqliteStore {
     }
 }
 
-/// Releases as many attempts of each limit queue as attempts under the limit have ended.
+/// Releases from each limit queue as many attempts as attempts under its limit have finished.
 fn release_limited(
     connection: &Connection,
     ended: &[Permit],
@@ -102,14 +104,14 @@ fn release_limited(
             if !selected.again {
                 break;
             }
-            // Another limit may block the released attempts, so the next pass reads as many again.
+            // Another limit may block the released attempts, so the next pass reads more attempts.
             look = RELEASED_MAX;
         }
     }
     Ok(moved)
 }
 
-/// Deletes the permit of an attempt that has ended.
+/// Deletes the permit of an attempt that has finished.
 fn delete_permit(connection: &Connection, permit: Permit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(permit.run);
     connection.prepare_cached(sql!("release_delete_permits"))?.execute(params![
@@ -122,13 +124,14 @@ fn delete_permit(connection: &Connection, permit: Permit) -> Answer<()> {
     Ok(())
 }
 
-/// Returns the permits of ended attempts among the next `limit`, and where the next step starts.
+/// Returns which of the next `limit` permits belong to finished attempts, and the position at which
+/// the next step starts.
 fn ended_permits(
     connection: &Connection,
     after: Option<Permit>,
     limit: u32,
 ) -> Answer<(Vec<Permit>, Option<Permit>)> {
-    // An empty key sorts before all others.
+    // An empty key sorts before all limit keys.
     let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((0, 0, 0, 0), |permit| key_params(permit.run));
@@ -148,16 +151,17 @@ fn ended_permits(
     Ok((ended, last.filter(|_| seen == limit)))
 }
 
-/// How many permits a step checks for running attempts, unless a single limit has more.
+/// Approximate number of permits that a step checks for running attempts; a single limit with more
+/// permits is checked completely.
 const CHECKED_MAX: u32 = 20_000;
-/// From this many permits on, the permits of another limit are assumed to be in use.
+/// If another limit has at least this many permits, all of them are assumed to be in use.
 const ASSUMED_FROM: u32 = 10_000;
 
 /// An attempt that leaves a limit queue.
 struct Move {
     run: AttemptKey,
     from: LimitKey,
-    /// The limit queue to move to; `None` returns the attempt to its pool.
+    /// The limit queue to move the attempt to; `None` returns the attempt to its pool.
     to: Option<Limit>,
 }
 
@@ -168,8 +172,8 @@ struct Selected {
     again: bool,
 }
 
-/// Selects the attempts that leave the next limit queues, and returns how far the step has come.
-/// Writes nothing.
+/// Selects the attempts that leave the next limit queues, and returns the position at which the
+/// next step starts. Writes nothing.
 fn select(
     connection: &Connection,
     step: &ReleaseStep,
@@ -188,7 +192,7 @@ fn select(
         let most = terms.limits.max_in_queue(queue.key, queue.highest);
         let mut running = count(connection, queue.key)?;
         let free = |running| most.map_or(u32::MAX, |most| most.saturating_sub(running));
-        // Some permits may belong to attempts that have ended.
+        // Some permits may belong to attempts that have finished.
         if running > 0 && free(running) < RELEASED_MAX {
             if checked > 0 && checked + running > CHECKED_MAX {
                 break;
@@ -224,22 +228,22 @@ fn next_queue(connection: &Connection, after: Option<LimitKey>) -> Answer<Option
     Ok(Some(LimitQueue { key, lowest, highest }))
 }
 
-/// Selects the attempts that may leave limit queues: those that can start, and those that another
-/// limit blocks.
+/// Selects the attempts that leave limit queues: attempts that can start, and attempts that another
+/// limit blocks, which move to that limit's queue.
 struct Release<'a> {
     connection: &'a Connection,
     terms: &'a LimitTerms,
     to_wider: bool,
     now: Timestamp,
-    /// How many attempts run under other limits of queued attempts. The limit queues of a tenant
-    /// share the tenant's limit, which is counted once.
+    /// How many attempts run under each of the other limits that apply to queued attempts. The
+    /// tenant limit is counted once for all limit queues of the tenant.
     counted: HashMap<LimitKey, Counted>,
 }
 
 #[derive(Copy, Clone)]
 struct Counted {
     running: u32,
-    /// True if running attempts were counted, false if permits were.
+    /// True if `running` counts running attempts, false if it counts permits.
     is_checked: bool,
 }
 
@@ -253,7 +257,7 @@ impl<'a> Release<'a> {
         Self { connection, terms, to_wider, now, counted: HashMap::new() }
     }
 
-    /// Selects among the first `look` attempts of each lane.
+    /// Selects among the first `look` attempts of each lane of the limit queue.
     fn select(&mut self, queue: LimitKey, look: u32, own: OwnPermits) -> Answer<Selected> {
         let Self { connection, terms, to_wider, now, .. } = *self;
         let (first, is_cut) = first_of(connection, queue, look as usize, terms.aging, now)?;
@@ -276,7 +280,8 @@ impl<'a> Release<'a> {
         })
     }
 
-    /// Counts the permits of limits, and the running attempts where that can change the result.
+    /// Counts the permits of each limit. Counts the running attempts instead if that can change the
+    /// result.
     fn count_others<'l>(
         &mut self,
         limits: impl Iterator<Item = &'l Limit>,
@@ -305,7 +310,8 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the first attempts of each lane of a limit queue, and whether a lane may have more.
+/// Returns the first attempts of each lane of a limit queue, and whether a lane may have further
+/// attempts.
 fn first_of(
     connection: &Connection,
     queue: LimitKey,
@@ -324,14 +330,15 @@ fn count(connection: &Connection, key: LimitKey) -> Answer<u32> {
         .query_row([key.as_bytes()], |row| row.get(0))?)
 }
 
-/// Counts the attempts with a permit that really run.
+/// Counts the attempts that hold a permit of this limit and are still running.
 pub(crate) fn running_under(connection: &Connection, key: LimitKey) -> Answer<u32> {
     Ok(connection
         .prepare_cached(sql!("release_running"))?
         .query_row([key.as_bytes()], |row| row.get(0))?)
 }
 
-/// Moves the attempts that are still in their limit queue. Returns how many returned to their pool.
+/// Moves the selected attempts that are still in their limit queue. Returns how many attempts
+/// returned to their pool.
 fn move_all(connection: &Connection, moves: &[Move]) -> Answer<u64> {
     let mut update = connection.prepare_cached(sql!("release_limited"))?;
     let mut moved = 0;

@@ -1,4 +1,4 @@
-//! Creates the tables and brings them up to date.
+//! Creates the tables and migrates them to the newest schema version.
 //!
 //! `PRAGMA user_version` holds the number of the last migration that was applied.
 
@@ -6,14 +6,14 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::OpenError;
 
-/// The migrations in order. A released migration never changes; each new one needs a case in
-/// `tests/upgrade.rs`.
+/// The migrations in order. A released migration never changes, and each new migration needs a case
+/// in `tests/upgrade.rs`.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
 
 /// Applies the migrations that the database does not have yet, all in one transaction.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Before the first release the version was kept in this table.
+    // Unreleased versions of the program kept the schema version in this table.
     if transaction.table_exists(None, "schema_migration")? {
         return Err(OpenError::Unreleased);
     }

@@ -1,4 +1,4 @@
-//! Nodes: joining, pings, and taking over from dead nodes.
+//! Nodes: joining the cluster, pings, and taking over the attempts of dead nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
@@ -24,7 +24,8 @@ impl NodeStore for SqliteStore {
 
     async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
         let ping = ping.clone();
-        // First in line: a node that cannot ping must stop its attempts.
+        // A ping goes before all other requests, because a node that cannot ping must stop its
+        // attempts.
         self.writer
             .write(Command, ping.long_attempts.len() + 1, move |session| {
                 save_ping(session, &ping, now)

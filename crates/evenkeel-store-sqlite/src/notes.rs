@@ -1,4 +1,4 @@
-//! Progress, logs and checkpoints of running attempts, and messages to their nodes.
+//! Progress, logs and checkpoints of running attempts, and messages to the nodes that run them.
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
@@ -51,7 +51,8 @@ impl ProgressStore for SqliteStore {
         node: NodeNo,
         limit: u32,
     ) -> Result<Vec<NodeMessage>, StoreError> {
-        // A reader looks first: usually there are none, and then the writer is not needed.
+        // A reader checks first whether there are messages, because usually there are none and the
+        // writer is not needed.
         if !self.engine_readers.read(move |db| has_messages(db, node)).await? {
             return Ok(Vec::new());
         }
@@ -61,7 +62,7 @@ impl ProgressStore for SqliteStore {
     }
 }
 
-/// Estimates the writer's work for a note, in rows of other verbs.
+/// Estimates how many rows the writer could write in the time that this note takes.
 fn rows(note: &ProgressNote) -> usize {
     let log = note.log.as_ref().map_or(0, String::len);
     let checkpoint = note.checkpoint.as_ref().map_or(0, Vec::len);
@@ -141,7 +142,7 @@ pub(crate) fn delete_checkpoint(connection: &Connection, key: AttemptKey) -> Ans
     Ok(())
 }
 
-/// Deletes or saves the attachments of an attempt that has ended.
+/// Deletes or saves the attachments of an attempt that has finished.
 pub(crate) fn finish_attachments(connection: &Connection, finish: &Finish) -> Answer<()> {
     if finish.attachments.has_notes {
         delete(connection, finish.key)?;
@@ -155,7 +156,7 @@ pub(crate) fn finish_attachments(connection: &Connection, finish: &Finish) -> An
     }
 }
 
-/// Adds the progress and log of a running attempt.
+/// Adds the progress and the log of a running attempt to `shown`.
 pub(crate) fn show(connection: &Connection, shown: &mut Attempt) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(shown.key);
     let found: Option<(Option<String>, Option<String>)> = connection

@@ -4,20 +4,21 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// The database file, created if it does not exist. Its log (`-wal`) and the index of the log
-    /// (`-shm`) are beside it.
+    /// The database file, created if it does not exist. The write-ahead log (`-wal`) and its index
+    /// (`-shm`) are in the same directory.
     pub path: PathBuf,
     /// True if committed changes survive a power failure; false if they survive only a crash of the
     /// process.
     pub synchronous_full: bool,
-    /// The page cache of the writer in MiB.
+    /// Size of the writer's page cache in MiB.
     pub cache_mb: u32,
     /// The number of connections for reads of users and crawls.
     pub readers: usize,
-    /// The log is copied into the file when it has this many pages; with a large file, up to four
-    /// times as many. More is faster and needs more disk space.
+    /// The write-ahead log is copied into the database file when it has this many pages, or up to
+    /// four times as many if the file is large. A higher value makes writes faster and needs more
+    /// disk space.
     pub wal_autocheckpoint_pages: u32,
-    /// The largest size of the file in pages. Writes beyond it fail as on a full disk.
+    /// The maximum size of the database file in pages. Writes beyond it fail as on a full disk.
     pub pages_max: Option<u32>,
 }
 

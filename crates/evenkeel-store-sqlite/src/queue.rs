@@ -20,7 +20,7 @@ use crate::rows::{key_from, key_params, priority_from};
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
-        // Uses the readers of users, because a long queue takes long to read.
+        // Uses the connections for reads of users, because reading a long queue takes long.
         self.readers.read(move |db| depths(db, limit)).await
     }
 
@@ -47,7 +47,7 @@ impl QueueStore for SqliteStore {
     }
 }
 
-/// Returns the first attempts of each lane of these pools, in both orders.
+/// Returns the first attempts of each lane of these pools, by priority and by waiting time.
 fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFront> {
     let mut front = Vec::new();
     for sql in [sql!("queue_front_first"), sql!("queue_front_risen")] {
@@ -62,7 +62,8 @@ fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFr
     Ok(front.into_iter().collect())
 }
 
-/// Returns the attempts with an outdated rise, and where the next step starts.
+/// Returns the attempts whose stored aging is outdated, and the position at which the next step
+/// starts.
 fn find_outdated(
     connection: &Connection,
     aging: Aging,
@@ -122,11 +123,11 @@ fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {
     Ok(QueueDepths { parked: limited(connection, limit)?, ..walk.end() })
 }
 
-/// Lane, priority, number of attempts, and the earliest `since`.
+/// Lane, priority, number of attempts, and the earliest time at which one of them was queued.
 type Counted = (Lane, u8, u64, Timestamp);
 
-/// Counts the attempts in lanes after this one, without limit queues. Also returns how many rows
-/// were read.
+/// Counts the attempts in all lanes after this lane, except attempts in limit queues. Also returns
+/// how many rows were read.
 fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
@@ -149,7 +150,7 @@ fn lane_of(code: i16) -> Answer<Lane> {
     Ok(from_code(&Lane::ALL, code, "queue", "lane")?)
 }
 
-/// Counts the attempts in limit queues by scope.
+/// Counts the attempts in limit queues by the scope of the limit.
 fn limited(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
     let mut statement = connection.prepare_cached(sql!("queue_depths_limited"))?;
     let mut rows = statement.query([limit])?;
@@ -164,7 +165,7 @@ fn limited(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.
     Ok(limited)
 }
 
-/// Returns the lanes of pools that have attempts, up to one more than are counted.
+/// Returns the lanes of pools that have attempts, up to one lane more than are counted.
 fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     let mut statement = connection.prepare_cached(sql!("queue_depths_groups"))?;
     let mut groups: Vec<QueueGroup> = Vec::new();
@@ -175,7 +176,7 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
         let Some((pool, code)): Option<(String, i16)> = next.optional()? else { break };
         let lane = lane_of(code)?;
         if LimitKey::of_queue_pool(&pool).is_some() {
-            // Skips all limit queues at once: there may be many.
+            // Skips all limit queues in one step, because there may be many.
             at = (LimitKey::AFTER_QUEUE_POOLS.to_owned(), -1);
             continue;
         }
@@ -185,7 +186,7 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     Ok(groups)
 }
 
-/// Counts the first attempts of each of these lanes.
+/// Counts the first attempts of each of the given lanes.
 fn count_first(
     connection: &Connection,
     (groups, most): (Vec<QueueGroup>, u32),

@@ -40,7 +40,8 @@ impl RequestStore for SqliteStore {
     }
 
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        // A reader looks first: usually there are none, and then the writer is not needed.
+        // A reader checks first whether there are old keys, because usually there are none and the
+        // writer is not needed.
         let has_old = move |db: &Connection| {
             let sql = sql!("prune_requests_find");
             Ok(db.prepare_cached(sql)?.query_row([before.as_micros()], |row| row.get(0))?)

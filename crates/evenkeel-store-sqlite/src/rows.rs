@@ -1,4 +1,4 @@
-//! From rows to types of the port, and back.
+//! Converts rows to the types of the store interface and back.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -64,8 +64,8 @@ pub(crate) fn collect<T>(
     Ok(found)
 }
 
-/// Makes a page of the items that a list statement found with `limit + 1`: the extra item only shows
-/// that there is a next page.
+/// Makes a page of the items that a list statement found with `limit + 1`. The extra item only
+/// shows that there is a next page.
 pub(crate) fn page_of<T, C>(
     mut items: Vec<T>,
     limit: u32,
@@ -181,11 +181,11 @@ fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Opti
     Ok(found.flatten())
 }
 
-/// How many runs are passed over in the search for a running attempt.
+/// Maximum number of runs that are skipped in the search for a running attempt.
 const PASSED_MAX: u32 = 1_000;
 
-/// Returns the newest attempt of the job's newest run and its start, if it runs. Records of skipped
-/// times and attempts that were never claimed are passed over.
+/// Returns the newest attempt of the job's newest run and its start time, if the attempt is
+/// running. Skips records of skipped runs and attempts that were never claimed.
 pub(crate) fn newest_running(
     connection: &Connection,
     job: JobNo,
@@ -229,7 +229,7 @@ pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
     })
 }
 
-/// The columns of a job from which a search follows its runs.
+/// The columns of a job from which a search for its runs starts.
 pub(crate) struct JobHead {
     pub(crate) next_at: Option<Timestamp>,
     pub(crate) live: u32,
@@ -295,7 +295,7 @@ pub(crate) fn attempt_from(row: &Row<'_>) -> Answer<Attempt> {
     let status = AttemptStatus::from_code(status)
         .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
     let started_at = sql_time(row.get("started_at")?);
-    // An attempt that was withdrawn before it started has a number only for retention.
+    // An attempt that was withdrawn before it started has a number that only retention uses.
     let may_be_withdrawn = matches!(status, AttemptStatus::Cancelled | AttemptStatus::Superseded);
     let is_numbered = !may_be_withdrawn || started_at.is_some();
     let number: Option<i64> = row.get("number")?;

@@ -1,4 +1,4 @@
-//! Statistics of runs, and groups of equal failures.
+//! Statistics of runs, and failures grouped by equal error.
 
 use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;

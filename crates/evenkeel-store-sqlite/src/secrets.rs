@@ -77,7 +77,8 @@ impl SecretStore for SqliteStore {
         names: &[String],
     ) -> Result<Vec<SealedSecret>, StoreError> {
         let (tenant, names) = (scope.tenant, names.to_vec());
-        // Attempts wait for their secrets when they start.
+        // An attempt cannot start until its secrets are read, so they are read on the connections
+        // of the engine.
         self.engine_readers
             .read(move |db| {
                 let mut get = db.prepare_cached(sql!("get_secrets"))?;

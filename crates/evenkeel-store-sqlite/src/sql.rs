@@ -1,4 +1,5 @@
-//! The SQL statements of this store. [`evenkeel_store::statements`] describes the form of the files.
+//! The SQL statements of this store. [`evenkeel_store::statements`] describes the format of the
+//! files.
 
 use std::sync::LazyLock;
 
@@ -6,7 +7,7 @@ use evenkeel_store::statements::{Placeholder, Statements};
 
 static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     let files = [
-        // These two first: fragments of later files use fragments of theirs.
+        // These two files come first, because fragments of later files include their fragments.
         include_str!("../queries/attempts.sql"),
         include_str!("../queries/jobs.sql"),
         include_str!("../queries/access.sql"),
@@ -54,7 +55,7 @@ pub(crate) fn statement(name: &str) -> &'static str {
     STATEMENTS.get(name)
 }
 
-/// Returns the text of a statement. Each use in the code looks it up once.
+/// Returns the text of a statement, which each place in the code looks up only once.
 macro_rules! sql {
     ($name:literal) => {{
         static TEXT: std::sync::LazyLock<&'static str> =

@@ -1,4 +1,4 @@
-//! Targets: what jobs work on.
+//! Targets, the systems that jobs work on.
 
 use std::collections::HashMap;
 
@@ -173,7 +173,7 @@ fn find(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Option
     rows.next()?.map(target_from).transpose()
 }
 
-/// Returns a target that exists.
+/// Returns a target that must exist.
 fn known(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Target> {
     let lost =
         || StoreError::corrupt(format_args!("target {number}"), "number", "the row is missing");
@@ -255,7 +255,7 @@ fn delete(
     }
     let which = params![tenant.0, number];
     for sql in [
-        // The jobs get a new generation, and the schedulers load them again.
+        // The jobs of the target get a new generation, and the schedulers load these jobs again.
         sql!("delete_target_raise"),
         sql!("delete_target_notify"),
         sql!("delete_target_detach"),
@@ -267,7 +267,8 @@ fn delete(
     Ok(DeletedTarget::Done { detached: target.jobs })
 }
 
-/// Gives a job another target, or none. The job's successes so far stay with the target it had.
+/// Gives a job another target, or none. The job's earlier successes still count for its previous
+/// target.
 pub(crate) fn change_of_job(
     connection: &Connection,
     job: &Job,

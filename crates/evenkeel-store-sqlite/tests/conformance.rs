@@ -8,7 +8,7 @@ use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 
 async fn open_file(path: PathBuf) -> Arc<dyn Store> {
-    // What is tested here is not the disk.
+    // These tests do not test the disk, so commits need not survive a power failure.
     let options = SqliteOptions { synchronous_full: false, ..SqliteOptions::new(path) };
     Arc::new(SqliteStore::open(options).await.expect("the database opens"))
 }

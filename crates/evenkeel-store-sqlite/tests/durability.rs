@@ -1,4 +1,5 @@
-//! Tests that only SQLite needs: the file, its version, and the group commit.
+//! Tests for behaviour that only the SQLite store has: the file, its version, and commits in
+//! groups.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -81,8 +82,8 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
     let options = SqliteOptions { pages_max: Some(600), ..SqliteOptions::new(&path) };
     let store = Arc::new(SqliteStore::open(options).await.unwrap());
     let scope = scope(store.tenant("acme").await.unwrap());
-    // More jobs than fit, several per commit: a request that shares a commit with a failed one must
-    // not be stored.
+    // More jobs than fit into the file are registered, several per commit. A request that shares a
+    // commit with a failed request must not be stored.
     let requests = (0..4000_u64).map(|n| {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.register(&scope, vec![job(n)], Now::At(NOW)).await })
@@ -100,7 +101,7 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
     assert!(kept > 0 && refused > 0, "{kept} {refused}");
     assert_eq!(count(&store, &scope).await, kept);
     drop(store);
-    // With enough room the data is as it was.
+    // Once the file may grow again, the data is unchanged.
     let store = open(&path).await;
     assert_eq!(count(&store, &scope).await, kept);
     store.register(&scope, vec![job(9999)], Now::At(NOW)).await.unwrap();
@@ -115,7 +116,8 @@ async fn closing_the_store_leaves_all_data_in_the_database_file() {
     store.close().await.unwrap();
     let refused = store.register(&scope, vec![job(101)], Now::At(NOW)).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    // The store is not dropped, as when the process ends. Only the file is copied.
+    // The store is not dropped, as when the process is killed, and only the database file is
+    // copied.
     std::fs::copy(directory.path().join("store"), after.path().join("store")).unwrap();
     let copy = open(&after.path().join("store")).await;
     assert_eq!(count(&copy, &scope).await, 100);
@@ -129,7 +131,8 @@ async fn a_committed_job_survives_a_crash() {
     for n in 0..20 {
         store.register(&scope, vec![job(n)], Now::At(NOW)).await.unwrap();
     }
-    // As a crash would leave the files: the log is not copied into the database file.
+    // The files are left as after a crash, with a log that is not yet copied into the database
+    // file.
     for file in ["store", "store-wal"] {
         std::fs::copy(directory.path().join(file), after.path().join(file)).unwrap();
     }
@@ -168,7 +171,7 @@ async fn readers_and_writers_never_find_the_database_busy() {
                     .list_jobs(&scope, &JobFilter::default(), JobSort::default(), all)
                     .await
                     .unwrap();
-                // A read sees one state of the database, not half of a change.
+                // A read sees one state of the database, never half of a change.
                 assert_eq!(page.items.len() as u64, page.total.min(1_000));
             }
         }));

@@ -1,4 +1,4 @@
-//! Jobs whose load is counted wrongly.
+//! Tests that recounting repairs wrong load counts of jobs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

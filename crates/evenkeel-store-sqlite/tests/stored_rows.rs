@@ -38,7 +38,8 @@ async fn deleting_a_job_prunes_its_checkpoints_and_keeps_its_attempts() {
         checkpoint: Some(vec![1]),
     };
     assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
-    // Its worker was lost, so the node that ends it does not know about the checkpoint.
+    // The worker of the attempt was lost, so the node that ends the attempt does not know about the
+    // checkpoint.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
     assert_eq!(rig.store.prune(everything).await.unwrap().deleted, 0);

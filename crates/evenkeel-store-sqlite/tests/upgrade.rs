@@ -1,4 +1,4 @@
-//! Upgrades of a database that holds data, one case per migration after the first.
+//! Tests upgrades of a database that holds data, with one case per migration after the first.
 //!
 //! To add a case for migration N:
 //! 1. Call `database_at(&path, N - 1)`, which applies the migrations before N to an empty file.
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 /// Takes the path of a file that does not exist yet.
 type Case = fn(&Path);
 
-/// The case of migration 2 first.
+/// The first case belongs to migration 2.
 const CASES: [Case; 0] = [];
 
 fn migrations() -> Vec<PathBuf> {

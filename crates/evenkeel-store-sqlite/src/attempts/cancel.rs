@@ -1,4 +1,4 @@
-//! Ends runs early: waiting attempts are withdrawn, running attempts are asked to end.
+//! Ends runs early: withdraws waiting attempts and asks running attempts to stop.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
@@ -12,7 +12,7 @@ use crate::error::Answer;
 use crate::rows::{JobHead, collect, job_head, key_from, key_params, link_columns, prev_from};
 use crate::schedules::fire_delayed::link_in;
 
-/// How many runs are searched for running attempts, however many the job counts as live.
+/// Maximum number of runs that are searched for running attempts of one job.
 const SEARCHED_MAX: u32 = 10_000;
 
 pub(crate) fn cancel_run(
@@ -85,7 +85,7 @@ fn run_params(tenant: TenantNo, key: AttemptKey) -> (i64, i64, u32, i32) {
     (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), tenant.0)
 }
 
-/// Counts `ended` runs of a job as ended with this outcome.
+/// Counts `ended` runs of a job as finished with this outcome.
 pub(super) fn close_runs(
     connection: &Connection,
     job: JobNo,
@@ -99,7 +99,8 @@ pub(super) fn close_runs(
     Ok(())
 }
 
-/// Returns whether the attempt is to be cancelled, and if so, whether a newer time supersedes it.
+/// Returns `None` if no cancellation of the attempt was requested, otherwise whether a newer run of
+/// the job supersedes it.
 pub(super) fn is_asked_to_end(
     connection: &Connection,
     node: i32,
@@ -112,8 +113,8 @@ pub(super) fn is_asked_to_end(
         .optional()?)
 }
 
-/// Ends the active runs of a job in favour of a newer time: waiting attempts are recorded as
-/// superseded, running attempts are asked to end. Returns whether an attempt was waiting.
+/// Ends the active runs of a job because a newer run replaces them. Waiting attempts are recorded
+/// as superseded, and running attempts are asked to stop. Returns whether an attempt was waiting.
 pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp) -> Answer<bool> {
     let withdrawn = withdraw(connection, job, Outcome::Superseded, now)?;
     for (node, key) in find_running(connection, job, u32::MAX)? {
@@ -122,7 +123,8 @@ pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp)
     Ok(!withdrawn.is_empty())
 }
 
-/// Ends the waiting attempts of a job and their runs with `outcome`. Returns their keys.
+/// Ends the waiting attempts of a job and their runs with `outcome`. Returns the keys of these
+/// attempts.
 pub(crate) fn withdraw(
     connection: &Connection,
     job: JobNo,
@@ -136,7 +138,7 @@ pub(crate) fn withdraw(
     Ok(withdrawn)
 }
 
-/// Asks a running attempt to end. If it was asked before, the first reason stays.
+/// Asks a running attempt to stop. If it was asked to stop before, the first reason is kept.
 pub(crate) fn ask_to_end(
     connection: &Connection,
     node: i32,
@@ -160,7 +162,8 @@ fn withdraw_delayed(
     let mut keys = collect(statement.query([no])?, |row| {
         Ok((key_from(row)?, TenantNo(row.get("tenant_no")?)))
     })?;
-    // Oldest first, so that the newest run becomes the job's head.
+    // Links the oldest run first, so that the newest run becomes the head of the job's list of
+    // runs.
     keys.sort();
     for (key, tenant) in &keys {
         let prev = link_in(connection, *key)?;
@@ -212,8 +215,8 @@ pub(crate) fn record_withdrawn(
     Ok(())
 }
 
-/// Follows the runs of a job from the newest one, until `count` running attempts or as many as the
-/// job has live runs are found.
+/// Follows the runs of a job from the newest to the oldest, and stops at `count` running attempts
+/// or once every live run is found.
 pub(crate) fn find_running(
     connection: &Connection,
     job: JobNo,
@@ -253,7 +256,7 @@ pub(crate) fn find_running(
     Ok(running)
 }
 
-/// Adds long attempts: retention may have deleted the links to their runs.
+/// Adds long-running attempts, because retention may have deleted the links to their runs.
 fn add_long_attempts(
     connection: &Connection,
     job: JobNo,

@@ -1,10 +1,11 @@
-//! Chooses the attempts of a claim: the first of the queue by rank.
+//! Chooses the attempts of a claim: those with the highest rank in the queue.
 //!
-//! The rank of an attempt changes with time, but it is always the higher of two numbers that do not
-//! change: its priority, and its rise from waiting. So every attempt among the first by rank is
-//! among the first of one of two orders, and each order has an index. The order by rise is read
-//! only if the order by priority yields as many attempts as are needed, and only up to the rank of
-//! the last of these.
+//! The rank of an attempt changes with time, but it is always the higher of two numbers: its
+//! priority, and the rank that it has gained by waiting. Neither number changes the order among
+//! queued attempts. So each of the highest-ranked attempts is at the front of the order by priority
+//! or of the order by waiting time, and each of these two orders has an index. The order by waiting
+//! time is read only if the order by priority yields enough attempts, and only down to the rank of
+//! the last attempt found there.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -33,22 +34,23 @@ pub(crate) struct Candidate {
     pub(super) fence: Fence,
     pub(super) crashes: u16,
     pub(super) prev: Option<RunLink>,
-    /// The concurrency limit of its job's key.
+    /// The concurrency limit of the job's concurrency key.
     pub(super) limit: Option<KeyLimit>,
 }
 
 impl Candidate {
-    /// Returns the run's own priority, or `None` if it has that of its job.
+    /// Returns the priority of the run, or `None` if the run has the priority of its job.
     pub(super) fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.priority)
     }
 
-    /// Returns the limits that apply to the attempt, the narrowest first.
+    /// Returns the limits that apply to the attempt, the narrowest limit first.
     pub(crate) fn limits_under(&self, limits: &Limits) -> Vec<Limit> {
         limits.on(self.tenant, self.lane, self.limit)
     }
 
-    /// Sorts the attempts of a lane: the least is claimed first.
+    /// Returns the sort key for attempts of a lane; the attempt with the lowest key is claimed
+    /// first.
     pub(super) fn by_rank(&self) -> impl Ord + use<> {
         let key = self.key;
         (Reverse(self.rank), self.should_start_by, self.since, key.job_no, key)
@@ -69,8 +71,8 @@ pub(super) fn choose(
     let reader = QueueReader { connection, claim, pools: distinct(&claim.pools), now };
     let mut lanes: Vec<Vec<Candidate>> = Vec::with_capacity(Lane::ALL.len());
     for lane in Lane::ALL {
-        // The lane can get what earlier lanes leave, or, if they leave nothing, what is guaranteed
-        // to it and to later lanes.
+        // The lane can get the capacity that earlier lanes leave free, or at least the capacity
+        // that is guaranteed to this lane and to later lanes.
         let left = claim.capacity.saturating_sub(lanes.iter().map(Vec::len).sum());
         let own: usize = claim.guaranteed[lane as usize..].iter().sum();
         lanes.push(reader.first_of_lane(lane, left.max(own).min(claim.capacity))?);
@@ -90,8 +92,8 @@ pub(super) fn choose(
     Ok(shared.flat_map(|(waiting, share)| waiting.into_iter().take(share)).collect())
 }
 
-/// Returns the first attempts of each lane of one pool that may be claimed now by a node that no
-/// attempt forbids.
+/// Returns the first attempts of each lane of one pool that a node can claim now, if no attempt
+/// excludes the node.
 pub(crate) fn first_of_lanes(
     connection: &Connection,
     pool: String,
@@ -112,7 +114,7 @@ pub(crate) fn first_of_lanes(
     Lane::ALL.into_iter().map(|lane| reader.first_of_lane(lane, count)).collect()
 }
 
-/// Returns the first `count` attempts of each lane in either order.
+/// Returns the first `count` attempts of each lane, by priority and by waiting time.
 pub(super) fn front(
     connection: &Connection,
     claim: &Claim,

@@ -14,9 +14,10 @@ use crate::connection::session::Session;
 use crate::error::Answer;
 use crate::rows::{key_params, link_columns};
 
-/// How often a claim chooses again to replace attempts that got no permit.
+/// How many times a claim chooses further attempts to replace attempts that got no permit.
 const ROUNDS: usize = 3;
-/// How many attempts of each lane are checked for full limits between two rounds.
+/// How many attempts of each lane are checked for full concurrency limits between two rounds of a
+/// claim.
 const CLEARED: usize = 1_000;
 
 pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Claimed> {
@@ -42,7 +43,8 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
     Ok(claimed)
 }
 
-/// Starts the attempts that get permits. While some do not, other attempts are chosen instead.
+/// Starts the attempts that get permits of their concurrency limits. Attempts that get no permit
+/// are replaced by other attempts.
 fn start_within_limits(
     connection: &Connection,
     claim: &Claim,
@@ -68,7 +70,7 @@ fn start_within_limits(
         if started.len() - before == chosen_count || left.capacity == 0 {
             return Ok(in_order(started, now, false));
         }
-        // Many attempts without a permit may be queued before attempts that could start.
+        // Attempts that can start may be queued behind many attempts without a permit.
         permits.clear(&front(connection, &left, CLEARED, now)?)?;
         chosen = choose(connection, &left, now)?;
     }

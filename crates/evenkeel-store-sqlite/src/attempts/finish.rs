@@ -1,5 +1,5 @@
-//! Ends attempts one by one: stores their results, updates the history of their job, and decides
-//! what follows.
+//! Stores the results of finished attempts one by one, updates the history of their jobs, and adds
+//! a retry or ends the run.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::order::Priority;
@@ -18,7 +18,7 @@ use crate::rows::{key_params, micros};
 use crate::schedules::fire::by_job;
 use crate::{conditions, dead_letters, notes};
 
-/// The statements of the hot path, prepared once per batch.
+/// The most frequent statements of this module, prepared once per batch.
 struct Statements<'c> {
     attempt: CachedStatement<'c>,
     history: CachedStatement<'c>,
@@ -26,7 +26,8 @@ struct Statements<'c> {
 }
 
 impl Statements<'_> {
-    /// Stores the end of an attempt. Returns false if the node no longer runs it under this fence.
+    /// Stores the result of an attempt. Returns false if the node no longer runs the attempt under
+    /// this fence.
     fn end_attempt(&mut self, node: NodeNo, finish: &Finish) -> Answer<bool> {
         let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
         let results = &finish.results;
@@ -69,7 +70,8 @@ impl Statements<'_> {
     }
 }
 
-/// Estimates the writer's work for an end, in rows of other verbs.
+/// Estimates how many rows the writer could write in the time that the result of this attempt
+/// takes.
 pub(crate) fn rows(finish: &Finish) -> usize {
     let texts = [&finish.results.error, &finish.results.output];
     let text_bytes: usize = texts.into_iter().flatten().map(String::len).sum();
@@ -122,7 +124,8 @@ fn finish_one(
     }
     let over = is_run_over(connection, node, finish)?;
     let before = statements.history.query_row([job.0], Before::from_row).optional()?;
-    // The row of a job outlives its runs. Without it there is no history to update.
+    // The row of a job is deleted after its runs, so a missing row means that there is no history
+    // to update.
     let Some(before) = before else { return Ok(FinishResult::Done) };
     let after = before.history.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
     statements.update_job(finish, over, &after)?;
@@ -130,7 +133,8 @@ fn finish_one(
         dead_letters::apply_hook(connection, finish)?;
     }
     correct_skips(connection, finish)?;
-    // A decision made under an older schedule neither moves nor stops the job.
+    // A decision that was made under an older schedule neither changes the next run time nor stops
+    // the job.
     if let Then::EndRun { stop_job, next_at } = finish.then
         && (stop_job || next_at.is_some())
         && before.placed_at.is_none_or(|placed_at| placed_at <= finish.started_at)
@@ -152,7 +156,7 @@ fn finish_one(
     Ok(FinishResult::Done)
 }
 
-/// Sets the next regular time of a job after a run has ended, or stops the job.
+/// Sets the next run time of a job after a run has finished, or stops the job.
 fn set_next_time(
     connection: &Connection,
     job: JobNo,
@@ -174,7 +178,8 @@ fn set_next_time(
     Ok(())
 }
 
-/// Corrects the reason of times that were skipped while the end could not be stored.
+/// Corrects the recorded reason of scheduled runs that were skipped while the result of this
+/// attempt could not be stored.
 fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     let Some(since) = finish.unstored_since else { return Ok(()) };
     connection
@@ -183,12 +188,12 @@ fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     Ok(())
 }
 
-/// Adds the retry if there is one. Returns true if the run ends instead.
+/// Adds a retry if one is allowed. Returns true if the run is over.
 fn is_run_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
     let Then::Retry { due } = finish.then else { return Ok(true) };
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    // A stopped or cancelled run is not retried, and there is no key for an attempt beyond the
-    // last.
+    // A stopped or cancelled run is not retried, nor is a run that has used its last attempt
+    // number.
     if finish.key.attempt >= AttemptNo::MAX
         || is_stopped(connection, finish.key)?
         || is_asked_to_end(connection, node.0, finish.key)?.is_some()
@@ -208,7 +213,8 @@ fn is_run_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer
     Ok(false)
 }
 
-/// Returns true if the job is cancelled or deleted, or was paused after the scheduled time.
+/// Returns true if the job is cancelled or deleted, or was paused after the scheduled time of the
+/// run.
 pub(super) fn is_stopped(connection: &Connection, key: AttemptKey) -> Answer<bool> {
     Ok(connection
         .prepare_cached(sql!("finish_is_stopped"))?
@@ -223,7 +229,7 @@ fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<Fi
     Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
 }
 
-/// The columns of the job that an end depends on.
+/// The columns of the job's row that finishing an attempt reads.
 struct Before {
     history: History,
     has_condition: bool,
@@ -232,8 +238,8 @@ struct Before {
 }
 
 impl Before {
-    /// Reads by position, which is faster than by name: every end does this. The order is that of
-    /// `finish_history`.
+    /// Every finished attempt reads this row, so columns are read by position, which is faster than
+    /// by name. The order of the columns is that of `finish_history`.
     fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let time =
             |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };

@@ -1,4 +1,5 @@
-//! Reads attempts: one by key, those of a job along its links, those of all jobs by time.
+//! Reads one attempt by its key, the attempts of one job along its linked runs, or the attempts of
+//! all jobs by scheduled time.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo};
@@ -12,7 +13,8 @@ use crate::rows::{attempt_from, collect, head_from, key_params, link, prev_from}
 const COUNTED_OF_JOB_MAX: usize = 1_000;
 /// The attempts of all jobs are counted exactly up to this number.
 const COUNTED_MAX: i64 = 10_000;
-/// How many rows of all jobs are searched for the run before a deleted link.
+/// Maximum number of rows of all jobs that are searched for the previous run if the link to it was
+/// deleted.
 const SEARCHED_MAX: i64 = 10_000;
 
 type Linked = (Attempt, Option<RunLink>);
@@ -62,7 +64,8 @@ struct JobRuns<'c> {
     connection: &'c Connection,
     tenant: TenantNo,
     job: JobNo,
-    /// Attempts that were never claimed, so they are not in the table `attempt`. There are few.
+    /// Attempts that were never claimed, so they are not in the table `attempt`. A job has few of
+    /// these.
     ready: Vec<Linked>,
 }
 
@@ -89,9 +92,9 @@ impl<'c> JobRuns<'c> {
         Ok(found)
     }
 
-    /// Follows the links from `start` until `enough` attempts are found. Of the first run it
-    /// returns only attempts below `below`. If the links end early, it adds the attempts that
-    /// retention kept.
+    /// Follows the links between runs from `start` until `enough` attempts are found. Of the run at
+    /// `start`, it returns only attempts with numbers below `below`. If the links end early, the
+    /// function adds the older attempts that retention kept.
     fn walk(
         &self,
         start: RunLink,
@@ -126,7 +129,7 @@ impl<'c> JobRuns<'c> {
         Ok(found)
     }
 
-    /// Counts the attempts from `head` on, and stops at `most`.
+    /// Counts the attempts of the run `head` and of earlier runs, and stops at `most`.
     fn count(&self, head: RunLink, most: usize) -> Answer<usize> {
         let mut statement = self.connection.prepare_cached(sql!("list_attempts_links"))?;
         let (mut count, mut next, mut oldest) = (0, Some(head), head.scheduled_at);
@@ -167,7 +170,8 @@ impl<'c> JobRuns<'c> {
     }
 }
 
-/// Returns the run before a run whose first attempt, which holds the link, was pruned.
+/// Returns the previous run of a run whose first attempt was pruned. The first attempt holds the
+/// link to the previous run.
 pub(crate) fn before_cut(
     connection: &Connection,
     job: JobNo,
@@ -193,8 +197,8 @@ fn page_of(
     Page { items, total, total_is_estimate, next }
 }
 
-/// Returns how many attempts a page needs: the skipped, the shown, and one more to see whether
-/// others follow.
+/// Returns how many attempts a list page must read: the skipped attempts, the shown attempts, and
+/// one attempt to see whether there is a next page.
 fn enough(page: PageRequest<AttemptKey>) -> usize {
     page.offset as usize + page.limit as usize + 1
 }

@@ -1,4 +1,4 @@
-//! Attempts that a node runs, and those of them that are to be cancelled.
+//! Reads the attempts that a node runs, and which of these attempts the node must cancel.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
@@ -38,8 +38,8 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// Returns the attempts that a node runs: long attempts by key, the others from the node's low
-/// watermark on.
+/// Returns the attempts that a node runs. Long-running attempts are found by key, all other
+/// attempts by a scan that starts at the node's low watermark.
 pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
     let mut found = Vec::new();
     for sql in [sql!("owned_long_attempts"), sql!("owned")] {
@@ -53,7 +53,7 @@ pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<V
     Ok(found)
 }
 
-/// Returns the attempts that the node is to cancel, without those that have ended.
+/// Returns the attempts that the node must cancel, except those that have finished.
 pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<Cancellation>> {
     let delete = sql!("cancellations_delete");
     connection.prepare_cached(delete)?.execute([node.0])?;

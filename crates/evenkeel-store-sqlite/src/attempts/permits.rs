@@ -1,4 +1,4 @@
-//! Permits of concurrency limits: which chosen attempts may start.
+//! Permits of concurrency limits decide which of the chosen attempts may start.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::choose::Candidate;
 use crate::error::Answer;
 use crate::rows::key_params;
 
-/// The permits that a claim gives out.
+/// The permits of concurrency limits that one claim gives out.
 pub(super) struct Permits<'a> {
     connection: &'a Connection,
     limits: &'a Limits,
@@ -27,8 +27,8 @@ impl<'a> Permits<'a> {
         candidate.limits_under(self.limits)
     }
 
-    /// Gives the attempt a permit of each of its limits, or moves it to a limit queue. An attempt
-    /// with permits must be started before the next call.
+    /// Gives the attempt a permit of each of its limits, or moves it to a limit queue. The caller
+    /// must start an attempt that got permits before it calls this function again.
     pub(super) fn admit(&mut self, candidate: &Candidate) -> Answer<Option<Vec<LimitKey>>> {
         let limits = self.limits_on(candidate);
         for limit in &limits {
@@ -39,7 +39,7 @@ impl<'a> Permits<'a> {
         loop {
             match self.ledger.admit(&limits) {
                 Admission::Start => break,
-                // Some permits may belong to attempts that have ended.
+                // Some permits may belong to attempts that have finished.
                 Admission::Park(full) if self.swept.insert(full.key) => {
                     self.connection
                         .prepare_cached(sql!("claim_permit_sweep"))?
@@ -50,7 +50,8 @@ impl<'a> Permits<'a> {
                     move_to_limit_queue(self.connection, candidate.key, full)?;
                     return Ok(None);
                 }
-                // The writer runs one claim at a time, so all permits are counted.
+                // The writer runs one claim at a time, so all permits that were given out are
+                // counted.
                 Admission::Defer => return Ok(None),
             }
         }
@@ -62,7 +63,7 @@ impl<'a> Permits<'a> {
         Ok(Some(limits.into_iter().map(|limit| limit.key).collect()))
     }
 
-    /// Moves attempts whose limit is full to its limit queue.
+    /// Moves attempts whose concurrency limit is full to the limit queue of that limit.
     pub(super) fn clear(&self, front: &[Candidate]) -> Answer<()> {
         for candidate in front {
             let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);

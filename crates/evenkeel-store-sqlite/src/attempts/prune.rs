@@ -1,8 +1,9 @@
 //! Prunes history in bounded steps.
 //!
-//! A reader finds what to delete: an ended attempt stays ended, and an attempt that is neither
-//! recent nor among the newest never becomes so again. So the writer only deletes. The same holds
-//! for notes and checkpoints, which no attempt adds to after its end.
+//! A reader finds the attempts to delete, so the writer only deletes. This is safe because a
+//! finished attempt stays finished, and an attempt outside the retention limits never comes back
+//! inside them. Progress notes and checkpoints can be found by a reader as well, because a finished
+//! attempt no longer changes them.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned};
@@ -12,7 +13,7 @@ use crate::error::Answer;
 use crate::notes;
 use crate::rows::{key_from, key_params};
 
-/// The rows that a step read, and those of them to delete.
+/// The rows that one pruning step read, and which of these rows to delete.
 pub(crate) struct PruneStep {
     seen: u64,
     delete: Vec<AttemptKey>,

@@ -1,4 +1,4 @@
-//! Takes attempts from their node: returns them to the queue under a higher fence, or ends them as
+//! Takes attempts away from a node: returns them to the queue under a higher fence, or ends them as
 //! failed.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -75,14 +75,15 @@ fn requeue_one(
         entry,
         fence: requeue.fence.next().0,
         crashes,
-        // The row in `attempt` holds the link.
+        // The attempt's row in the table `attempt` holds the link to the previous run.
         prev: None,
     };
     row.insert(connection)?;
     Ok(true)
 }
 
-/// Ends a lost attempt whose run is stopped or cancelled, instead of starting it again.
+/// Ends a lost attempt whose run is stopped or cancelled, instead of returning the attempt to the
+/// queue.
 fn withdraw(
     connection: &Connection,
     node: NodeNo,

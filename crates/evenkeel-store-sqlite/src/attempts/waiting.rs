@@ -1,4 +1,4 @@
-//! The waiting attempts of a job, and how many attempts are before them.
+//! Reads the waiting attempts of a job and counts the attempts that are ahead in the queue.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,13 +16,13 @@ use crate::rows::{find_job_no, key_from, priority_from};
 
 /// How many queued attempts of a pool are read.
 const READ_MAX: i64 = 10_000;
-/// How many attempts are counted as being before one.
+/// Attempts ahead in the queue are counted up to this number.
 const COUNTED_MAX: usize = 1_000;
 /// How many waiting attempts of a job are returned.
 const RETURNED_MAX: usize = 100;
 
-/// Returns the waiting attempts of a job. An attempt that began to wait at the epoch ranks at
-/// `level` now. Without `level`, the attempts before them are not counted.
+/// Returns the waiting attempts of a job. `level` is the rank that an attempt queued at the epoch
+/// would have now. Without `level`, the attempts ahead in the queue are not counted.
 pub(crate) fn waiting_of(
     connection: &Connection,
     tenant: TenantNo,
@@ -120,11 +120,12 @@ fn waits_for_permit(
     Ok(Some(WaitsFor::Permit { since, limit, running }))
 }
 
-/// A position in the queue of a pool; the lesser is earlier.
+/// Position of an attempt in the queue of a pool; the attempt with the lower position is claimed
+/// earlier.
 type Position = [i64; 8];
 
-/// Reads the position of a queued attempt. Its rank is the higher of its priority and its rise from
-/// waiting.
+/// Reads the position of a queued attempt. The rank of a queued attempt is the higher of its
+/// priority and the rank it has gained by waiting.
 fn position_from(row: &Row<'_>, level: Rank) -> Answer<Position> {
     let (priority, rise): (i64, i64) = (row.get("priority")?, row.get("rise")?);
     Ok([
@@ -139,7 +140,7 @@ fn position_from(row: &Row<'_>, level: Rank) -> Answer<Position> {
     ])
 }
 
-/// Returns the positions of a tenant's attempts at the front of a pool, in dispatch order.
+/// Returns the queue positions of a tenant's attempts at the front of a pool, in dispatch order.
 fn front_of(
     connection: &Connection,
     tenant: TenantNo,

@@ -1,7 +1,7 @@
-//! Counts of jobs per load profile.
+//! Counts jobs per load profile, the set of time slots in which the runs of a job fall.
 //!
-//! Every change of a job's next time updates the counts in the same transaction. The changes of a
-//! batch are added up first, so that each load profile is written once.
+//! Every change of a job's next run time updates these counts in the same transaction. The changes
+//! that a batch of jobs makes are added up first, so that each load profile is written once.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
 
-/// The columns of a job's row that define how it is counted.
+/// The columns of a job's row that decide under which load profile it is counted.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Counted {
     /// The key of the load profile, or 0 if the job is not counted.
@@ -35,7 +35,7 @@ fn stored_cost(cost: Span) -> i64 {
     cost.min(COST_MAX).as_micros().cast_signed()
 }
 
-/// Changes of the counts of load profiles.
+/// Changes of the job counts of load profiles.
 #[derive(Default)]
 pub(crate) struct Counts {
     by: BTreeMap<(i32, i64), Change>,
@@ -50,7 +50,7 @@ struct Change {
 }
 
 impl Counts {
-    /// Counts a new job. Returns the columns of its row.
+    /// Counts a new job under its load profile. Returns the columns of the job's row.
     pub(crate) fn add(&mut self, tenant: TenantNo, load: Option<&Load>) -> Counted {
         let counted = Counted::as_load(load);
         if let Some(load) = load {
@@ -76,7 +76,7 @@ impl Counts {
         self.by.entry((tenant, key)).or_default().cost += more;
     }
 
-    /// Counts an existing job with its new load instead of the old one.
+    /// Counts an existing job under its new load profile instead of the old one.
     pub(crate) fn recount(
         &mut self,
         connection: &Connection,

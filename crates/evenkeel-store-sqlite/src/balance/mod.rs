@@ -1,4 +1,5 @@
-//! Load balancing: load profiles, placements, rebalances and balance scores.
+//! Spreads runs evenly over time: load profiles, start times of jobs, rebalances and balance
+//! scores.
 
 mod load_profiles;
 mod moves;

@@ -1,4 +1,4 @@
-//! Placements of jobs, and moves to other times.
+//! Reads the start times of jobs, and moves jobs to other start times.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,8 @@ pub(super) fn placements_of(
     Ok(found)
 }
 
-/// Reads by position, because a plan reads every job. The order is that of `placement_columns`.
+/// A rebalance plan reads every job, so columns are read by position, which is faster than by name.
+/// The order of the columns is that of `placement_columns`.
 fn placement_from(row: &Row<'_>) -> Answer<Placement> {
     let live: i64 = row.get(6)?;
     Ok(Placement {
@@ -100,7 +101,7 @@ fn move_each(
     for index in by_job(&batch.moves, |to| to.job.0) {
         let to = &batch.moves[index];
         let Some(text) = profiles.get(&to.profile).copied() else { continue };
-        // The scheduler handles a time that is due already.
+        // A run that is already due is not moved, because the scheduler is about to fire it.
         if to.new_at <= now || to.old_at <= now {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Prunes plans, rebalances and scores in bounded steps.
+//! Prunes rebalance plans, rebalances and balance scores in bounded steps.
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{PARTS_PRUNED, REBALANCES_KEPT};
@@ -23,7 +23,7 @@ pub(super) fn has_old(
     Ok(db.prepare_cached(sql)?.query_row([plans_before.as_micros()], |row| row.get(0))?)
 }
 
-/// Deletes parts first, and rebalances once they have no parts.
+/// Deletes the parts of rebalances first, and a rebalance once it has no parts.
 pub(super) fn prune(
     connection: &Connection,
     scores_before: Timestamp,

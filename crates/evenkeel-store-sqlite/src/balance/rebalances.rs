@@ -1,4 +1,4 @@
-//! Rebalances from plan to end, and stored scores.
+//! Stores rebalances from the plan to the result, and balance scores.
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
@@ -105,7 +105,7 @@ pub(super) fn begin(
     if let Some(other) = undone_by_another(connection, tenant, &rebalance)? {
         return Ok(Some(BeganRebalance::Other(other)));
     }
-    // No other rebalance has made progress recently.
+    // Any other rebalance of the tenant has made no progress recently, so it is stopped.
     let which = params![tenant.0, id.as_bytes(), now.as_micros()];
     connection.prepare_cached(sql!("begin_rebalance_stop"))?.execute(which)?;
     connection.prepare_cached(sql!("begin_rebalance"))?.execute(which)?;
@@ -119,7 +119,7 @@ pub(super) fn begin(
     Ok(get(connection, tenant, id)?.map(BeganRebalance::Now))
 }
 
-/// Returns another rebalance that has undone all moves that this one is to undo.
+/// Returns another rebalance, if it has already undone all moves that `rebalance` is to undo.
 fn undone_by_another(
     connection: &Connection,
     tenant: TenantNo,

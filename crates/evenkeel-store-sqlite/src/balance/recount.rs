@@ -1,4 +1,4 @@
-//! Recounts jobs whose cost differs from their average duration.
+//! Recounts the load of jobs whose stored cost differs from their average run duration.
 
 use evenkeel_core::JobNo;
 use evenkeel_store::Recounted;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::load_profiles::Counts;
 use crate::error::Answer;
 
-/// Returns the jobs to recount, and where the next step starts.
+/// Returns the jobs to recount, and the position at which the next step starts.
 pub(super) fn find_outdated(
     db: &Connection,
     after: Option<JobNo>,
@@ -27,8 +27,8 @@ pub(super) fn find_outdated(
     Ok((outdated, last.filter(|_| read == limit)))
 }
 
-/// Sets the cost of these jobs to their average duration, and removes jobs without a next time from
-/// the counts.
+/// Sets the cost of these jobs to their average run duration, and stops counting jobs that have no
+/// next run time.
 pub(super) fn recount_load(
     connection: &Connection,
     jobs: &[i64],

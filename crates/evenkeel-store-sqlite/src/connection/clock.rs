@@ -1,5 +1,5 @@
-//! The clock of the store. One process has the file to itself, so the clock of this machine is
-//! enough.
+//! The clock of the store. Only one process opens the file, so the clock of this machine is the
+//! clock of the store.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ pub(crate) fn system_time() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Returns the time of `now`, read from the clock if it is not given.
+/// Returns the given time, or reads the clock if no time is given.
 pub(crate) fn resolve(now: Now) -> Timestamp {
     now.literal().unwrap_or_else(system_time)
 }

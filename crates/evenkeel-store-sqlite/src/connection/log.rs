@@ -1,9 +1,9 @@
 //! Keeps the write-ahead log short.
 //!
-//! Copying a long log into the file takes several hundred milliseconds, so a thread does it beside
-//! the writer. Only a log that is copied to its end is reused from its beginning, and the writer
-//! keeps appending, so the thread alone would never reach the end. Therefore the thread copies
-//! until little is left, and the writer copies the rest between two commits.
+//! Copying a long log into the database file takes several hundred milliseconds, so a thread does
+//! it in parallel with the writer. SQLite reuses the log from its beginning only after all pages
+//! are copied. The writer keeps appending, so the thread alone would never finish. Therefore the
+//! thread copies until few pages are left, and the writer copies these pages between two commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -18,10 +18,12 @@ use crate::{OpenError, SqliteOptions};
 
 /// The writer copies up to this many pages itself, which takes about 10 ms.
 const WRITER_PAGES_MAX: i32 = 1_000;
-/// After this many rounds the thread cannot keep up, and the writer copies everything.
+/// If pages are left after this many rounds, the thread is too slow, and the writer copies all of
+/// them.
 const ROUNDS_MAX: u32 = 6;
-/// With a large file the log may grow to this many times the threshold, but not beyond half the
-/// length of the file. Pages that change often are then copied less often.
+/// If the database file is large, the log may grow to this many times the threshold, but not beyond
+/// half the length of the file. A longer log is copied less often, so a page that changes often is
+/// copied fewer times.
 const GROWTH_MAX: i32 = 4;
 /// The thread is copying.
 const BUSY: i32 = -1;
@@ -29,7 +31,7 @@ const BUSY: i32 = -1;
 pub(crate) struct Log {
     /// The length of the log in pages at the last commit.
     pages: Arc<AtomicI32>,
-    /// How many of them the thread has copied, or [`BUSY`].
+    /// How many pages of the log the thread has copied, or [`BUSY`].
     copied: Arc<AtomicI32>,
     copier: SyncSender<()>,
     threshold: i32,
@@ -59,8 +61,8 @@ impl Log {
         Ok(Self { pages, copied, copier, threshold, rounds: 0 })
     }
 
-    /// Copies the log, or has it copied, if it is too long. The writer calls this between two
-    /// commits.
+    /// Copies the log, or asks the thread to copy it, if it is too long. The writer calls this
+    /// function between two commits.
     pub(crate) fn copy_if_long(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         let copied = self.copied.load(Ordering::Acquire);
@@ -75,7 +77,7 @@ impl Log {
             self.rounds += 1;
             self.copied.store(BUSY, Ordering::Release);
             if self.copier.try_send(()).is_err() {
-                // The thread has ended. The writer copies the log itself, which is only slower.
+                // The thread has ended, so the writer copies the log, which is slower but safe.
                 self.copied.store(0, Ordering::Release);
                 self.rounds = ROUNDS_MAX;
             }
@@ -83,7 +85,7 @@ impl Log {
     }
 
     /// Returns the length at which the log is copied: half the length of the file, within limits.
-    /// If the length of the file is unknown, the file counts as small.
+    /// If the length of the file is unknown, the file is treated as small.
     fn length_max(&self, writer: &Connection) -> i32 {
         let pages = writer
             .prepare_cached("PRAGMA page_count")

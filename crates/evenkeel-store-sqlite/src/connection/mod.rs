@@ -1,5 +1,5 @@
-//! Connections to the database file: one writer with group commit, readers, and the thread that
-//! copies the write-ahead log.
+//! Connections to the database file: one writer that commits requests in groups, several readers,
+//! and the thread that copies the write-ahead log.
 
 pub(crate) mod clock;
 mod log;

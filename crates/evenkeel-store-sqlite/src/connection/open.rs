@@ -1,4 +1,5 @@
-//! Opens connections: permissions of the file, settings, tables.
+//! Opens connections: sets the permissions of the file, applies the settings, and creates the
+//! tables.
 
 use std::fs::OpenOptions;
 use std::time::Duration;
@@ -9,10 +10,11 @@ use rusqlite::config::DbConfig;
 use crate::migrate::migrate;
 use crate::{OpenError, SqliteOptions};
 
-/// The statement cache holds every statement of this crate, so that each is prepared once.
+/// The statement cache holds every statement of this crate, so that each statement is prepared once
+/// per connection.
 const STATEMENTS_MAX: usize = 360;
 
-/// After the log was copied, SQLite truncates it to this many bytes.
+/// SQLite truncates the write-ahead log to this many bytes after the log was copied.
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// Opens the connection that writes, and creates or migrates the tables.
@@ -46,8 +48,8 @@ pub(crate) fn reader(options: &SqliteOptions) -> Result<Connection, OpenError> {
 /// Opens the connection that copies the log into the file.
 pub(crate) fn log_copier(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = connect(options)?;
-    // A connection that has read nothing does not know about the log: it would copy nothing and
-    // report success.
+    // A connection that has read nothing does not know that the log exists: it would copy nothing
+    // and report success.
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
 }
@@ -57,16 +59,17 @@ fn connect(options: &SqliteOptions) -> Result<Connection, OpenError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A plan must not depend on bound values. Otherwise SQLite plans a statement again for each new
-    // value if its tables have partial indexes, which takes longer than running it.
+    // Query plans must not depend on bound values. Otherwise SQLite plans a statement again for
+    // each new value if a table has partial indexes, and planning takes longer than running the
+    // statement.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // The module `log` copies the log, not the commit that makes it too long.
+    // The module `log` copies the write-ahead log, so that no commit has to do it.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
 
-/// Creates the file with permissions for its owner only. SQLite gives the log and its index the
-/// same permissions.
+/// Creates the file with permissions for its owner only. SQLite gives the write-ahead log and its
+/// index the same permissions as the database file.
 fn create_private(options: &SqliteOptions) -> std::io::Result<()> {
     let mut how = OpenOptions::new();
     how.create(true).truncate(false).write(true);

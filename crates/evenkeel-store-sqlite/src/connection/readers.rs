@@ -1,4 +1,4 @@
-//! Connections that read beside the writer, without blocking it.
+//! Connections that read in parallel with the writer and do not block it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{Answer, Failure, unavailable};
 use crate::{OpenError, SqliteOptions};
 
-/// A statement checks its time limit after this many steps of SQLite, some tens of microseconds.
+/// A statement checks its time limit each time SQLite has run this many steps, which take some tens
+/// of microseconds.
 const STEPS_PER_CHECK: i32 = 1000;
 
 /// A pool of connections that read.
@@ -21,7 +22,8 @@ pub(crate) struct Readers {
 }
 
 /// A connection that returns to the pool when it is dropped, even if the caller has stopped
-/// waiting. The permit is released after that, so that the next reader finds the connection.
+/// waiting. The pool's permit is released after the connection has returned, so that the next
+/// reader finds the connection.
 struct Borrowed {
     connection: Option<Connection>,
     home: Arc<Mutex<Vec<Connection>>>,
@@ -79,7 +81,7 @@ impl Readers {
     }
 }
 
-/// Interrupts the connection once the time is over.
+/// Interrupts the statement that the connection runs once `time` has passed.
 fn interrupt_after(connection: &mut Connection, time: Duration) -> Answer<()> {
     let begun = instant_now();
     let is_over = move || instant_now().duration_since(begun) > time;
@@ -126,7 +128,7 @@ mod tests {
         begun.await.unwrap();
         first.abort();
         assert!(first.await.is_err());
-        // The second reader waits; it must not find the pool empty.
+        // The second reader must wait for the connection, not find the pool empty.
         let second = tokio::time::timeout(Duration::from_millis(50), readers.read(number)).await;
         assert!(second.is_err(), "{second:?}");
         ends.send(()).unwrap();

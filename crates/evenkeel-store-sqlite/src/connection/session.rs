@@ -1,4 +1,4 @@
-//! The state of the writing thread: its connection, and what it caches between transactions.
+//! State of the writing thread: the connection, and values that are cached between transactions.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ pub(crate) struct Session {
     watermarks: HashMap<NodeNo, Watermark>,
 }
 
-/// The low watermark of a node: none of its running attempts has an earlier scheduled time.
+/// The low watermark of a node: no attempt that the node runs has an earlier scheduled time.
 #[derive(Copy, Clone)]
 struct Watermark {
-    /// The value in the node's row, if it is known.
+    /// The low watermark in the node's row, if it is known.
     stored: Option<i64>,
-    /// The earliest time of an attempt that the node got since its last ping. The node may have
-    /// sent its next ping before it got the attempt.
+    /// The earliest scheduled time of the attempts that the node got since its last ping. The node
+    /// may have sent its next ping before it got these attempts.
     given_since_ping: i64,
 }
 
@@ -42,7 +42,7 @@ impl Session {
         &mut self.connection
     }
 
-    /// Forgets cached values after a rollback.
+    /// Clears all cached values after a rollback.
     pub(crate) fn clear_cache(&mut self) {
         for watermark in self.watermarks.values_mut() {
             watermark.stored = None;
@@ -55,7 +55,7 @@ impl Session {
         Ok(code.and_then(|code| NodeState::ALL.get(code).copied()))
     }
 
-    /// Returns true if the node may get attempts.
+    /// Returns true if the node is live, so that it may get attempts.
     pub(crate) fn is_live(&self, node: NodeNo) -> Answer<bool> {
         Ok(self.node_state(node)? == Some(NodeState::Live))
     }
@@ -71,12 +71,12 @@ impl Session {
         self.connection
             .prepare_cached(sql!("fire_lower_watermark"))?
             .execute(params![node.0, oldest])?;
-        // The row may hold a lower value. It matters only that it is not higher.
+        // The node's row may hold a lower value; only a higher value would be wrong.
         watermark.stored = Some(oldest);
         Ok(())
     }
 
-    /// Returns the low watermark that a ping may set.
+    /// Returns the low watermark that a ping of the node may set.
     pub(crate) fn watermark_after_ping(
         &mut self,
         node: NodeNo,

@@ -1,22 +1,24 @@
-//! The bounded queue of requests for the writer. Commands of users come first.
+//! Bounded queue of requests for the writer, in which commands of users come first.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
-/// How many requests of a kind may wait; further callers wait until there is room.
+/// Maximum number of waiting requests of each kind; further callers wait until a request is taken
+/// out.
 const WAITING_MAX: usize = 1024;
-/// How many requests share a commit at most.
+/// Maximum number of requests that share a commit.
 const GROUP_REQUESTS_MAX: usize = 64;
-/// How many rows share a commit at most, approximately, so that no request waits long for others.
+/// Approximate maximum number of rows that share a commit, so that no request waits long for the
+/// other requests.
 const GROUP_ROWS_MAX: usize = 20_000;
 
 /// Writing this many bytes takes as long as writing a row.
 const BYTES_PER_ROW: usize = 128;
 
-/// Estimates the work of writing `rows` rows with `bytes` bytes beside their usual columns, in
-/// rows.
+/// Estimates the work of a request that writes `rows` rows and `bytes` bytes of long values, as a
+/// number of rows.
 pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
     rows + bytes / BYTES_PER_ROW
 }
@@ -24,11 +26,12 @@ pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
 /// How urgent a request is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Urgency {
-    /// A command of a user; first.
+    /// A command of a user, which runs before all other requests.
     Command,
-    /// Ends of attempts. Before batches, because firing a job needs it idle.
+    /// Results of attempts. They are stored before batches, because a job cannot be fired until its
+    /// previous result is stored.
     End,
-    /// Other work of the engine.
+    /// Other requests of the engine.
     Batch,
 }
 
@@ -62,14 +65,15 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Waits until there is room, then adds the item. Returns the item if the queue is closed.
+    /// Adds the item, after waiting until the queue has space. Returns the item if the queue is
+    /// closed.
     pub(crate) async fn push(&self, urgency: Urgency, rows: usize, item: T) -> Result<(), T> {
         let Ok(permit) = self.permits(urgency).acquire().await else { return Err(item) };
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(item);
         }
-        // The permit is released when the item is taken out.
+        // The permit is released when the item is taken out of the queue.
         permit.forget();
         match urgency {
             Urgency::Command => waiting.commands.push_back((rows, item)),
@@ -81,9 +85,9 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Waits for requests and takes those of the next commit, commands and ends first. Returns
-    /// `None` once the queue is closed and empty. It takes at least one end and one batch if there
-    /// are any, so that neither starves.
+    /// Waits for requests and takes the requests of the next commit: commands first, then results
+    /// of attempts, then batches. Returns `None` once the queue is closed and empty. A group
+    /// includes at least one result and one batch if any are waiting, so that neither kind starves.
     pub(crate) fn next_group(&self) -> Option<Vec<T>> {
         let mut waiting = self.lock();
         while waiting.is_empty() {
@@ -120,7 +124,8 @@ impl<T> Queue<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
-        // No code that holds the lock panics halfway, so a poisoned queue is still valid.
+        // No code panics while it holds this lock, so the queue is valid even if the lock is
+        // poisoned.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -175,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_commands_starve_neither_an_end_nor_a_batch() {
-        // The group is full by the number of requests, then by rows.
+        // The first group is limited by the number of requests, the second by the number of rows.
         for rows in [1, 15_000] {
             let queue = Queue::new();
             for _ in 0..200 {

@@ -1,8 +1,8 @@
-//! The writing thread and its group commit.
+//! The writing thread, which commits waiting requests in groups.
 //!
-//! The thread takes all waiting requests, runs each in its own savepoint, commits once, and replies
-//! after the commit. So all requests share one sync of the disk, and no request waits for more to
-//! come.
+//! The thread takes all waiting requests, runs each request in a savepoint, commits once, and
+//! replies after the commit. So all requests of a group share one disk sync, and no request waits
+//! for further requests to arrive.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,8 +36,8 @@ impl CommitFailure {
         }
     }
 
-    /// Logs the failure. A database that cannot be written fails every request, which the engine
-    /// reports once; so it is logged at debug level here.
+    /// Logs the failure. While the database cannot be written, every request fails and the engine
+    /// reports it once, so this function logs at debug level.
     fn log(&self, what: &'static str) {
         if self.unwritable.is_some() {
             debug!(error = self.reason, "{what}");
@@ -53,18 +53,19 @@ impl From<rusqlite::Error> for CommitFailure {
     }
 }
 
-/// Sends the reply, once it is known whether the commit succeeded.
+/// Sends the reply to the caller once it is known whether the commit succeeded.
 type Reply = Box<dyn FnOnce(Result<(), &CommitFailure>) + Send>;
 
 /// A request that ran inside the transaction.
 struct RequestResult {
     changed: bool,
-    /// Set if it failed because the database cannot be written.
+    /// Set if the request failed because the database cannot be written.
     unwritable: Option<Unwritable>,
     reply: Reply,
 }
 
-/// Runs inside a transaction. If the transaction could not begin, it gets the failure.
+/// Runs a request inside a transaction. If the transaction could not begin, the request gets the
+/// failure.
 type Request = Box<dyn FnOnce(Result<&mut Session, &CommitFailure>) -> RequestResult + Send>;
 
 pub(crate) struct Writer {
@@ -92,8 +93,8 @@ impl Writer {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Finishes the accepted requests and refuses new ones. Afterwards the file holds all data,
-    /// unless a reader still uses the log.
+    /// Finishes the accepted requests and refuses new ones. After the call the database file holds
+    /// all data, unless a reader still uses the log.
     pub(crate) fn close(&self) {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -102,8 +103,9 @@ impl Writer {
         }
     }
 
-    /// Runs `act` and returns once it is committed. A queued request runs even if the caller stops
-    /// waiting. `rows` estimates how many rows it writes.
+    /// Runs `act` on the writing thread and returns once its changes are committed. A queued
+    /// request runs even if the caller stops waiting. `rows` estimates how many rows the request
+    /// writes.
     pub(crate) async fn write<T, F>(
         &self,
         urgency: Urgency,
@@ -146,7 +148,7 @@ impl Drop for Writer {
     }
 }
 
-/// Copies the whole log into the file, so that the file alone is a complete copy.
+/// Copies the whole log into the database file, so that the file alone holds all data.
 fn copy_whole_log(connection: &Connection) {
     match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
         Ok(_) => {}
@@ -191,7 +193,7 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
             error!(error = %cause, "rolling back a failed transaction failed");
         }
         session.clear_cache();
-        // Requests that did not run have changed nothing.
+        // Requests that did not run have changed nothing in the database.
         for request in group {
             (request(Err(failure)).reply)(Ok(()));
         }
@@ -202,8 +204,8 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
     }
 }
 
-/// Runs a request such that its failure rolls back only its own changes. An error means that the
-/// whole transaction is lost.
+/// Runs a request so that its failure rolls back only the changes of that request. An error means
+/// that the whole transaction was rolled back.
 fn run_one(
     session: &mut Session,
     request: Request,
@@ -212,7 +214,8 @@ fn run_one(
     let step = |session: &Session, sql| {
         session.connection().execute_batch(sql).map_err(CommitFailure::from)
     };
-    // A savepoint copies every page that it changes. A single request does not need one.
+    // A savepoint copies every page that changes, and a request that is alone in its transaction
+    // needs no savepoint.
     if !is_single {
         step(session, "SAVEPOINT request")?;
     }
@@ -234,7 +237,7 @@ fn run_one(
     if !is_single {
         step(session, "RELEASE request")?;
     }
-    // A request that panicked has dropped its reply.
+    // A request that panicked has dropped its reply, so its caller gets an error.
     Ok(ran.ok().map(|ran| ran.reply))
 }
 

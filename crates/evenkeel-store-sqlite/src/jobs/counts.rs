@@ -10,7 +10,8 @@ use crate::connection::clock::system_time;
 use crate::error::Answer;
 use crate::sql::statement;
 
-/// Counts the jobs of a tenant. Jobs that wait for their next time are the total without all others.
+/// Counts the jobs of a tenant. The number of jobs that wait for their next run is the total minus
+/// the jobs in all other states.
 pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<JobCounts> {
     let (filter, now) = (JobFilter::default(), system_time());
     let query = ListQuery { tenant, filter: &filter, sort: JobSort::default(), now };
@@ -40,7 +41,7 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     Ok(counts)
 }
 
-/// Counts the due jobs of all tenants, and the jobs that were read for this.
+/// Counts the due jobs of all tenants. Also returns how many jobs were read for this.
 fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
     let mut statement = connection.prepare_cached(sql!("all_job_counts_due"))?;
     let mut rows = statement.query(params![LIST_SCAN_MAX + 1, now.as_micros()])?;

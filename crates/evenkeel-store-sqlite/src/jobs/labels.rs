@@ -1,4 +1,4 @@
-//! Labels of jobs, and columns that lists filter by.
+//! Stores the labels of jobs, and the columns that job lists filter by.
 
 use evenkeel_core::{About, Definition, JobNo, TenantNo};
 use evenkeel_store::labels_of;
@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::Answer;
 
-/// Updates the columns and labels that lists filter by.
+/// Updates the columns and labels that job lists filter by.
 pub(crate) fn rewrite(
     connection: &Connection,
     tenant: TenantNo,

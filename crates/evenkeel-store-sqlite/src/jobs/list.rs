@@ -1,4 +1,5 @@
-//! The statements of job lists. [`evenkeel_store::list_jobs`] decides which of them run.
+//! Runs the statements of job lists. [`evenkeel_store::list_jobs`] decides which statements a list
+//! needs.
 
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{
@@ -60,7 +61,7 @@ impl List<'_> {
         Ok(statement)
     }
 
-    /// Counts the rows that a scan along an index reads, up to one more than allowed.
+    /// Counts the rows that a scan of an index reads, up to one row more than allowed.
     pub(super) fn scanned(&self, index: ListIndex) -> Answer<u64> {
         let jobs = || format!("SELECT count(*) FROM ({})", index.jobs(statement));
         let sql = index.scanned(statement).map_or_else(jobs, str::to_owned);
@@ -101,7 +102,7 @@ fn list_row(row: &Row<'_>, query: &ListQuery<'_>) -> Answer<ListRow> {
     })
 }
 
-/// Reads a due job with blackouts, if the row is about one.
+/// Reads a due job that has blackouts, or `None` if the row holds no such job.
 pub(super) fn held_job(row: &Row<'_>, now: Timestamp) -> Answer<Option<HeldJob>> {
     let Some(definition) = row.get::<_, Option<String>>("held")? else { return Ok(None) };
     let average: Option<i64> = row.get("average_us")?;

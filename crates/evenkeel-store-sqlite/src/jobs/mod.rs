@@ -30,7 +30,8 @@ impl JobStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError> {
         let tenant = scope.tenant;
-        // Computed here, because the writer is shared by all requests.
+        // The load is computed before the request reaches the writer, because all requests share
+        // the writer.
         let loads: Vec<_> =
             jobs.iter().map(|job| Load::of(&job.definition, None, job.next_at?)).collect();
         self.writer

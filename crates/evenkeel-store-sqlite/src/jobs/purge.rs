@@ -10,11 +10,12 @@ use crate::error::Answer;
 use crate::rows::{collect, head_from, key_from, key_params, link_columns, prev_from};
 use crate::{dead_letters, notes};
 
-/// Where the history of a deleted job begins.
+/// The newest run of a deleted job, from which its history is followed.
 struct History {
     job: JobNo,
     head: Option<RunLink>,
-    /// The times of the newest success and failure, which retention keeps without a link to them.
+    /// The scheduled times of the newest success and the newest failure, which retention keeps even
+    /// if no run links to them.
     kept: [Option<i64>; 2],
 }
 
@@ -100,7 +101,7 @@ fn kept(connection: &Connection, history: &History) -> Answer<Vec<AttemptKey>> {
     collect(statement.query(params![history.job.0, history.kept[0], history.kept[1]])?, key_from)
 }
 
-/// Links the runs that are left to each other.
+/// Links the remaining runs of a job to each other.
 fn relink(
     connection: &Connection,
     job: JobNo,

@@ -46,7 +46,7 @@ pub(crate) fn register(
     Ok(results)
 }
 
-/// Registers a job without a first time and pauses it in the same transaction.
+/// Registers a job without a next run time and pauses it in the same transaction.
 pub(crate) fn register_paused(
     connection: &Connection,
     tenant: TenantNo,
@@ -103,8 +103,8 @@ fn register_one(
     Ok(no)
 }
 
-/// Makes the scheduler load the job if it is due in this slot or the next: the scheduler may have
-/// read those slots already.
+/// Makes the scheduler load the job if the job is due in the current time slot or the next, because
+/// the scheduler may have read these slots already.
 pub(crate) fn notify_scheduler(
     connection: &Connection,
     job: JobNo,
@@ -136,7 +136,7 @@ fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()
     Ok(())
 }
 
-/// Returns another job of the tenant with the same name and configuration.
+/// Returns another job of the tenant that has the same name and configuration.
 pub(crate) fn find_namesake(
     connection: &Connection,
     tenant: TenantNo,

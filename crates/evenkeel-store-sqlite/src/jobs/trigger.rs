@@ -41,8 +41,9 @@ pub(crate) fn trigger(
     Ok(Triggered::Accepted(key))
 }
 
-/// Starts a run with a delayed attempt that is due now. If the job is paused, the run gets a time
-/// after the pause, so that the pause does not stop it.
+/// Starts a run whose first attempt is a delayed attempt that is due now. If the job is paused, the
+/// scheduled time of the run is set after the pause, because a pause stops runs that were scheduled
+/// before it.
 pub(crate) fn start_run(
     connection: &Connection,
     job: &Job,
@@ -68,8 +69,8 @@ pub(crate) fn start_run(
     Ok(key)
 }
 
-/// Returns the sequence with number `n` of an origin, or the next sequence that is free in this
-/// microsecond.
+/// Returns sequence number `n` of the run's origin, or the next sequence number that no other run
+/// of this microsecond has.
 fn free_sequence(
     connection: &Connection,
     job: JobNo,

@@ -14,7 +14,7 @@ use super::search::search;
 use crate::error::Answer;
 use crate::rows::{find_job_no, job_id};
 
-/// Lists are counted exactly, and ranked, up to this number.
+/// Lists of pages are counted and ranked exactly up to this number.
 pub(super) const COUNTED_MAX: usize = 10_000;
 
 pub(super) fn list(

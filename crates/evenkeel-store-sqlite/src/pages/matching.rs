@@ -10,10 +10,10 @@ pub(super) enum Home {
     Job(JobNo),
 }
 
-/// Returns the FTS5 query for pages that have the wanted words in these columns, and no unwanted
-/// word in any.
+/// Returns the FTS5 query for pages that contain all wanted words in these columns and no unwanted
+/// word in any column.
 ///
-/// Needles consist of letters and digits, so they need no quoting.
+/// Search words consist of letters and digits, so they need no quoting.
 pub(super) fn matching(home: Home, columns: &str, needles: &Needles) -> String {
     let home = match home {
         Home::Tenant(tenant) => format!("t{}", tenant.0),

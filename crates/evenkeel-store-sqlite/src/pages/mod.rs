@@ -36,7 +36,8 @@ impl PageStore for SqliteStore {
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
-        // The slow part runs before the request reaches the writer, which all requests share.
+        // The slow preparation runs before the request reaches the writer, because all requests
+        // share the writer.
         let prepare = move || pages.into_iter().map(save::Prepared::new).collect::<Result<_, _>>();
         let pages: Vec<save::Prepared> =
             tokio::task::spawn_blocking(prepare).await.map_err(unavailable)??;
@@ -69,12 +70,14 @@ impl PageStore for SqliteStore {
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
         let mut left = limit;
         while left > 0 {
-            // A reader looks first: usually there are none, and then the writer is not needed.
+            // A reader checks first whether deleted jobs have pages, because usually there are none
+            // and the writer is not needed.
             let jobs = self.engine_readers.read(move |db| prune::deleted_jobs(db, left)).await?;
             if jobs.is_empty() {
                 break;
             }
-            // A round that does not reach the limit has deleted the usage rows of these jobs.
+            // If fewer pages than the limit were deleted, the usage rows of these jobs are deleted
+            // as well.
             left -= self
                 .writer
                 .write(Batch, left as usize * prune::ROWS, move |session| {

@@ -21,7 +21,8 @@ pub(super) fn prune(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64
     Ok(u64::from(delete_pages(db, job, &numbers)?))
 }
 
-/// Deletes pages of a job and subtracts them from its usage. Returns their number.
+/// Deletes pages of a job and subtracts them from the job's usage. Returns how many pages were
+/// deleted.
 fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     let mut page = db.prepare_cached(sql!("prune_pages"))?;
     let mut text = db.prepare_cached(sql!("prune_pages_text"))?;
@@ -29,7 +30,7 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     let (mut bytes, mut pages) = (0, 0_u32);
     for no in numbers {
         let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
-        // A page may be listed twice.
+        // The same page may be listed twice.
         let Some(size) = size else { continue };
         text.execute([no])?;
         words.execute([no])?;
@@ -42,8 +43,8 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     Ok(pages)
 }
 
-/// Returns deleted jobs that have pages. Every job with pages has a row in `page_usage`, and these
-/// rows are few.
+/// Returns deleted jobs that have pages. Every job with pages has a row in `page_usage`, and that
+/// table is short.
 pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
     let mut statement = db.prepare_cached(sql!("clear_pages_jobs"))?;
     let jobs = statement.query_map([limit], |row| Ok(JobNo(row.get(0)?)))?;
@@ -51,7 +52,7 @@ pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
 }
 
 /// Deletes up to `limit` pages of these jobs, one job after the other, and the usage rows of jobs
-/// that have no pages left. Returns the number of pages.
+/// that have no pages left. Returns the number of deleted pages.
 pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> {
     let mut look = db.prepare_cached(sql!("clear_pages_find"))?;
     let mut cleared = 0;

@@ -11,7 +11,7 @@ use super::id_column;
 use crate::connection::urgency::weight;
 use crate::error::Answer;
 
-/// A page with everything that can be computed without the database.
+/// A crawled page with all values that can be computed without the database.
 pub(super) struct Prepared {
     content: PageContent,
     size: u64,
@@ -37,7 +37,7 @@ impl Prepared {
         })
     }
 
-    /// Estimates the writer's work, in rows of other verbs.
+    /// Estimates how many rows the writer could write in the time that this page takes.
     pub(super) fn rows(&self) -> usize {
         let words = self.title_words.len() + self.text_words.len();
         let page = usize::try_from(self.size).unwrap_or(usize::MAX);
@@ -165,7 +165,7 @@ fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
         .optional()?)
 }
 
-/// Adds to the usage of a job.
+/// Adds bytes and pages to the stored usage of a job.
 pub(super) fn count(db: &Connection, job: JobNo, bytes: i64, pages: i64) -> Answer<()> {
     db.prepare_cached(sql!("save_pages_count"))?.execute(params![job.0, bytes, pages])?;
     Ok(())
@@ -239,7 +239,7 @@ mod tests {
         ] {
             assert!(rows > little + 300, "{name}: {rows}");
         }
-        // Once as text and once as words.
+        // The text is stored twice: as text and as indexed words.
         let text = rows(|page| page.text = much());
         assert!(text > little + 700, "{text}");
     }

@@ -39,7 +39,7 @@ pub(super) fn search(
     Ok(Page { items, total: ranked.len() as u64, total_is_estimate, next: None })
 }
 
-/// Returns the numbers of the matching pages, best first.
+/// Returns the numbers of the matching pages, best match first.
 fn rank(
     db: &Connection,
     tenant: TenantNo,
@@ -60,7 +60,7 @@ fn rank(
     let in_title = statement
         .query_map(params![matching(home, "title", needles), last], |row| row.get(0))?
         .collect::<Result<HashSet<i64>, _>>()?;
-    // FTS5 gives better pages a lower score.
+    // FTS5 gives better matches a lower score.
     found.sort_by(|(a, score_a), (b, score_b)| {
         let is_behind = |no: &i64| !in_title.contains(no);
         is_behind(a).cmp(&is_behind(b)).then(score_a.total_cmp(score_b)).then(a.cmp(b))

@@ -1,4 +1,4 @@
-//! Claim windows: when a queued attempt may be claimed.
+//! Claim windows limit when a queued attempt may be claimed.
 
 use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Span, Timestamp};
 use evenkeel_store::{ClaimWindow, ClosedAttempt, StoreError};
@@ -47,7 +47,7 @@ pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, ClaimWindow)
     Ok(())
 }
 
-/// Updates the queued attempts of a job after its definition changed.
+/// Updates the claim windows of a job's queued attempts after the definition of the job changed.
 pub(crate) fn reopen_job(
     connection: &Connection,
     job: JobNo,

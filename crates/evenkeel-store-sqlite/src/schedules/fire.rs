@@ -1,8 +1,9 @@
-//! Fires regular times: compares and advances the row of a job, and adds the attempt or the record
-//! of skipped times.
+//! Fires jobs at their scheduled times: checks and updates the row of the job, and adds the attempt
+//! or the record of skipped runs.
 //!
-//! A firing costs one update by job number and one insert at the end of `attempt`. A batch is
-//! processed in the order of job numbers, so that jobs of one database page are changed together.
+//! Firing a job costs one update by job number and one insert at the end of the table `attempt`. A
+//! batch is processed in the order of job numbers, so that jobs on the same database page are
+//! changed together.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Sequence, Slot, Timestamp};
@@ -15,7 +16,7 @@ use crate::connection::session::Session;
 use crate::error::Answer;
 use crate::rows::{ReadyRow, link_columns, micros};
 
-/// The statements of the hot path, prepared once per batch.
+/// The most frequent statements of this module, prepared once per batch.
 struct Statements<'c> {
     advance: CachedStatement<'c>,
     advance_slot: CachedStatement<'c>,
@@ -32,11 +33,10 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// Returns the positions of `items` in the order of their jobs; results keep the original
-/// positions.
+/// Returns the positions of `items` sorted by job; results are returned in the original order.
 pub(crate) fn by_job<T>(items: &[T], job: impl Fn(&T) -> i64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
-    // Stable: attempts of one job keep their order.
+    // The sort is stable, so attempts of one job keep their order.
     order.sort_by_key(|index| job(&items[*index]));
     order
 }
@@ -58,7 +58,7 @@ pub(crate) fn fire(session: &mut Session, node: NodeNo, batch: &[Fire], now: Now
         if let (FireResult::Fired(Fence(1..)), Some((at, _))) = (result, &fire.start) {
             oldest = Some(oldest.map_or(*at, |oldest| oldest.min(*at)));
         }
-        // The job has no further time, so it is not counted any more.
+        // The job has no further run time, so its load is no longer counted.
         if fire.next_at.is_none() && matches!(result, FireResult::Fired(_)) {
             counts.recount(connection, fire.job, None)?;
         }
@@ -145,7 +145,7 @@ fn fire_one(
     }
 }
 
-/// Returns why a firing changed nothing. This is rare, so a second statement is fine.
+/// Returns why a firing changed nothing. This is rare, so it may take a second statement.
 fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireResult> {
     let (head_at, head_sequence) = link_columns(fire.head);
     let retry_pending = connection
@@ -156,7 +156,7 @@ fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireRes
         )
         .optional()?;
     Ok(match retry_pending {
-        // The job has changed since the decision.
+        // The job has changed since the scheduler decided to fire it.
         None => FireResult::Stale,
         Some(_) if early => FireResult::Early,
         Some(retry_pending) => FireResult::Busy { retry_pending },

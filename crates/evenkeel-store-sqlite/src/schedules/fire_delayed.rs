@@ -1,4 +1,4 @@
-//! Delayed attempts: retries and triggers that are due at a time of their own.
+//! Delayed attempts: retries and triggered runs, each with a separate due time.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
@@ -122,8 +122,8 @@ fn fire_one(
     }
 }
 
-/// Makes the run of a first attempt the newest of its job, and returns the run before. A later
-/// attempt belongs to a run that is linked already.
+/// Makes the run of a first attempt the newest run of its job, and returns the previous run. A
+/// retry belongs to a run that is already linked.
 pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option<RunLink>> {
     if key.attempt != AttemptNo::FIRST {
         return Ok(None);

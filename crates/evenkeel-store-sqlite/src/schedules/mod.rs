@@ -43,7 +43,7 @@ impl ScheduleStore for SqliteStore {
     ) -> Result<LookAhead, StoreError> {
         let shards = shards.to_vec();
         let now = resolve(now);
-        // A reader looks first: usually no job has changed, and then the writer is not needed.
+        // A reader checks first, because usually no job has changed and the writer is not needed.
         let (changed, delayed) = self
             .engine_readers
             .read(move |db| {

@@ -1,4 +1,4 @@
-//! Ends active runs in favour of a newer time of their job.
+//! Ends active runs of a job because a newer run replaces them.
 
 use evenkeel_store::{Now, Supersede};
 use rusqlite::{Connection, params};

@@ -1,4 +1,4 @@
-//! Commands on jobs: decides whether each applies; `write` stores the changes.
+//! Decides whether a command on a job applies; `write` stores the changes.
 
 mod write;
 
@@ -14,7 +14,7 @@ use crate::connection::clock::resolve;
 use crate::dedup;
 use crate::error::Answer;
 
-/// Changes of the tenant's counts of jobs.
+/// Changes of the stored job counts of a tenant.
 #[derive(Default)]
 struct Counted {
     deleted: i64,

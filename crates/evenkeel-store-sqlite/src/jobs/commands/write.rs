@@ -1,4 +1,4 @@
-//! Stores the changes that a command makes.
+//! Stores the changes that a command makes to a job.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::status::Effect;
@@ -42,7 +42,8 @@ pub(super) fn set_state(
     Ok(())
 }
 
-/// Makes the changes of the action beyond the state. Returns the run that it starts.
+/// Makes all changes of the command except the change of state. Returns the run that the command
+/// starts.
 pub(super) fn act(
     connection: &Connection,
     job: &Job,
@@ -58,7 +59,7 @@ pub(super) fn act(
         Action::Resume { next_at: Some(next_at) } => {
             set_next_time(connection, job, Some(*next_at), now)?
         }
-        // The job has no next time, and none was decided on.
+        // The job has no next run time, and the command sets none.
         Action::Resume { next_at: None } => {}
         Action::Retry { n, next_at } => {
             if job.next_at.is_none() && next_at.is_some() {
@@ -104,7 +105,7 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
     }
     labels::rewrite(connection, job.tenant, job.no, about, definition)?;
     if let Some(next_at) = change.next_at {
-        // A paused job gets its next time when it is resumed.
+        // A paused job gets its next run time when it is resumed.
         let next_at = next_at.filter(|_| job.state == JobState::Active);
         set_next_time(connection, job, next_at, now)?;
     }
@@ -118,7 +119,7 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
     Ok(())
 }
 
-/// Ends the attempts that the command ends. Returns the running and the withdrawn attempts.
+/// Ends the attempts that the command cancels. Returns the running and the withdrawn attempts.
 pub(super) fn end(
     connection: &Connection,
     job: &Job,
