@@ -1,4 +1,5 @@
-//! Measures a million conditions: `cargo run --release -p evenkeel-core --example condition_speed`.
+//! Measures how long it takes to compute a million job conditions. Run it with `cargo run --release
+//! -p evenkeel-core --example condition_speed`.
 
 #![expect(clippy::print_stdout, reason = "it is here to print")]
 #![expect(clippy::unwrap_used, reason = "its schedules are right")]

@@ -1,10 +1,10 @@
-//! Measures how long the next time of a cron expression takes, in bad cases and in a random mix:
-//! `cargo run --release -p evenkeel-core --example cron_speed`
+//! Measures how long it takes to compute the next run time of a cron expression, in bad cases and
+//! in a random mix. Run it with `cargo run --release -p evenkeel-core --example cron_speed`.
 //!
-//! The first three columns measure every call once. On a busy machine, the longest call is a time
-//! slice of another program; the first row, which measures nothing, shows how long that is. So each
-//! call is repeated twice with the same input, and the last column is the longest of the quickest
-//! of three.
+//! The first three columns measure every call once. On a busy machine, the longest call includes a
+//! pause in which another program ran. The first row measures an empty call and shows how long such
+//! pauses are. So each call is made three times with the same input, and the last column is the
+//! longest over all inputs of the fastest of the three.
 #![expect(clippy::print_stdout, reason = "it is for reading")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "its expressions and zones are right")]
@@ -17,12 +17,12 @@ use evenkeel_core::{Timestamp, Zone};
 
 /// Measured calls per case.
 const CALLS: usize = 50_000;
-/// Random expressions, each in a random zone.
+/// Random cron expressions, each in a random time zone.
 const MIX: usize = 2_000;
 
 const BOTH: Dst = Dst { gap: Gap::Shift, overlap: Overlap::Both };
 
-/// A name, an expression, a zone, and the years of the measured times.
+/// Name, cron expression, time zone, and the years in which the measured run times fall.
 type Case = (&'static str, &'static str, &'static str, (i64, i64));
 
 const CASES: [Case; 22] = [
@@ -55,7 +55,7 @@ const CASES: [Case; 22] = [
     ("1 to 6 minutes past, by list", "1,2,3,4,5,6 0-23 * * *", "Antarctica/Troll", (2000, 2030)),
 ];
 
-/// Pseudo-random numbers, the same in every run.
+/// Pseudo-random numbers that are the same whenever the program runs.
 struct Sequence(u64);
 
 impl Sequence {
@@ -145,7 +145,7 @@ fn main() {
     years();
 }
 
-/// Random expressions in random zones at random times.
+/// Random cron expressions in random time zones, evaluated at random times.
 fn mix(sequence: &mut Sequence) {
     let zones: Vec<_> =
         jiff::tz::db().available().filter_map(|name| Zone::get(name.as_str()).ok()).collect();

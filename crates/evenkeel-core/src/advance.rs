@@ -6,7 +6,7 @@ use crate::names::names;
 use crate::overlap::OverlapPolicy;
 use crate::time::{Span, Timestamp};
 
-/// Consecutive scheduled times that will not run, stored as one record.
+/// Consecutive scheduled times that are skipped, stored as one record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SkippedTimes {
     pub from: Timestamp,
@@ -15,20 +15,20 @@ pub struct SkippedTimes {
     pub reason: SkipReason,
 }
 
-/// Why a scheduled time did not run. The discriminants are stored; 3 is not used.
+/// Why a scheduled time was skipped. The store saves the discriminants as numbers; 3 is unused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SkipReason {
-    /// The time was missed, and the misfire policy does not run it.
+    /// The scheduled time was missed, and the misfire policy does not run it.
     Misfire = 0,
-    /// An earlier run was still active.
+    /// An earlier run of the same job was still active.
     Overlap = 1,
-    /// An earlier run was waiting for its retry.
+    /// An earlier run of the same job was waiting for its retry.
     RetryPending = 2,
-    /// No run could start in the blackout that the time fell into, and a later time runs after the
-    /// blackout.
+    /// The scheduled time fell into a blackout, and one later run after the blackout makes up for
+    /// it.
     Blackout = 4,
-    /// The store held no end of an earlier run because its node could not store the end or was
-    /// lost. That run may have ended in time.
+    /// The store has no outcome of an earlier run, because the node of that run was lost or could
+    /// not write the outcome. The earlier run may in fact have finished before this scheduled time.
     EndNotStored = 5,
 }
 
@@ -40,8 +40,8 @@ names!(SkipReason {
     EndNotStored => "end_not_stored",
 });
 
-/// What the scheduler does with a due job: it records skipped times, fires at most one time, and
-/// sets the next.
+/// What the scheduler does with a due job: it records skipped scheduled times, fires at most one
+/// run, and sets the next scheduled time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Advance {
     pub skip: Option<SkippedTimes>,
@@ -49,21 +49,23 @@ pub struct Advance {
     pub next: Option<Timestamp>,
 }
 
-/// The next scheduled time of a job, once it has come.
+/// A scheduled time of a job that has been reached.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DueTime {
     pub due: Timestamp,
     pub now: Timestamp,
-    /// True if the scheduler saw the time when it came, and an earlier run of the job held it up.
-    /// Such a time is late, not missed.
+    /// True if the scheduler noticed the scheduled time punctually, and an earlier run of the job
+    /// delayed it. A scheduled time that waited for an earlier run is late, but does not count as
+    /// missed.
     pub waited: bool,
     /// The average duration of the job's successful runs.
     pub average: Span,
-    /// How many scheduled times of the job have been fired.
+    /// Number of scheduled times of the job that have been fired so far.
     pub fired: u64,
 }
 
-/// Decides what happens to a job whose next time is not after `now`, if it may start now.
+/// Decides what happens to a job whose next scheduled time is at or before `now`, if the job may
+/// start now.
 pub fn advance(definition: &Definition, at: DueTime) -> Advance {
     let mut advanced = advance_endless(definition, at);
     let over = |max| at.fired.saturating_add(1) >= max;
@@ -78,7 +80,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     let timetable = definition.timetable();
     let plain = Advance { skip: None, fire: Some(due), next: timetable.next_after(due) };
     if definition.schedule.follows_its_end() {
-        // However late the run starts, the next time is a whole period later.
+        // However late a run of a periodic job starts, the next scheduled time is a whole period
+        // later.
         return Advance { next: timetable.next_after(due.max(now)), ..plain };
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
@@ -89,7 +92,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     if could_start > due && could_start >= missed_before {
         return newest_of(definition, at, SkipReason::Blackout);
     }
-    // Times in a blackout that has only just ended were not missed.
+    // Scheduled times in a blackout that has only just ended do not count as missed.
     let missed_for_good = definition.blackouts().current_start(missed_before);
     let skipped = |count, to| SkippedTimes { from: due, to, count, reason: SkipReason::Misfire };
     match definition.misfire {
@@ -101,7 +104,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                 next: timetable.next_after(newest),
             },
         },
-        // The times after `missed_before` are newer and only late, so one run makes up for all.
+        // Scheduled times after `missed_before` are late but not missed, so one run makes up for
+        // the missed and the late ones.
         MisfirePolicy::Last if due < missed_before => {
             newest_of(definition, at, SkipReason::Misfire)
         }
@@ -116,7 +120,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                     next: timetable.next_after(first_kept),
                 }
             }
-            // One run makes up for all times of a blackout.
+            // One run makes up for all scheduled times that fell into the blackout.
             Some(_) | None if could_start > due => {
                 newest_of(definition, DueTime { now: could_start, ..at }, SkipReason::Blackout)
             }
@@ -125,18 +129,20 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     }
 }
 
-/// Returns the scheduled time before `time`. Both are times from `due` on.
+/// Returns the last scheduled time before `time`. `time` and `due` are scheduled times, and `due`
+/// is the earlier.
 fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Timestamp {
     definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
 }
 
-/// True if `due` was missed and the misfire policy runs every missed time, one after the other.
+/// True if the scheduled time `due` was missed and the misfire policy runs every missed time, one
+/// after the other.
 fn makes_up(definition: &Definition, due: Timestamp, now: Timestamp) -> bool {
     let missed = due < now.saturating_sub(definition.misfire_after);
     missed && definition.misfire == MisfirePolicy::All
 }
 
-/// Fires the newest time from `due` to now and skips the others.
+/// Fires the newest scheduled time between `due` and now, and skips the older ones.
 fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advance {
     let DueTime { due, now, .. } = at;
     let timetable = definition.timetable();
@@ -151,7 +157,8 @@ fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advanc
     Advance { skip, fire: Some(newest), next: timetable.next_after(newest) }
 }
 
-/// Skips all times from `due` to `now` as one record. Also returns the next time.
+/// Skips all scheduled times from `due` to `now` and describes them in one record. Also returns the
+/// next scheduled time.
 pub fn skip_due(
     definition: &Definition,
     due: Timestamp,
@@ -164,25 +171,28 @@ pub fn skip_due(
     (SkippedTimes { from: due, to, count, reason }, timetable.next_after(to))
 }
 
-/// What the scheduler does with a due time while an earlier run of the job is active.
+/// What the scheduler does with a scheduled time that is reached while an earlier run of the job is
+/// active.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WhenBusy {
-    /// Records the time as skipped and continues with the next time.
+    /// Records the scheduled time as skipped and continues with the next one.
     Skip(SkipReason),
-    /// Leaves the time due until the job is idle.
+    /// Keeps the scheduled time due until the job has no active run.
     Wait,
-    /// Ends the active run as superseded, and leaves the time due until the job is idle.
+    /// Ends the active run with the outcome `superseded`, and keeps the scheduled time due until
+    /// that run is finished.
     Replace,
 }
 
-/// Decides what happens to `due`, which cannot start because an earlier run is active.
+/// Decides what happens to the scheduled time `due` when no run can start because an earlier run is
+/// active.
 pub fn when_busy(
     definition: &Definition,
     due: Timestamp,
     now: Timestamp,
     retry_pending: bool,
 ) -> WhenBusy {
-    // The next time depends on the end of the active run.
+    // The next scheduled time of a periodic job depends on when the active run finishes.
     if definition.schedule.follows_its_end() {
         return WhenBusy::Wait;
     }
@@ -353,8 +363,8 @@ mod tests {
     }
 
     proptest! {
-        /// Invariants I1 and I11: from any time on, each scheduled time is fired or skipped exactly
-        /// once.
+        /// Invariants I1 and I11: each scheduled time is fired or skipped exactly once, whatever
+        /// the start time.
         #[test]
         fn every_time_is_fired_or_skipped_once_and_the_rhythm_is_kept(
             secs in 1_u64..90, now in 100_i64..5_000,

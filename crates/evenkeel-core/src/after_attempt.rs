@@ -1,4 +1,4 @@
-//! Decides what follows the end of an attempt: a retry, or the end of the run.
+//! Decides what happens after an attempt has finished: a retry, or the end of the run.
 
 use crate::attempt::Outcome;
 use crate::ids::AttemptNo;
@@ -10,28 +10,29 @@ use crate::time::{Span, Timestamp};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Then {
     EndRun {
-        /// True if the job gets no further scheduled time.
+        /// True if the job has no further scheduled times.
         stop_job: bool,
-        /// The job's next scheduled time, if it depends on this end.
+        /// The job's next scheduled time, if it depends on when this run finished.
         next_at: Option<Timestamp>,
     },
     /// The next attempt may start at `due`; the run stays active.
     Retry { due: Timestamp },
 }
 
-/// What the body of a failed attempt reports about a retry.
+/// What a failed attempt reports about its retry, for example an HTTP response with a `Retry-After`
+/// header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum RetryHint {
     /// The job's retry policy decides.
     #[default]
     ByPolicy,
-    /// Retry after this delay at the earliest.
+    /// The next attempt starts after this delay at the earliest.
     NotBefore(Span),
     /// A retry cannot succeed.
     Never,
 }
 
-/// A body cannot delay a retry for longer than this.
+/// The longest delay that a failed attempt can request for its retry.
 pub const RETRY_DELAY_MAX: Span = Span::from_secs(24 * 3600);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -43,8 +44,8 @@ pub struct Ended {
     pub finished_at: Timestamp,
 }
 
-/// Decides what follows when an attempt of a job has ended. `draw` is a random number from 0 to 1
-/// for the jitter of the retry.
+/// Decides whether a finished attempt is retried or its run ends. `draw` is a random number from 0
+/// to 1 that determines the retry's jitter.
 pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
     if !ended.outcome.is_failure() {
         return end(definition, ended.finished_at, Span::ZERO, false);
@@ -59,21 +60,21 @@ pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
             wait.max(asked.min(RETRY_DELAY_MAX))
         }
     };
-    // The failed attempt tells nothing about the duration of a successful run, so only the stated
-    // average counts.
+    // The duration of a failed attempt says nothing about the duration of a successful run, so only
+    // the configured average duration counts.
     let average = definition.average(None);
     let due = ended.finished_at.saturating_add(wait);
     Then::Retry { due: definition.may_start_from(due, average) }
 }
 
-/// Decides what follows a failure without further retries. A periodic job waits at least for
-/// `pause`.
+/// Ends a run that has failed and has no retries left. The next run of a periodic job starts at
+/// least `pause` later.
 pub fn after_final_failure(definition: &Definition, finished_at: Timestamp, pause: Span) -> Then {
     let stop_job = definition.on_exhausted == OnExhausted::Stop;
     end(definition, finished_at, pause, stop_job)
 }
 
-/// Ends the run. A periodic job gets its next time.
+/// Ends the run. A periodic job gets its next scheduled time here.
 fn end(definition: &Definition, finished_at: Timestamp, pause: Span, stop_job: bool) -> Then {
     let Schedule::Periodic(periodic) = &definition.schedule else {
         return Then::EndRun { stop_job, next_at: None };

@@ -1,9 +1,10 @@
 //! Priority aging: a run that waits long gains priority.
 //!
-//! At whole multiples of `every`, each run that has waited longer than `after` gains `step`. No
-//! stored row changes for that: the times at which a run gains are known when it begins to wait. So
-//! its position in the order by aging is a number that never changes, the [`Rise`]. The rank of a
-//! run is the higher of its own priority and of the priority that its rise gives at that moment.
+//! At whole multiples of `every`, each run that has waited longer than `after` gains `step` points
+//! of priority. Aging updates no stored rows: when a run begins to wait, it is already known at
+//! which times its priority will rise. So each run has a constant number, its [`Rise`], that
+//! determines its position among runs ordered by aging. The rank of a run is the higher of two
+//! values: its configured priority, and the priority that it has gained by waiting.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +15,11 @@ use crate::time::{Span, Timestamp};
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aging {
-    /// How often waiting runs gain priority, counted from 1970.
+    /// How often waiting runs gain priority; the intervals are counted from 1970.
     pub every: Span,
-    /// The least waiting time before a run gains.
+    /// How long a run must wait before it gains priority.
     pub after: Span,
-    /// The gain; 0 turns aging off.
+    /// Priority points gained per interval; 0 turns aging off.
     pub step: u8,
     /// The highest effective priority that aging can reach.
     pub cap: Priority,
@@ -35,52 +36,52 @@ impl Default for Aging {
     }
 }
 
-/// The constant position of a run in the order of aging: at any moment, the run with the smaller
-/// rise goes first.
+/// A constant number that orders waiting runs by aging: the run with the smaller rise starts first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rise(pub i64);
 
 impl Rise {
-    /// Returns the position of the same run with another priority. The time that the run has waited
-    /// still counts.
+    /// Returns the rise of the same run with another priority. The time that the run has already
+    /// waited still counts.
     #[must_use]
     pub fn with_priority(self, old: Priority, new: Priority) -> Self {
         Self(self.0 + i64::from(old.get()) - i64::from(new.get()))
     }
 }
 
-/// The rank of a run at some moment: the run with the higher rank goes first.
+/// The rank of a run at a given moment: the run with the higher rank starts first.
 ///
-/// Ranks rise beyond [`Aging::cap`], so that among long-waiting runs the longest-waiting goes
-/// first. If ranks stopped at the cap, deadlines alone would order those runs.
+/// Ranks grow beyond [`Aging::cap`], so that among long-waiting runs the run that has waited
+/// longest starts first. If ranks stopped at the cap, deadlines alone would order the runs that
+/// have reached it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rank(pub i64);
 
 impl Aging {
-    /// Returns the position of a run with this priority that waits since `since`.
+    /// Returns the rise of a run with this priority that has waited since `since`.
     pub fn rise(&self, priority: Priority, since: Timestamp) -> Rise {
         let waited = since.as_micros().saturating_add_unsigned(self.after.as_micros());
-        // The run gains strictly after it has waited for `after`.
+        // The run first gains priority when it has waited for more than `after`.
         let first = self.times(waited) + 1;
         Rise(self.step() * first - i64::from(priority.get()))
     }
 
-    /// Returns the rank that a run with this rise has by waiting alone.
+    /// Returns the rank that a run has gained by waiting, without its configured priority.
     pub fn risen(&self, rise: Rise, now: Timestamp) -> Rank {
         Rank(self.level(now) - rise.0)
     }
 
-    /// Returns the rank of a run.
     pub fn rank(&self, priority: Priority, rise: Rise, now: Timestamp) -> Rank {
         self.risen(rise, now).max(Rank(i64::from(priority.get())))
     }
 
-    /// Returns the largest rise of runs that rank at `rank` or higher by waiting alone.
+    /// Returns the largest rise with which a run reaches `rank` by waiting, without its configured
+    /// priority.
     pub fn rise_of(&self, rank: Rank, now: Timestamp) -> Rise {
         Rise(self.level(now) - rank.0)
     }
 
-    /// Returns the effective priority that users see for a run that waits since `since`.
+    /// Returns the effective priority that users see for a run that has waited since `since`.
     pub fn effective(&self, priority: Priority, since: Timestamp, now: Timestamp) -> Priority {
         let Rank(rank) = self.rank(priority, self.rise(priority, since), now);
         let capped = rank.min(i64::from(self.cap.get()));
@@ -88,8 +89,8 @@ impl Aging {
         capped.map_or(priority, |capped| capped.max(priority))
     }
 
-    /// Returns the time that separates runs: exactly the runs that wait since before it have gained
-    /// by `now`.
+    /// Returns the time before which a run must have begun to wait to have gained priority by
+    /// `now`.
     pub fn gained_before(&self, now: Timestamp) -> Timestamp {
         if self.step == 0 {
             return Timestamp::MIN;
@@ -98,12 +99,12 @@ impl Aging {
         Timestamp::from_micros(last.saturating_sub_unsigned(self.after.as_micros()))
     }
 
-    /// Returns the total gain of a run that waits since 1970.
+    /// Returns the total priority gained by a run that has waited since 1970.
     fn level(&self, now: Timestamp) -> i64 {
         self.step() * (self.times(now.as_micros()) + 1)
     }
 
-    /// Returns how many gains fall into this many microseconds.
+    /// Returns how many aging intervals fit into this many microseconds.
     fn times(&self, micros: i64) -> i64 {
         micros.div_euclid(self.every())
     }
@@ -133,8 +134,8 @@ mod tests {
         Priority::try_from(number).unwrap()
     }
 
-    /// The same rule as a simulation: at every multiple of `every`, each run that waited long
-    /// enough gains a step.
+    /// Simulates aging step by step: at every multiple of `every`, each run that has waited long
+    /// enough gains `step`.
     fn step_by_step(aging: &Aging, base: u8, since: i64, now: i64) -> u8 {
         let every = (aging.every.as_micros() / 1_000_000) as i64;
         let after = (aging.after.as_micros() / 1_000_000) as i64;
@@ -221,8 +222,8 @@ mod tests {
             prop_assert!(rank(now) <= rank(now + later));
         }
 
-        /// Shows why two constant orders are enough to find the next runs: by priority, and by
-        /// rise.
+        /// Shows that two fixed orders, by priority and by rise, are enough to find the next runs
+        /// to start.
         #[test]
         fn next_runs_are_among_the_first_by_priority_or_by_rise(
             aging in any_aging(),
@@ -243,7 +244,8 @@ mod tests {
             for run in by_rank.iter().take(count) {
                 prop_assert!(firsts.contains(&run));
             }
-            // Of the order by rise, only runs that reach the rank of the last by priority matter.
+            // In the order by rise, only runs that reach the rank of the last run in the order by
+            // priority matter.
             if let Some(last) = by_priority.get(count - 1) {
                 let reach = aging.rise_of(Rank(i64::from(last.0.get())), at(now));
                 for run in by_rank.iter().take(count) {

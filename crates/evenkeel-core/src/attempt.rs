@@ -12,10 +12,11 @@ use crate::names::names;
 pub enum Outcome {
     Completed,
     Failed,
-    /// The body was silent for longer than `timeout`, or ran for longer than allowed.
+    /// The attempt produced no output or progress for longer than `timeout`, or ran longer than
+    /// allowed.
     TimedOut,
     Cancelled,
-    /// The body did its work, except for some of its items.
+    /// The attempt processed some of its items and failed on others.
     PartlyFailed,
     /// A newer scheduled time of the job replaced this run.
     Superseded,
@@ -31,13 +32,13 @@ impl Outcome {
         Self::Superseded,
     ];
 
-    /// True if the body did its work, at least for some items. Such an attempt fulfils the job's
-    /// promise.
+    /// True if the attempt processed all or some of its items. A successful attempt fulfils the
+    /// job's deadline promise.
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Completed | Self::PartlyFailed)
     }
 
-    /// True if the retry policy applies.
+    /// True if the retry policy applies to this outcome.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut)
     }
@@ -53,7 +54,7 @@ pub enum AttemptStatus {
     Failed,
     Cancelled,
     TimedOut,
-    /// Never ran, for a recorded reason.
+    /// The attempt never ran, and the reason is recorded.
     Skipped,
     PartlyFailed,
     Superseded,
@@ -100,15 +101,16 @@ impl From<Outcome> for AttemptStatus {
 pub enum Loss {
     /// The node was declared dead, or its process restarted.
     NodeDied,
-    /// The node could not reach the store until its lease expired, and ended the body.
+    /// The node could not reach the store until its lease expired, so it stopped the attempt.
     StoreUnreachable,
-    /// The node's process did not run for longer than its lease. The body was ended.
+    /// The node's process was frozen for longer than its lease. The node stopped the attempt.
     NodeFrozen,
-    /// The node shut down before the body ended.
+    /// The node shut down before the attempt finished.
     NodeDrained,
-    /// The body ended, but the store refuses to record the end.
+    /// The attempt finished, but the store refuses to record its outcome.
     EndRefused,
-    /// The node never received the claim, or too late to start the body. No body ran.
+    /// The node never received the claim, or received it too late to start the attempt. No body
+    /// ran.
     NeverStarted,
 }
 
@@ -122,19 +124,19 @@ impl Loss {
         Self::NeverStarted,
     ];
 
-    /// True if the body may have had effects.
+    /// True if the attempt may have started and so may have had side effects.
     pub const fn body_may_have_started(self) -> bool {
         !matches!(self, Self::NeverStarted)
     }
 
-    /// True if the loss counts towards `max_crashes`. Only the death of a node can be the fault of
-    /// the body.
+    /// True if the loss counts towards `max_crashes`. Only the death of a node can be caused by the
+    /// attempt itself, for example by its memory use.
     pub const fn is_crash(self) -> bool {
         matches!(self, Self::NodeDied)
     }
 
-    /// Returns the error message of a run that `node` lost. `crashes` counts the nodes that died
-    /// with the run, including this node.
+    /// Returns the error message of an attempt that `node` lost. `crashes` is the number of nodes
+    /// that died while they ran this attempt, including `node`.
     pub fn describe(self, node: &str, crashes: u16) -> String {
         let what = match self {
             Self::NodeDied => {
@@ -151,44 +153,44 @@ impl Loss {
     }
 }
 
-/// The state of an attempt. The fence belongs to its latest owner.
+/// The state of an attempt. The fence number of the node that ran the attempt last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttemptState {
     /// Waits to be claimed.
     Ready {
-        /// The fence of the last owner, if any.
+        /// The fence number of the last owner, if a worker ever claimed the attempt.
         fence: Fence,
-        /// How many workers the attempt has lost.
+        /// Number of workers that were lost while they ran this attempt.
         crashes: u16,
     },
     Running {
         owner: NodeNo,
         fence: Fence,
-        /// How many workers the attempt has lost before.
+        /// Number of workers that were lost earlier while they ran this attempt.
         crashes: u16,
     },
     Ended(Outcome),
 }
 
-/// What can happen to an attempt.
+/// An event that changes the state of an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A worker claims the attempt.
     Claimed { by: NodeNo },
-    /// A worker reports the end of the body.
+    /// A worker reports the outcome of the attempt.
     Finished {
         by: NodeNo,
-        /// The fence that the worker believes to hold.
+        /// The fence number under which the worker ran the attempt.
         fence: Fence,
         outcome: Outcome,
     },
-    /// The owner lost the attempt without a known result.
+    /// The worker that ran the attempt lost it without a known result.
     Lost {
         by: NodeNo,
-        /// The fence that the node held.
+        /// The fence number under which the node ran the attempt.
         fence: Fence,
         loss: Loss,
-        /// The job's policy if the body may have started.
+        /// The job's policy for a lost attempt that may have started.
         then: OnLostWorker,
         max_crashes: u16,
     },
@@ -196,7 +198,7 @@ pub enum Event {
     Withdrawn,
 }
 
-/// An event that is not possible in this state. Nothing changed.
+/// The error for an event that is not possible in the attempt's current state. Nothing changed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{event:?} is not possible in the state {state:?}")]
 pub struct IllegalStep {
@@ -204,7 +206,7 @@ pub struct IllegalStep {
     pub event: Event,
 }
 
-/// Applies an event. This is the only way an attempt changes its state.
+/// Applies an event. This function is the only way an attempt changes its state.
 pub fn step(state: AttemptState, event: Event) -> Result<AttemptState, IllegalStep> {
     use AttemptState::{Ended, Ready, Running};
     match (state, event) {
@@ -232,7 +234,7 @@ pub fn step(state: AttemptState, event: Event) -> Result<AttemptState, IllegalSt
                 Ok(Ended(Outcome::Failed))
             }
         }
-        // States are listed, never `_`: a new state must fail to compile here.
+        // All states are listed here instead of `_`, so that adding a state causes a compile error.
         (state @ (Ready { .. } | Running { .. } | Ended(_)), event) => {
             Err(IllegalStep { state, event })
         }
@@ -251,7 +253,7 @@ mod tests {
         prop::sample::select(vec![OnLostWorker::Retry, OnLostWorker::Fail])
     }
 
-    /// The loss of the attempt by node 1, its first owner.
+    /// The event that node 1, the first owner, loses the attempt.
     fn lost(fence: u32, loss: Loss, then: OnLostWorker, max_crashes: u16) -> Event {
         Event::Lost { by: NodeNo(1), fence: Fence(fence), loss, then, max_crashes }
     }
@@ -322,8 +324,8 @@ mod tests {
     }
 
     proptest! {
-        /// Invariant I4: the fence never falls, only the owner ends the attempt, and an end is
-        /// final.
+        /// Invariant I4: the fence number never decreases, only the current owner can finish the
+        /// attempt, and an outcome is final.
         #[test]
         fn fences_only_rise_and_ends_are_final(events in prop::collection::vec(any_event(), 0..60)) {
             let mut state = READY;
@@ -343,8 +345,8 @@ mod tests {
     }
 
     proptest! {
-        /// With `on_lost_worker: fail`, a body starts at most once, however its node loses it: the
-        /// attempt is claimed again only if the previous owner surely started no body.
+        /// With `on_lost_worker: fail`, an attempt starts at most once, however its node loses it.
+        /// The attempt is claimed again only if the previous owner certainly did not start it.
         #[test]
         fn on_lost_worker_fail_starts_one_body_at_most(
             events in prop::collection::vec(any_event(), 0..60), max_crashes in 0_u16..5,

@@ -1,4 +1,5 @@
-//! Tokens that let the receiver of an HTTP call report on one attempt.
+//! Tokens with which the receiver of an HTTP call can report the progress and result of one
+//! attempt.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,28 +9,29 @@ use sha2::Sha256;
 use crate::ids::AttemptKey;
 use crate::lease::Fence;
 
-/// Mints and verifies tokens. Each token is valid for one attempt under one fence. No token is
-/// stored: every node that knows the secret can verify it.
+/// Mints and verifies tokens. Each token is valid for one attempt and one claim of that attempt
+/// (its fence number). Tokens are not stored, because every node that knows the secret can verify
+/// them.
 #[derive(Clone)]
 pub struct AttemptTokens(Hmac<Sha256>);
 
-/// Separates this use of the secret from other uses.
+/// Keeps this use of the secret separate from its other uses.
 const PURPOSE: &[u8] = b"evenkeel attempt token 1";
 
 impl AttemptTokens {
     pub fn new(secret: &[u8]) -> Self {
         let mac = Hmac::new_from_slice(secret);
-        // HMAC accepts keys of any length, so this never falls back.
+        // HMAC accepts keys of any length, so the fallback value is never used.
         Self(mac.unwrap_or_else(|_| Hmac::new(&Default::default())))
     }
 
-    /// Returns the token of an attempt: fence, dot, proof.
+    /// Returns the token of an attempt: the fence number, a dot, and a proof (an HMAC).
     pub fn mint(&self, key: AttemptKey, fence: Fence) -> String {
         let proof = self.mac(key, fence).finalize().into_bytes();
         format!("{}.{}", fence.0, URL_SAFE_NO_PAD.encode(proof))
     }
 
-    /// Returns the fence of a token, or `None` if the token does not belong to this attempt.
+    /// Returns the fence number in a token, or `None` if the token does not belong to this attempt.
     pub fn verify(&self, key: AttemptKey, token: &str) -> Option<Fence> {
         let (fence, proof) = token.split_once('.')?;
         let fence = Fence(fence.parse().ok()?);

@@ -1,11 +1,11 @@
-//! Slots of 15 minutes: load is counted per slot, and the scheduler loads the near future slot by
-//! slot.
+//! Time slots of 15 minutes: load is counted per time slot, and the scheduler reads due jobs ahead
+//! of time, one time slot after the other.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// A quarter of an hour, counted from 1970.
+/// The number of a 15-minute time slot, counted from 1970.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Slot(pub i32);

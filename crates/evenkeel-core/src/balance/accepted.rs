@@ -1,4 +1,4 @@
-//! Which slots of a day accept jobs with blackouts or preferred hours.
+//! Time slots of a day in which jobs with blackouts or preferred hours may start.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,25 +8,28 @@ use super::loads::Horizon;
 use crate::blackout::Blackouts;
 use crate::time::Timestamp;
 
-/// At most this many different hours are distinguished. Jobs with further hours count as if they
-/// accepted all slots. Each set is looked up slot by slot, and costs time whenever a spread is
-/// computed.
+/// Maximum number of different combinations of blackouts and preferred hours that are told apart.
+/// Jobs with other combinations count as if they could start in every time slot. Each combination
+/// costs time whenever the evenness of the load is computed, so their number is limited.
 const HOURS_MAX: usize = 1000;
-/// The bound for the slots of all sets together, if a day has many slots.
+/// Maximum number of time slots of all sets together, in case a day has very many time slots.
 const SLOTS_MAX: usize = 4_096_000;
 
-/// The slots of the first day that accept jobs, by blackouts and preferred hours.
+/// For each combination of blackouts and preferred hours, the time slots of the first day in which
+/// jobs may start.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Accepted {
-    /// Distinct sets: hours that lead to the same slots share one.
+    /// Distinct sets of time slots; combinations that allow the same time slots share a set.
     slots: Vec<Arc<[bool]>>,
     by_slots: HashMap<Arc<[bool]>, usize>,
-    /// The sets of known hours. Shared, because loads are copied more often than new hours appear.
+    /// The set of each known combination. Shared between copies, because `Loads` is
+    /// copied more often than a new combination appears.
     by_hours: Arc<HashMap<Hours, usize>>,
 }
 
 impl Accepted {
-    /// Returns the index of the set for these hours; `None` if there are too many different sets.
+    /// Returns the index of the set of time slots for `hours`, or `None` if too many combinations
+    /// are known already.
     pub fn index_of(&mut self, hours: &Hours, horizon: Horizon) -> Option<usize> {
         if let Some(index) = self.by_hours.get(hours) {
             return Some(*index);
@@ -48,7 +51,8 @@ impl Accepted {
     }
 }
 
-/// Returns the slots of the first day in which jobs with these hours would start.
+/// Returns the time slots of the first day in which jobs with these blackouts and preferred hours
+/// may start.
 fn slots_of(hours: &Hours, horizon: Horizon) -> Arc<[bool]> {
     let grid = horizon.grid();
     let blackouts = Blackouts::new(&hours.blackouts, &hours.zone);
@@ -71,7 +75,7 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000);
 
-    /// From `secs` seconds after midnight until noon.
+    /// Preferred hours from `secs` seconds after midnight until noon.
     fn preferring(secs: i32) -> Hours {
         let start = jiff::civil::time(0, 0, 0, 0) + jiff::SignedDuration::from_secs(secs.into());
         let preferred = LocalHours { start, end: jiff::civil::time(12, 0, 0, 0) };
@@ -88,7 +92,7 @@ mod tests {
         assert_ne!(index(3600 + 900), first);
         assert_eq!(index(3600), first);
         let accepts = |slot| accepted.accepts(first.unwrap(), slot);
-        // The day begins at noon, so one o'clock is thirteen hours later.
+        // The first day of this test begins at noon, so one o'clock is thirteen hours later.
         assert!(!accepts(13 * 4 - 1) && accepts(13 * 4) && accepts(95) && !accepts(0));
     }
 
@@ -99,7 +103,8 @@ mod tests {
         let index: Vec<_> =
             (0..1500).map(|secs| accepted.index_of(&preferring(secs), horizon)).collect();
         assert_eq!(index.iter().filter(|index| index.is_some()).count(), HOURS_MAX);
-        // The index stays the same, so that removed load is removed from where it was added.
+        // The index of a set never changes, so that load is removed from the same set to which it
+        // was added.
         for secs in [0, 999, 1000, 1499] {
             assert_eq!(accepted.index_of(&preferring(secs), horizon), index[secs as usize]);
         }

@@ -1,11 +1,11 @@
-//! Chooses the best of a job's candidate times.
+//! Chooses the start time of a job among several candidate times.
 
 use std::borrow::Cow;
 
 use super::loads::Loads;
 use super::place::{Candidates, NodeTurn};
 
-/// Chooses the slot with the fewest next times of jobs.
+/// Chooses the candidate time slot in which the fewest jobs have their next run.
 pub(super) fn next(
     candidates: Candidates,
     own: &Loads,
@@ -15,7 +15,7 @@ pub(super) fn next(
 ) -> usize {
     let is_alone = own.jobs() == all.jobs();
     let own = own.next_of(candidates);
-    // If no other tenant has jobs, both loads are the same.
+    // If no other tenant has jobs, the tenant's load equals the load of all tenants.
     let all = if is_alone { Cow::Borrowed(&*own) } else { all.next_of(candidates) };
     let Some(wanted) = wanted else { return least(&own, &all, candidates, turn) };
     // Unwanted candidates count as full.
@@ -25,12 +25,14 @@ pub(super) fn next(
     least(&only(&own), &only(&all), candidates, turn)
 }
 
-/// Candidates are compared in blocks of this size first, then one by one within the best block.
+/// Number of candidate times per block: the best block is found first, then the best candidate
+/// within it.
 const BLOCK: usize = 256;
-/// The number of values that vectorised code compares at a time.
+/// Number of values that vectorised (SIMD) code compares at once.
 const LANES: usize = 8;
 
-/// Returns the least of `own`, then of `all`, then a slot of this node, then the first.
+/// Returns the candidate with the least load of its tenant. Ties are decided by the load of all
+/// tenants, then by a preference for time slots of this node, then by the earliest time.
 fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: NodeTurn) -> usize {
     let blocks = || own_loads.chunks(BLOCK).zip(all_loads.chunks(BLOCK)).enumerate();
     let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
@@ -54,9 +56,9 @@ fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: Nod
     first_of_mine(best, candidates, turn)
 }
 
-/// Returns the least of `all` where `own` is `own_least`.
+/// Returns the smallest value of `all` among the positions where `own` equals `own_least`.
 fn least_of_all(own: &[i32], all: &[i32], own_least: i32) -> i32 {
-    // Values elsewhere become the largest number.
+    // Values at other positions are replaced with the largest number, so that they never win.
     let only = |own: i32, all: i32| all | if own == own_least { 0 } else { i32::MAX };
     let (own, own_rest) = own.as_chunks::<LANES>();
     let (all, all_rest) = all.as_chunks::<LANES>();
@@ -80,7 +82,7 @@ fn first_of_mine(
     if is_mine(first) { first } else { best.find(|it| is_mine(*it)).unwrap_or(first) }
 }
 
-/// Chooses the candidate whose projected times together meet the least load.
+/// Chooses the candidate start time whose future runs fall into the least loaded time slots.
 pub(super) fn projected(
     candidates: Candidates,
     own: &Loads,
@@ -95,7 +97,7 @@ pub(super) fn projected(
     let own_least = least_met(&own_met);
     let is_least = |candidate: &usize| own_met[*candidate] <= own_least;
     if own.jobs() == all.jobs() {
-        // If no other tenant has jobs, both loads are the same.
+        // If no other tenant has jobs, the tenant's load equals the load of all tenants.
         return first_of_mine((0..candidates.count).filter(is_least), candidates, turn);
     }
     let mut all_met = all.series(candidates).met(candidates);
@@ -107,7 +109,7 @@ pub(super) fn projected(
     first_of_mine((0..candidates.count).filter(is_best), candidates, turn)
 }
 
-/// Returns the least value; ignores NaN.
+/// Returns the smallest number and ignores NaN.
 fn least_met(met: &[f64]) -> f64 {
     let lesser = |one: f64, other: f64| if one < other { one } else { other };
     let (lanes, rest) = met.as_chunks::<LANES>();
@@ -120,16 +122,18 @@ fn least_met(met: &[f64]) -> f64 {
     rest.iter().copied().chain(least).fold(f64::INFINITY, lesser)
 }
 
-/// The load of consecutive slots. The first slot follows the last.
+/// The load of consecutive time slots, used as a circle. After the last time slot, the first one
+/// follows again.
 struct Series {
     loads: Vec<f64>,
-    /// The number of the first slot, counted from 1970.
+    /// Number of the first time slot, counted from 1970.
     first: i64,
 }
 
 impl Series {
-    /// Returns the load that the times of each candidate meet: the sum of the squared loads of all
-    /// slots they fall into. So one high load weighs more than several low ones.
+    /// Returns for each candidate how busy its future runs would be: the sum of the squared loads
+    /// of all time slots in which they fall. Because of the squares, one very busy time slot counts
+    /// more than several slightly busy ones.
     fn met(&self, candidates: Candidates) -> Vec<f64> {
         let slots = self.loads.len();
         let times = (slots as i64 * candidates.unit / candidates.every).max(1);
@@ -142,8 +146,8 @@ impl Series {
         met
     }
 
-    /// Adds the load that each candidate meets, from `slot` on. Candidates are in consecutive
-    /// slots.
+    /// Adds the squared load of one future run of each candidate to `met`; the run of the first
+    /// candidate is in the time slot `slot`. Candidates are in consecutive time slots.
     fn meet(&self, slot: usize, met: &mut [f64]) {
         let (before, after) = self.loads.split_at(slot);
         let (head, tail) = met.split_at_mut(after.len().min(met.len()));
@@ -153,7 +157,7 @@ impl Series {
 }
 
 impl Loads {
-    /// Returns how many jobs have their next time in each candidate's slot.
+    /// Returns for each candidate how many jobs have their next run in the same time slot.
     fn next_of(&self, candidates: Candidates) -> Cow<'_, [i32]> {
         let far = &self.far;
         if far.grid.slot == candidates.unit {
@@ -171,8 +175,9 @@ impl Loads {
         known.collect()
     }
 
-    /// Returns the load in slots of the candidates' length: the cost of the runs, plus the average
-    /// cost for each run. So many short runs and few long runs both count.
+    /// Returns the load per time slot of the candidates' length: the cost of the runs, plus the
+    /// average cost of a run for each run. With this sum, many short runs count as well as few long
+    /// runs.
     fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
         let weighted = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
@@ -192,8 +197,8 @@ impl Loads {
         Series { loads, first }
     }
 
-    /// Extends the load beyond the horizon by repeating it. Rare runs are not repeated: they stay
-    /// where they are known to be.
+    /// Extends the load beyond the counted time span by repeating it. Runs of jobs that run less
+    /// than once per counted time span are not repeated, because their times are known.
     fn extend(&self, loads: &mut Vec<f64>, each: f64) {
         let (cost, runs) = (&self.far.slow_cost, &self.far.slow_runs);
         let near = loads.len().min(cost.len());
@@ -207,8 +212,8 @@ impl Loads {
         }
     }
 
-    /// Sums slots of the horizon into longer slots. Also returns the number of the first longer
-    /// slot.
+    /// Sums the load of several time slots into longer time slots. Also returns the number of the
+    /// first of these longer time slots.
     fn folded(&self, sums: &[i64], unit: i64) -> (Vec<i64>, i64) {
         let grid = self.horizon().grid();
         let first = grid.start.div_euclid(unit);

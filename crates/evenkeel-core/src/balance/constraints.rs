@@ -1,4 +1,4 @@
-//! The blackouts and preferred hours of a job, as constraints of its placement.
+//! Applies a job's blackouts and preferred hours when its start time is chosen.
 
 use super::loads::Horizon;
 use super::place::Candidates;
@@ -6,8 +6,9 @@ use crate::blackout::Blackouts;
 use crate::job::Definition;
 use crate::time::Timestamp;
 
-/// Marks the candidates with the fewest times in blackouts and, of these, those with the fewest
-/// times outside the preferred hours. `None` if the job has no such constraints.
+/// Marks the candidate start times with the fewest future runs in blackouts. Among these, keeps
+/// those with the fewest future runs outside the preferred hours. Returns `None` if the job has
+/// neither blackouts nor preferred hours.
 pub(super) fn best(
     definition: &Definition,
     candidates: Candidates,
@@ -32,15 +33,15 @@ pub(super) fn best(
     Some(wanted)
 }
 
-/// The future times of the candidates.
+/// The future run times of all candidate start times.
 struct Times {
     candidates: Candidates,
-    /// How many of each candidate.
+    /// Number of future run times per candidate.
     each: i64,
 }
 
 impl Times {
-    /// Returns the time spans that these hours cover, within the candidates' times.
+    /// Returns the time spans that `periods` cover, up to the last run time of any candidate.
     fn spans_of(&self, periods: Blackouts<'_>) -> Vec<(i64, i64)> {
         let last = self.candidates.time(self.candidates.count - 1);
         let until = last + (self.each - 1) * self.candidates.every;
@@ -56,7 +57,7 @@ impl Times {
         spans
     }
 
-    /// Counts the times of each candidate in the spans.
+    /// Counts for each candidate how many of its run times are inside the spans.
     fn within(&self, spans: &[(i64, i64)]) -> Vec<i64> {
         let mut counts = vec![0; self.candidates.count];
         for nth in 0..self.each {
@@ -75,7 +76,7 @@ impl Times {
     }
 }
 
-/// Keeps only the wanted candidates with the least count.
+/// Of the candidates that are still wanted, keeps those with the lowest count.
 fn keep_least(wanted: &mut [bool], counts: &[i64]) {
     let each = wanted.iter().zip(counts);
     let least = each.filter(|(wanted, _)| **wanted).map(|(_, count)| *count).min();

@@ -1,4 +1,4 @@
-//! The slots that a load profile falls into.
+//! Computes the time slots in which the runs of a job fall.
 
 use super::load_profile::{LoadProfile, Recurrence};
 use crate::job::Bounds;
@@ -6,29 +6,29 @@ use crate::schedule::{Schedule, Timetable};
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// Consecutive slots of equal length.
+/// Consecutive time slots of equal length.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Grid {
     /// In microseconds since 1970.
     pub start: i64,
-    /// The length of a slot in microseconds.
+    /// Length of a time slot in microseconds.
     pub slot: i64,
-    /// The number of slots.
+    /// Number of time slots.
     pub slots: usize,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hit {
     pub slot: usize,
-    /// In units of [`whole`](Grid::whole).
+    /// Number of runs, in units of [`whole`](Grid::whole).
     pub times: i64,
-    /// True for the first time from the start of the grid on.
+    /// True if this is the first run after the start of the grid.
     pub first: bool,
 }
 
 impl Grid {
-    /// The weight of one time. A phase may be coarser than a slot; then each possible slot gets a
-    /// part of the weight.
+    /// The weight of one run. If a job's run times are stored less exactly than the time slots,
+    /// several time slots are possible for a run, and each gets a part of this weight.
     pub fn whole(self) -> i64 {
         if self.slot >= micros(Slot::LENGTH) { 1 } else { 3600 }
     }
@@ -42,7 +42,7 @@ impl Grid {
         (slot < self.slots).then_some(slot)
     }
 
-    /// Calls `hit` for every slot that the profile falls into, in order.
+    /// Calls `hit` in chronological order for every time slot that contains runs of the profile.
     pub fn visit(self, profile: &LoadProfile, mut hit: impl FnMut(Hit)) {
         let from = profile.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
         match &profile.recurrence {
@@ -58,12 +58,12 @@ impl Grid {
                     hit(Hit { slot, times: self.whole(), first: true });
                 }
             }
-            // The times are unknown: it may run at any time.
+            // The run times of a periodic job are unknown: it may run at any time.
             Recurrence::Often(_) => {}
         }
     }
 
-    /// Returns the slot of the first time from `from` on.
+    /// Returns the time slot of the first run at or after `from`.
     pub fn first_of(self, profile: &LoadProfile, from: i64) -> Option<usize> {
         let from = profile.from.map_or(from, |start| start.start().as_micros().max(from));
         let time = match &profile.recurrence {
@@ -108,7 +108,8 @@ impl Grid {
         }
     }
 
-    /// Visits the slots of a phase that is coarser than a slot.
+    /// Visits the possible time slots of runs whose times are stored less exactly than the length
+    /// of a time slot.
     fn visit_steps(self, every: i64, rest: i64, step: i64, from: i64, hit: &mut impl FnMut(Hit)) {
         let mut time = from - step + 1 + (rest - (from - step + 1)).rem_euclid(every);
         let mut first = true;
@@ -149,7 +150,8 @@ impl Grid {
     }
 }
 
-/// Returns the middle of a phase step: slots that are whole steps hold all of it.
+/// Returns the middle of the stored step in which the job's run times fall; the exact second is not
+/// stored.
 fn middle(every: Span, phase: u32) -> i64 {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let rest = i64::from(phase) * step;

@@ -4,25 +4,25 @@ use super::load_profile::{LoadProfile, LoadProfileKey};
 use crate::job::Definition;
 use crate::time::{Span, Timestamp};
 
-/// The cost of a run until one has succeeded.
+/// The assumed cost of a run while the job has no successful run.
 pub const ASSUMED_COST: Span = Span::from_secs(60);
 
-/// The highest cost of a run, so that sums over many jobs do not overflow.
+/// Maximum cost of a run, so that sums over many jobs do not overflow.
 pub const COST_MAX: Span = Span::from_secs(30 * 86_400);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
     pub key: LoadProfileKey,
-    /// The stored form of the load profile.
+    /// The load profile as JSON, as it is stored.
     pub profile: String,
     /// At most [`COST_MAX`].
     pub cost: Span,
-    /// True if the user set the cost, so that it does not follow the measured duration.
+    /// True if the user set the cost; then measured durations do not change it.
     pub is_stated: bool,
 }
 
 impl Load {
-    /// Returns the load of a job with its next scheduled time at `next_at`, whose successful runs
+    /// Returns the load of a job whose next scheduled time is `next_at` and whose successful runs
     /// take `average`.
     pub fn of(definition: &Definition, average: Option<Span>, next_at: Timestamp) -> Option<Self> {
         let profile = LoadProfile::of(definition, next_at)?.text();

@@ -1,4 +1,4 @@
-//! The load profile of a job: the slots in which its runs fall.
+//! The load profile of a job describes in which time slots its runs fall.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,16 +14,16 @@ use crate::zone::Zone;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LoadProfileKey(pub i64);
 
-/// Jobs have the same profile if their runs always fall into the same slots and may be moved to the
-/// same other slots.
+/// Two jobs have the same load profile if their runs always fall into the same time slots and a
+/// rebalance may move them to the same other time slots.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LoadProfile {
     #[serde(flatten)]
     pub recurrence: Recurrence,
-    /// True if the balancer may not move the job.
+    /// True if a rebalance may not move the job to other start times.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed: bool,
-    /// No run before this slot.
+    /// The first time slot in which a run is possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Slot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,10 +35,11 @@ pub struct LoadProfile {
 pub enum Recurrence {
     Every {
         every: Span,
-        /// The remainder of its times divided by `every`, in [`steps`](Recurrence::step).
+        /// Offset of the run times within the interval: run time modulo `every`, in
+        /// [`steps`](Recurrence::step).
         phase: u32,
     },
-    /// Times by local clocks.
+    /// Run times that depend on local clocks.
     Clock {
         schedule: Schedule,
         #[serde(default, skip_serializing_if = "Zone::is_utc")]
@@ -46,7 +47,7 @@ pub enum Recurrence {
         #[serde(default, skip_serializing_if = "Dst::is_default")]
         dst: Dst,
     },
-    /// Once per period; the times depend on the runs.
+    /// Once per period; the run times depend on when the previous run finishes.
     Often(Span),
     Once(Slot),
 }
@@ -63,9 +64,10 @@ pub struct Hours {
 }
 
 impl Recurrence {
-    /// The resolution in which the phase of an interval is stored: 15 minutes if the interval is at
-    /// least an hour and a multiple of 15 minutes, because load is counted in such slots. Otherwise
-    /// finer, so that the slot of each time is known.
+    /// Resolution in which the offset of run times within an interval is stored. For intervals of
+    /// at least one hour that are a multiple of 15 minutes, the resolution is 15 minutes, because
+    /// load is counted in time slots of that length. For other intervals, the resolution is finer,
+    /// so that the time slot of each run is still known.
     pub const fn step(every: Span) -> Span {
         let secs = every.as_micros() / 1_000_000;
         match secs {
@@ -79,8 +81,8 @@ impl Recurrence {
 }
 
 impl LoadProfile {
-    /// Returns the load profile of a job with its next scheduled time at `next_at`; `None` for a
-    /// job that runs once as soon as possible, which has no place in the plan.
+    /// Returns the load profile of a job whose next scheduled time is `next_at`. Returns `None` for
+    /// a job that runs once as soon as possible, because it causes no foreseeable load.
     pub fn of(definition: &Definition, next_at: Timestamp) -> Option<Self> {
         let recurrence = match &definition.schedule {
             Schedule::Interval(interval) => Recurrence::every(interval.every(), next_at),
@@ -92,7 +94,8 @@ impl LoadProfile {
                 dst: definition.dst,
             },
         };
-        // Moving the job could push its last time beyond `end_at`, and lose a run.
+        // Moving the job to a later start time could push its last run beyond `end_at` and lose
+        // that run.
         let fixed = !definition.is_placed() || definition.bounds.end_at.is_some();
         let start = definition.bounds.start_at.map(Slot::of);
         let has_hours =
@@ -102,11 +105,11 @@ impl LoadProfile {
             blackouts: definition.blackout_periods.clone(),
             preferred: definition.prefer_window,
         });
-        // Hours matter only to jobs that can be moved.
+        // Blackouts and preferred hours matter only for jobs that a rebalance can move.
         Some(Self { recurrence, fixed, from: start, hours: hours.filter(|_| !fixed) })
     }
 
-    /// Returns the profile moved so that `time` is one of its times.
+    /// Returns the load profile of the same job after it is moved so that it runs at `time`.
     #[must_use]
     pub fn moved_to(&self, time: Timestamp) -> Self {
         let recurrence = match self.recurrence {
@@ -116,7 +119,7 @@ impl LoadProfile {
         Self { recurrence, ..self.clone() }
     }
 
-    /// Returns the stored form.
+    /// Returns the profile as JSON, as it is stored.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -131,13 +134,13 @@ impl Recurrence {
 }
 
 impl LoadProfileKey {
-    /// Returns the key of a profile with this stored form.
+    /// Returns the key of the load profile with this JSON text.
     pub fn of(text: &str) -> Self {
         Self(fnv1a(text).max(1).cast_signed())
     }
 }
 
-/// The tolerance of a schedule does not change its load.
+/// Removes the deadline tolerance of a schedule, which does not affect load.
 fn without_tolerance(schedule: &Schedule) -> Schedule {
     match schedule {
         Schedule::Cron(by) => {

@@ -1,4 +1,4 @@
-//! Load by slot.
+//! Counts runs and their cost per time slot.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use super::settings::BalanceSettings;
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// The time span in which load is counted: seven days, or 4,096 slots if that is shorter, but at
-/// least one day.
+/// The balancing horizon: the time span ahead in which load is counted. It is seven days, or 4,096
+/// time slots if that is shorter, but at least one day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Horizon {
     pub start: Timestamp,
-    /// The length of a slot.
+    /// Length of a time slot.
     pub slot: Span,
-    /// The number of slots.
+    /// Number of time slots.
     pub slots: usize,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Measure {
-    /// Jobs, counted where their next run is.
+    /// Number of jobs whose next run is in the time slot.
     Next,
     Runs,
     Cost,
 }
 
-/// The load of a set of jobs, by slot.
+/// The load of a set of jobs per time slot.
 ///
-/// The memory depends on the number of slots, not on the number of jobs.
+/// Its memory use depends on the number of time slots, not on the number of jobs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Loads {
     horizon: Horizon,
@@ -41,24 +41,25 @@ pub struct Loads {
     total_runs: i128,
     /// The sum of all costs.
     total_cost: i128,
-    /// The part of the first day's load that cannot be moved.
+    /// The load of the first 24 hours that a rebalance cannot move.
     pub(super) fixed: Sums,
-    /// The heaviest runs of the first day, as far as known: at least the average of the jobs that
-    /// were added together.
+    /// For each time slot of the first 24 hours, the highest known cost of one run. If several jobs
+    /// were added together, only their average cost is known.
     pub(super) heaviest: Vec<i64>,
-    /// The movable load of the first day, by where it may move.
+    /// The load of the first 24 hours that a rebalance can move, grouped by the time slots to which
+    /// it can move.
     pub(super) movable: BTreeMap<Destination, Amounts>,
-    /// The slots that accept jobs with blackouts or preferred hours.
+    /// The time slots in which jobs with blackouts or preferred hours may start.
     pub(super) accepted: Accepted,
-    /// Periodic jobs, which may run at any time, by period.
+    /// Number and cost of periodic jobs, which may run at any time, by period.
     pub(super) often: BTreeMap<Span, Amounts>,
-    /// Jobs whose second is known, by second.
+    /// Jobs for which the exact start second is known.
     pub(super) seconds: Seconds,
-    /// The next month.
+    /// The load of the next month.
     pub(super) far: MonthLoads,
 }
 
-/// Sums by slot: times in units of [`Grid::whole`], costs in microseconds.
+/// Sums per time slot; runs are in units of [`Grid::whole`], costs in microseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Sums {
     pub next: Vec<i64>,
@@ -73,7 +74,8 @@ pub(super) struct Amounts {
     pub cost: i64,
 }
 
-/// The slots to which a job may move: the first `window` slots, in hours that the job accepts.
+/// The time slots to which a rebalance may move a job: the first `window` time slots, except those
+/// that its blackouts or preferred hours exclude.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Destination {
     pub window: usize,
@@ -81,40 +83,42 @@ pub(super) struct Destination {
     pub hours: Option<usize>,
 }
 
-/// The load of the next month, in slots of at least 15 minutes.
+/// The load of the next month, in time slots of at least 15 minutes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct MonthLoads {
     pub grid: Grid,
-    /// Jobs, counted where their next run is.
+    /// Number of jobs whose next run is in the time slot.
     pub next: Vec<i32>,
-    /// Runs of jobs that do not run in every [`Horizon`]. Whole numbers, stored as `f64` because
-    /// the choice of a time computes with `f64`, and converting them would be most of its work.
+    /// Runs of jobs whose interval is longer than the [`Horizon`]. The values are whole numbers,
+    /// but stored as `f64` because the computation of start times uses `f64` and conversions would
+    /// dominate its run time.
     pub slow_runs: Vec<f64>,
     pub slow_cost: Vec<f64>,
 }
 
 const DAY: Span = Span::from_secs(86_400);
 const WEEK: Span = Span::from_secs(7 * 86_400);
-/// The most slots of a horizon, unless one day has more.
+/// Maximum number of time slots of the balancing horizon, unless one day has more.
 const SLOTS_MAX: u64 = 4096;
-/// At most this many windows are distinguished; others count as the next shorter window. Each
-/// window costs time whenever a spread is computed.
+/// Maximum number of different search windows (see `Destination`); a job with another window counts
+/// as having the next shorter one. Each window costs time whenever the evenness of the load is
+/// computed.
 const WINDOWS_MAX: usize = 512;
-/// No first time is later than this.
+/// The balancer never chooses a first run time later than this after the job's creation.
 pub(super) const FAR: Span = Span::from_secs(31 * 86_400);
 
 impl Horizon {
-    /// The horizon begins with the slot of `now`.
+    /// The balancing horizon begins with the time slot that contains `now`.
     pub fn new(settings: &BalanceSettings, now: Timestamp) -> Self {
         let slot = settings.slot.max(Span::from_secs(1));
         let start = now.as_micros() - now.as_micros().rem_euclid(micros(slot));
-        // A day is always complete, however short its slots are.
+        // The horizon always covers a whole day, however short the time slots are.
         let most = SLOTS_MAX.max(DAY.as_micros() / slot.as_micros());
         let slots = (WEEK.as_micros() / slot.as_micros()).clamp(1, most);
         Self { start: Timestamp::from_micros(start), slot, slots: slots as usize }
     }
 
-    /// The number of slots in the first 24 hours.
+    /// Number of time slots in the first 24 hours.
     pub fn day(self) -> usize {
         self.slots.min((DAY.as_micros() / self.slot.as_micros()).max(1) as usize)
     }
@@ -128,7 +132,7 @@ impl Horizon {
         Grid { start: self.start.as_micros(), slot: micros(self.slot), slots: self.slots }
     }
 
-    /// True if a rebalance may move jobs with this profile.
+    /// True if a rebalance may move jobs with this load profile to other start times.
     pub(super) fn is_movable(self, profile: &LoadProfile) -> bool {
         matches!(profile.recurrence, Recurrence::Every { every, .. } if !profile.fixed && every >= self.slot)
     }
@@ -178,7 +182,8 @@ impl Loads {
         let far = Grid {
             start: start - start.rem_euclid(micros(far_slot)),
             slot: micros(far_slot),
-            // The first slot may be past, and the last is incomplete.
+            // Two extra time slots are needed because the first may begin in the past and the last
+            // is incomplete.
             slots: (FAR.as_micros() / far_slot.as_micros()) as usize + 2,
         };
         Self {
@@ -206,8 +211,8 @@ impl Loads {
         self.horizon
     }
 
-    /// Adds `jobs` jobs with this profile. `cost` is the cost of one run of each, summed over all
-    /// jobs.
+    /// Adds the load of `jobs` jobs with this load profile. `cost` is the sum over these jobs of
+    /// the cost of one run.
     pub fn add(&mut self, profile: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_add(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
@@ -282,7 +287,7 @@ impl Loads {
         }
     }
 
-    /// Returns the slots to which jobs with this profile may move.
+    /// Returns the time slots to which a rebalance may move jobs with this load profile.
     fn place_of(&mut self, profile: &LoadProfile) -> Destination {
         let Recurrence::Every { every, .. } = profile.recurrence else {
             return Destination { window: self.horizon.day(), hours: None };
@@ -291,19 +296,20 @@ impl Loads {
         let day = self.horizon.day();
         let window = usize::try_from(window).unwrap_or(usize::MAX).min(day);
         let window = (window - window % day.div_ceil(WINDOWS_MAX)).max(1);
-        // Jobs that run more often than daily run at all hours, whatever they prefer.
+        // Preferred hours are ignored for jobs that run more often than daily, because they run at
+        // all hours of the day.
         let hours = profile.hours.as_ref().filter(|_| every >= DAY);
         let hours = hours.and_then(|hours| self.accepted.index_of(hours, self.horizon));
         Destination { window, hours }
     }
 
-    /// The average cost of a run, in microseconds per unit of [`Grid::whole`].
+    /// Average cost of a run, in microseconds per unit of [`Grid::whole`].
     pub(super) fn average_cost(&self) -> f64 {
         if self.total_runs > 0 { self.total_cost as f64 / self.total_runs as f64 } else { 0.0 }
     }
 
-    /// Counts the runs between two slot boundaries; beyond the horizon, the jobs with their next
-    /// run there.
+    /// Counts the runs between two boundaries of time slots. Beyond the balancing horizon, it
+    /// counts the jobs whose next run is in the time slot of `from`.
     pub(super) fn runs_between(&self, from: i64, until: i64) -> u64 {
         let grid = self.horizon.grid();
         let slot = |time: i64| (time - grid.start).div_euclid(grid.slot);
@@ -321,7 +327,7 @@ impl Loads {
     }
 }
 
-/// Adds to the amounts of a key, and removes the key when nothing is left.
+/// Adds `by` to the amounts of `key`, and removes the key when all its amounts are zero.
 fn add_to<K: Ord + Copy>(kept: &mut BTreeMap<K, Amounts>, key: K, by: Amounts) {
     let amounts = kept.entry(key).or_default();
     amounts.add(by);

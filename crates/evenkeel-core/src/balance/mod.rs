@@ -1,8 +1,10 @@
-//! Load balancing: counts the load of jobs by slot, places new jobs and plans rebalances.
+//! Load balancing: counts load per time slot, chooses the start times of new jobs, and plans which
+//! jobs a rebalance moves to other start times.
 //!
-//! Load is counted per [`LoadProfile`]: the slots of 15 minutes (or finer) in which a job's runs
-//! fall. Firing does not change a job's profile, so only commands change the counts. The memory
-//! depends on the number of profiles, not on the number of jobs.
+//! Jobs whose runs fall into the same time slots (of 15 minutes or less) share a [`LoadProfile`],
+//! and load is counted per profile. Firing a job does not change its load profile, so only commands
+//! such as create, pause and delete change the counts. Memory use depends on the number of load
+//! profiles, not on the number of jobs.
 
 mod accepted;
 mod choose;

@@ -1,8 +1,8 @@
-//! The stored form of a rebalance's moves.
+//! Encodes the list of jobs that a rebalance moves to other start times.
 //!
-//! A version, the unit of time, then one move after the other: variable-length numbers of seven
-//! bits per byte, most of them differences from the previous move, and the key of each load profile
-//! once. About ten bytes per move.
+//! The encoding consists of a version, the unit of time and the list of moves. Numbers have a
+//! variable length with seven bits per byte, and most are stored as the difference from the
+//! previous move. The key of each load profile is stored once. A move takes about ten bytes.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,16 @@ use super::load_profile::LoadProfileKey;
 use crate::ids::JobNo;
 use crate::time::Timestamp;
 
-/// A job that gets another time.
+/// A job that a rebalance moves to another start time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Move {
     pub job: JobNo,
-    /// The move is made only if the job has this generation…
+    /// The job is moved only if it still has this generation and its next scheduled time is still
+    /// `old_at`.
     pub generation: i32,
-    /// …and this next time.
+    /// The next scheduled time before the move.
     pub old_at: Timestamp,
-    /// The next time after the move.
+    /// The next scheduled time after the move.
     pub new_at: Timestamp,
     /// The load profile after the move.
     pub profile: LoadProfileKey,
@@ -30,7 +31,8 @@ pub struct MovesError;
 
 const VERSION: u8 = 1;
 
-/// Most jobs run at whole seconds, which need fewer bytes.
+/// Most jobs run at whole seconds, and times in seconds need fewer bytes than times in
+/// microseconds.
 const SECOND: i64 = 1_000_000;
 
 pub fn encode_moves(moves: &[Move]) -> Vec<u8> {
@@ -62,8 +64,8 @@ pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
     let [VERSION, are_whole @ (0 | 1), rest @ ..] = stored else { return Err(MovesError) };
     let unit = if *are_whole == 1 { SECOND } else { 1 };
     let mut rest = rest;
-    // Both grow with the bytes that were read, never by a stored length, so a corrupt record cannot
-    // exhaust the memory.
+    // Both vectors grow with the bytes that were read, not by a stored length, so a corrupt record
+    // cannot exhaust the memory.
     let (mut moves, mut keys) = (Vec::new(), Vec::new());
     let (mut job, mut old_at) = (0_i64, 0_i64);
     while !rest.is_empty() {
@@ -117,7 +119,7 @@ fn take(rest: &mut &[u8]) -> Result<u64, MovesError> {
         let (byte, after) = rest.split_first().ok_or(MovesError)?;
         *rest = after;
         let bits = u64::from(byte & 0x7f);
-        // The tenth byte holds one bit.
+        // The tenth byte of a number holds only one bit.
         if shift == 63 && bits > 1 {
             break;
         }

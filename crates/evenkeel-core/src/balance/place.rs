@@ -1,4 +1,4 @@
-//! Places a job: chooses its first scheduled time.
+//! Chooses the first scheduled time of a job so that runs are spread evenly over time.
 
 use super::choose;
 use super::constraints;
@@ -15,16 +15,18 @@ use crate::time::{Span, Timestamp};
 #[derive(Copy, Clone, Debug)]
 pub struct JobToPlace<'a> {
     pub definition: &'a Definition,
-    /// [`JobId::seed`](crate::JobId::seed), which determines the second within the slot.
+    /// The job's constant random number ([`JobId::seed`](crate::JobId::seed)), from which its
+    /// second within the time slot is computed.
     pub seed: u64,
     /// The cost of a run.
     pub cost: Span,
-    /// The chosen time is after this.
+    /// The chosen start time is later than this.
     pub after: Timestamp,
 }
 
-/// The position of a node among all nodes that place jobs. Nodes learn of each other's placements
-/// with a delay, so among equally good slots each node prefers its own.
+/// The position of a node among all nodes that choose start times for new jobs. Nodes learn with a
+/// delay which start times other nodes have chosen. So among equally good time slots, each node
+/// prefers a different subset.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct NodeTurn {
     /// The index of this node, from 0.
@@ -36,20 +38,20 @@ pub struct NodeTurn {
 impl NodeTurn {
     pub const ALONE: Self = Self { mine: 0, of: 1 };
 
-    /// True if this node prefers the slot with this number.
+    /// True if this node prefers the time slot with this number.
     pub(super) fn is_mine(self, slot: i64) -> bool {
         slot.rem_euclid(i64::from(self.of.max(1))) == i64::from(self.mine)
     }
 }
 
 impl Definition {
-    /// True if the balancer chooses the job's times and a rebalance may move them. False if the
-    /// user set them, or if they depend on local clocks or on the ends of runs.
+    /// True if the balancer chooses the job's start time and a rebalance may change it. False if
+    /// the user set the start time, or if run times depend on local clocks or on when runs finish.
     pub fn is_placed(&self) -> bool {
         self.free_interval().is_some_and(|every| !every.is_exact())
     }
 
-    /// The interval, if the first time may be any time.
+    /// Returns the job's interval if its first run may be at any time.
     fn free_interval(&self) -> Option<Interval> {
         match &self.schedule {
             Schedule::Interval(every) if every.anchor().is_none() => {
@@ -60,9 +62,9 @@ impl Definition {
     }
 }
 
-/// Returns the first time of a job that is created or restarted: where its tenant has the least
-/// load (`own`), then where all tenants have the least (`all`, which includes `own`), then the
-/// earliest.
+/// Returns the first scheduled time of a job that is created or restarted. The time slot with the
+/// least load of the job's tenant (`own`) is preferred, then the one with the least load of all
+/// tenants (`all`, which includes `own`), then the earliest.
 pub fn first_time(
     settings: &BalanceSettings,
     job: JobToPlace<'_>,
@@ -87,14 +89,16 @@ pub fn first_time(
         (_, Policy::Projected) => choose::projected(candidates, own, all, turn, wanted),
     };
     let time = candidates.time(best);
-    // Jobs with preferred hours were compared at their own second.
+    // For jobs with blackouts or preferred hours, the candidates were compared at their exact
+    // second, so the second must not change.
     let is_free = !interval.is_exact() && wanted.is_none();
     let spread = if is_free { candidates.spread_in_slot(time, all, turn) } else { None };
     Some(Timestamp::from_micros(spread.unwrap_or(time)))
 }
 
-/// Places a job whose interval is shorter than a slot: by the least loaded second or, if seconds of
-/// such an interval are not counted, by hash.
+/// Chooses the start time of a job whose interval is shorter than a time slot: the least busy
+/// second or, if runs of such an interval are not counted by second, a second computed from the
+/// job's seed.
 fn place_short_interval(
     interval: Interval,
     job: JobToPlace<'_>,
@@ -115,14 +119,14 @@ fn place_short_interval(
     Some(Timestamp::from_micros(time)).filter(|time| *time <= latest)
 }
 
-/// Returns the job's own offset within `length`, in microseconds.
+/// Returns an offset within `length` that depends only on the job's seed, in microseconds.
 pub(super) fn offset_within(length: Span, seed: u64) -> i64 {
     let secs = (length.as_micros() / 1_000_000).max(1);
     (seed % secs * 1_000_000).cast_signed()
 }
 
-/// Returns the slot length for jobs with this interval: at least the resolution of their load
-/// profile.
+/// Returns the length of the time slots in which start times of jobs with this interval are
+/// compared. It is at least the resolution of their load profile.
 pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     if every >= Span::from_secs(3600) {
         slot.max(Slot::LENGTH)
@@ -131,18 +135,18 @@ pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     }
 }
 
-/// The possible first times of a job: one in each of several consecutive slots.
+/// The possible first run times of a job: one in each of several consecutive time slots.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Candidates {
-    /// The first candidate.
+    /// The earliest candidate, in microseconds since 1970.
     pub first: i64,
-    /// The length of a slot.
+    /// Length of a time slot.
     pub unit: i64,
     /// At least 1.
     pub count: usize,
-    /// The time is after this…
+    /// The chosen start time is later than this.
     after: i64,
-    /// …and not later than this.
+    /// The chosen start time is not later than this.
     latest: i64,
     pub every: i64,
 }
@@ -173,8 +177,9 @@ impl Candidates {
         self.first + self.unit * candidate as i64
     }
 
-    /// Returns a time in the slot of `time` far from the times of the jobs already there. `None` if
-    /// the window holds no such time, or if another second would lead to other slots later.
+    /// Returns a start time in the same time slot as `time`, far from the start times of other jobs
+    /// in that time slot. Returns `None` if that start time is outside the search window, or if
+    /// another second would make later runs fall into other time slots.
     fn spread_in_slot(self, time: i64, all: &Loads, turn: NodeTurn) -> Option<i64> {
         if self.every % self.unit != 0 {
             return None;
@@ -184,16 +189,16 @@ impl Candidates {
         let before = all.runs_between(start, start + self.unit);
         let length = Span::from_micros(self.unit.cast_unsigned());
         let at = start + offset_after(before, slot_no, length, turn);
-        // The first and the last slot are only partly in the window.
+        // The first and the last time slot are only partly inside the search window.
         let is_possible = |at: &i64| (self.after + 1..=self.latest).contains(at);
         if self.every == self.unit {
-            // The job runs in every slot, so its first time may be in the next slot.
+            // A job that runs in every time slot may also have its first run in the next one.
             return [at, at + self.every, at - self.every].into_iter().find(is_possible);
         }
         Some(at).filter(is_possible)
     }
 
-    /// The number of the first candidate's slot, counted from 1970.
+    /// Number of the first candidate's time slot, counted from 1970.
     pub fn slot(self) -> i64 {
         self.first.div_euclid(self.unit)
     }

@@ -1,11 +1,12 @@
-//! Plans a rebalance: which jobs move, and where.
+//! Plans a rebalance: decides which jobs are moved to which other start times.
 //!
-//! The plan evens out runs: it lowers the sum of the squared runs per slot over the horizon, which
-//! is least when all slots hold the same. In the first rounds, cost counts as much as runs, so that
-//! moves improve both. Then cost counts less, and at last not at all. After that, heavy jobs swap
-//! places with light jobs, as long as runs stay as even. The moves come roughly in the order of
-//! their gain, and the plan ends where the score of runs no longer changes. The score is never
-//! lower than without the plan.
+//! The plan makes the number of runs per time slot as equal as possible. It does so by lowering the
+//! sum of the squared numbers of runs per time slot. In the first rounds, the cost of runs counts
+//! as much as their number, so that each move improves both. In later rounds, cost counts less, and
+//! in the last round not at all. Finally, expensive jobs swap start times with cheap jobs, as long
+//! as the number of runs per time slot stays as even as before. Moves are listed roughly in the
+//! order of their benefit, and the plan ends where further moves no longer improve the evenness
+//! score. The evenness score after a rebalance is never lower than before it.
 
 mod classes;
 mod costs;
@@ -36,7 +37,7 @@ use crate::ids::JobNo;
 use crate::names::names;
 use crate::time::{Span, Timestamp};
 
-/// A job with a next time, as far as a rebalance needs it.
+/// The data about a job that planning a rebalance needs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
     pub job: JobNo,
@@ -48,26 +49,27 @@ pub struct Placement {
     /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
     pub placed_at: Timestamp,
-    /// True if a run is active.
+    /// True if the job has an active run.
     pub is_live: bool,
-    /// `None` if the job has no load profile.
+    /// `None` if the job causes no foreseeable load.
     pub profile: Option<LoadProfileKey>,
     /// The cost of a run.
     pub cost: Span,
 }
 
-/// Why a job is not moved.
+/// Why a rebalance does not move a job.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum SkipReason {
-    /// A run is active.
+    /// The job has an active run.
     JobRunning,
-    /// The next time is too near.
+    /// The next run starts too soon (within the protection window).
     ProtectionWindow,
-    /// The job was placed recently.
+    /// The job's start time was chosen or changed recently.
     PlacementCooldown,
-    /// The job's times are not chosen by the balancer.
+    /// The balancer does not choose this job's start times, because the user or the schedule fixes
+    /// them.
     NotMovable,
-    /// The job was changed after the plan was made.
+    /// The job was changed after the rebalance was planned.
     Changed,
 }
 
@@ -83,20 +85,20 @@ names!(SkipReason {
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct PlanBounds {
     pub max_moves: Option<u64>,
-    /// The plan ends once it reaches this score.
+    /// The rebalance stops once the evenness score reaches this value.
     pub target_score: Option<f64>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     pub moves: Vec<Move>,
-    /// The stored forms of the load profiles after the moves.
+    /// The load profiles that jobs have after their moves, as JSON.
     pub profiles: HashMap<LoadProfileKey, String>,
-    /// Jobs that cannot be moved, in order of their numbers.
+    /// Jobs that cannot be moved, ordered by job number.
     pub skipped: Vec<(JobNo, SkipReason)>,
-    /// How evenly runs are spread without the plan.
+    /// How evenly runs are spread over time before the rebalance.
     pub before: Spread,
-    /// How evenly runs are spread with the plan.
+    /// How evenly runs are spread over time after the rebalance.
     pub after: Spread,
     pub loads_before: Loads,
     pub loads_after: Loads,
@@ -112,13 +114,13 @@ impl Plan {
     }
 }
 
-/// Within batches of this many moves, the moves are ordered by job number.
+/// Moves are sorted by job number within batches of this size.
 const BATCH: usize = 1000;
 
-/// Plans a rebalance of `jobs`, in order of their numbers. `own` is the load of their tenant, `all`
-/// the load of all tenants; both include the jobs at their present times.
+/// Plans a rebalance of `jobs`, which must be ordered by job number. `own` is the load of the jobs'
+/// tenant and `all` the load of all tenants; both include these jobs at their current start times.
 ///
-/// The moves with the highest gain come first, so that a rebalance that is stopped has done the
+/// The most beneficial moves come first, so that a rebalance that is stopped early has done the
 /// most important part.
 pub fn plan(
     settings: &BalanceSettings,
@@ -136,7 +138,8 @@ pub fn plan(
     let mut skipped = Vec::new();
     let mut movers = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
-        // A job without a cell runs after the horizon, or its class does not fit into memory.
+        // Jobs without a cell are not moved: they next run after the balancing horizon, or their
+        // class does not fit into memory.
         let class = job.profile.and_then(|key| classes.class_of(key));
         let place = class.and_then(|(class, home)| Some((class, home?)));
         if let Some(reason) = reason_to_stay(job, place.is_some(), settings, now) {
@@ -180,8 +183,9 @@ pub fn plan(
     }
 }
 
-/// Records the cost of a single job, in microseconds. Counts have only the sum over all jobs of a
-/// profile, and the heaviest job must fit somewhere.
+/// Records the cost of one run of the most expensive job with this load profile, in microseconds.
+/// `loads` has only the total cost of all jobs of a profile, but the evenness score needs the cost
+/// of the most expensive single run.
 fn note_heaviest(loads: &mut Loads, profile: &LoadProfile, cost: u64) {
     let (grid, day) = (loads.horizon().grid(), loads.horizon().day());
     grid.visit(profile, |hit| {
@@ -191,18 +195,18 @@ fn note_heaviest(loads: &mut Loads, profile: &LoadProfile, cost: u64) {
     });
 }
 
-/// How many jobs a load profile gains or loses, and their cost.
+/// How many jobs start or stop having a load profile, and their cost.
 #[derive(Copy, Clone, Default)]
 struct Flow {
     jobs: i64,
     cost: i64,
-    /// The highest cost of the jobs it gains.
+    /// The highest cost among the jobs that are moved to this load profile.
     heaviest: u64,
 }
 
 impl PlanState<'_> {
-    /// Returns the moves that the steps amount to, the resulting load profiles, and the resulting
-    /// load.
+    /// Returns the moves that result from all planning steps, the new load profiles, and the load
+    /// after the moves.
     fn moves(
         &self,
         own: &Loads,
@@ -217,7 +221,8 @@ impl PlanState<'_> {
         for step in &self.steps {
             let mover = &self.movers[step.mover as usize];
             let home = &mut at[step.mover as usize];
-            // Each job appears once, however often it was moved, and not at all if it came back.
+            // Each job appears at most once, however often the plan moved it, and not at all if it
+            // is back at its original start time.
             let to = std::mem::replace(home, mover.home);
             if to == mover.home {
                 continue;

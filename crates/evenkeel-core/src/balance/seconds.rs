@@ -1,7 +1,8 @@
-//! Load inside slots: the second in which runs start.
+//! Counts in which second runs start, to spread them within a time slot.
 //!
-//! The second is known for jobs whose interval is shorter than 15 minutes, from their load profile.
-//! For other jobs only the slot is counted; they get a second by the number of jobs in the slot.
+//! For jobs whose interval is shorter than 15 minutes, the start second is known from their load
+//! profile. For other jobs, only the time slot is counted, and their second is chosen by the number
+//! of jobs in that time slot.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +12,21 @@ use super::spread::Spread;
 use crate::time::{Span, Timestamp};
 
 const SECOND: u64 = 1_000_000;
-/// Seconds are counted for intervals shorter than this.
+/// Start seconds are counted for intervals shorter than this many seconds.
 const COUNTED_BELOW: u64 = 900;
-/// Evenness by second is computed over one hour.
+/// The number of seconds over which evenness by second is computed.
 const HOUR: usize = 3600;
-/// The golden ratio as a fraction of 2^64: its multiples divide a range ever more finely, and about
-/// evenly at any time.
+/// The golden ratio as a fraction of 2^64. Its multiples modulo 2^64 are spread almost evenly,
+/// however many of them are used.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// For each interval in seconds: how many jobs run in each of its seconds, counted from 1970.
+/// For each interval in seconds, the number of jobs that start in each second of the interval,
+/// counted from 1970.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Seconds(BTreeMap<usize, Vec<i64>>);
 
 impl Seconds {
-    /// Adds jobs, or removes them if `jobs` is negative.
+    /// Adds `jobs` jobs, or removes jobs if the number is negative.
     pub fn change(&mut self, every: Span, phase: u32, jobs: i64) {
         let Some(secs) = counted(every) else { return };
         let counts = self.0.entry(secs).or_insert_with(|| vec![0; secs]);
@@ -36,13 +38,14 @@ impl Seconds {
         }
     }
 
-    /// Returns for each second of an interval how many runs start together with a run there, on
-    /// average.
+    /// Returns for each second of an interval how many runs of other jobs start on average at the
+    /// same moment as a run in that second.
     fn met(&self, secs: usize) -> Vec<f64> {
         let mut met = vec![0.0; secs];
         for (other, counts) in &self.0 {
-            // Runs of two intervals meet where both have the same remainder modulo the common
-            // divisor. Only this share of the other's runs does.
+            // Runs of jobs with different intervals start together if their start seconds are equal
+            // modulo the greatest common divisor of the intervals. Only this share of the other
+            // job's runs starts together with a run of this job.
             let common = gcd(secs, *other);
             let mut rests = vec![0_i64; common];
             for (phase, count) in counts.iter().enumerate() {
@@ -69,8 +72,8 @@ impl Seconds {
         starts
     }
 
-    /// Returns how evenly the runs of the hour from `start` are spread over its seconds; `None` if
-    /// no job is counted by second.
+    /// Returns how evenly the runs of the hour from `start` are spread over its seconds, or `None`
+    /// if no job is counted by second.
     pub fn spread(&self, start: Timestamp) -> Option<Spread> {
         let starts = self.of_hour(start);
         let total: f64 = starts.iter().sum();
@@ -87,7 +90,7 @@ impl Seconds {
     }
 }
 
-/// Returns an interval in whole seconds, if its seconds are counted.
+/// Returns the interval in seconds if runs with this interval are counted by second.
 fn counted(every: Span) -> Option<usize> {
     let secs = every.as_micros() / SECOND;
     let is_counted = every.as_micros().is_multiple_of(SECOND) && (1..COUNTED_BELOW).contains(&secs);
@@ -98,9 +101,10 @@ fn gcd(one: usize, other: usize) -> usize {
     if other == 0 { one } else { gcd(other, one % other) }
 }
 
-/// Returns the best second of the interval for a job: where the fewest runs of its tenant (`own`)
-/// start, then of `all`, then a second of this node, then the second farthest from all others.
-/// `None` if seconds of such an interval are not counted.
+/// Returns the best start second within the interval for a new job. The second with the fewest runs
+/// of the job's tenant (`own`) is preferred, then the fewest runs of all tenants (`all`), then a
+/// second that this node prefers, then the second farthest from busy ones. Returns `None` if runs
+/// with this interval are not counted by second.
 pub(super) fn best_second(
     every: Span,
     own: &Seconds,
@@ -123,13 +127,13 @@ pub(super) fn best_second(
     best.into_iter().find(|second| apart[*second] == farthest).map(|second| second as i64)
 }
 
-/// Returns how far each second is, on a circle, from the nearest second that holds more than the
-/// least.
+/// Returns for each second the distance, on a circle, to the nearest second that is busier than the
+/// least busy one.
 fn distances(met: &[f64]) -> Vec<usize> {
     let secs = met.len();
     let least = met.iter().copied().fold(f64::INFINITY, f64::min);
     let mut apart = vec![secs; secs];
-    // Twice around, in both directions.
+    // Walks twice around the circle in each direction.
     let walk = (0..2 * secs).map(|step| step % secs);
     let back = walk.clone().rev();
     let mut pass = |walk: &mut dyn Iterator<Item = usize>| {
@@ -144,13 +148,14 @@ fn distances(met: &[f64]) -> Vec<usize> {
     apart
 }
 
-/// Returns the offset within a slot, in microseconds, for a job that finds `before` others there:
-/// each job lands in one of the widest gaps that the jobs before it have left. Slots start at
-/// different seconds, so that not all slots are busy in the same seconds.
+/// Returns the offset within a time slot, in microseconds, for a new job if `before` runs are
+/// already in that time slot. Each new job gets a start second in one of the widest gaps between
+/// the existing ones. Different time slots begin with different seconds, so that not all of them
+/// are busy in the same seconds.
 pub(super) fn offset_after(before: u64, slot_no: i64, length: Span, turn: NodeTurn) -> i64 {
     let secs = (length.as_micros() / SECOND).max(1);
     let nth = before.wrapping_mul(u64::from(turn.of.max(1))).wrapping_add(turn.mine.into());
-    // Another irrational fraction makes the slots differ.
+    // Multiplying by another irrational fraction gives each time slot a different first second.
     let first = slot_no.cast_unsigned().wrapping_mul(0xd1b5_4a32_d192_ed03);
     let part = first.wrapping_add(nth.wrapping_mul(GOLDEN));
     let second = (u128::from(part) * u128::from(secs)) >> 64;
@@ -171,7 +176,7 @@ mod tests {
         Span::from_secs(secs)
     }
 
-    /// Places `jobs` jobs of an interval, one after the other.
+    /// Chooses the start seconds of `jobs` jobs with the same interval, one after the other.
     fn place(seconds: &mut Seconds, every: u64, jobs: usize) -> Vec<i64> {
         let mut placed = Vec::new();
         for _ in 0..jobs {
@@ -195,7 +200,7 @@ mod tests {
     fn score_by_second_shows_jobs_that_share_one() {
         let mut seconds = Seconds::default();
         assert_eq!(seconds.spread(START), None);
-        // 37 seconds for 50 jobs: 13 of them share a second with another job.
+        // An interval of 37 seconds has 50 jobs, so 13 of them share a second with another job.
         (0..50).for_each(|job| seconds.change(secs(60), job % 37, 1));
         let spread = seconds.spread(START).unwrap();
         assert!((spread.score - 37.0 / 50.0).abs() < 1e-9, "{spread:?}");
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn jobs_of_other_intervals_are_avoided_where_they_meet() {
         let mut seconds = Seconds::default();
-        // Every half minute, in its seconds 0 to 14.
+        // Jobs that run every 30 seconds, in seconds 0 to 14 of each half minute.
         (0..15).for_each(|phase| seconds.change(secs(30), phase, 1));
         let placed = place(&mut seconds, 60, 30);
         assert!(placed.iter().all(|second| second % 30 >= 15), "{placed:?}");
@@ -225,7 +230,7 @@ mod tests {
         assert_eq!(best_second(secs(10), &own, &all, NodeTurn::ALONE), Some(9));
         let second = |mine| best_second(secs(60), &own, &own, NodeTurn { mine, of: 2 });
         assert_ne!(second(0), second(1));
-        // Seconds of 1.5 s and of 15-minute intervals are not counted.
+        // Intervals of 1.5 s and of 15 minutes are not counted by second.
         let half = Span::from_millis(1_500);
         assert_eq!(best_second(half, &own, &all, NodeTurn::ALONE), None);
         assert_eq!(best_second(secs(900), &own, &all, NodeTurn::ALONE), None);
@@ -251,8 +256,8 @@ mod tests {
             placed.sort_unstable();
             let around = placed[0] + every as i64;
             let gaps = placed.windows(2).map(|two| two[1] - two[0]).chain([around - placed[jobs - 1]]);
-            // An even spread has gaps of `every / jobs`; each gap was halved at most once too
-            // often.
+            // Evenly spread jobs have gaps of `every / jobs`; a gap may be half of that, because
+            // each gap is halved at most once too often.
             let least = gaps.min().unwrap();
             prop_assert!(least as usize >= every as usize / jobs / 3, "{placed:?}");
         }

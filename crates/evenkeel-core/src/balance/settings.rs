@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 use crate::slot::Slot;
 use crate::time::Span;
 
-/// How the balancer chooses the time of a job.
+/// How the balancer chooses the start time of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// The slot with the fewest next times of jobs.
+    /// Chooses the time slot in which the fewest jobs have their next run.
     Next,
-    /// The slot from which all future times of the job meet the least load.
+    /// Chooses the start time whose future runs fall into the least busy time slots.
     #[default]
     Projected,
 }
 
-/// How far ahead the balancer searches a slot.
+/// How far ahead the balancer looks for a start time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchWindow {
-    /// One interval: the first run comes within it.
+    /// One interval of the job, so that the first run is at most one interval away.
     #[default]
     Interval,
     /// One day, or one interval if that is longer.
@@ -31,13 +31,14 @@ pub enum SearchWindow {
 pub struct BalanceSettings {
     pub policy: Policy,
     pub search_window: SearchWindow,
-    /// The length of a slot.
+    /// Length of a time slot.
     pub slot: Span,
-    /// A rebalance does not move jobs that run within this time.
+    /// A rebalance does not move jobs whose next run starts within this time.
     pub protection: Span,
-    /// A rebalance does not move jobs that were placed within this time.
+    /// A rebalance does not move jobs whose start time was chosen or changed less than this time
+    /// ago.
     pub cooldown: Span,
-    /// A warning is raised when the score falls below this.
+    /// Evenkeel raises a warning when the evenness score falls below this value.
     pub alert_below: f64,
 }
 

@@ -1,54 +1,54 @@
-//! Measures how evenly load is spread.
+//! Measures how evenly runs and their cost are spread over time.
 
 use std::collections::BTreeMap;
 
 use super::loads::{Destination, Loads, Measure};
 
-/// The parts of the day that are compared.
+/// The length of the time parts whose loads are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Granularity {
-    /// The slots of the next 24 hours.
+    /// The time slots of the next 24 hours.
     Slot,
     /// The hours of the day in UTC; the first begins at midnight.
     Hour,
 }
 
-/// How evenly the load of the next 24 hours is spread.
+/// How evenly runs or their cost are spread over the next 24 hours.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spread {
-    /// The share of the load that is where an even spread could have it: 1 is as even as these jobs
-    /// allow.
+    /// The evenness score from 0 to 1: the share of the load that does not exceed an ideal
+    /// distribution. A score of 1 is as even as these jobs allow.
     pub score: f64,
-    /// The highest load of one part.
+    /// The highest load of any time slot or hour.
     pub peak: f64,
-    /// The index of that part.
+    /// The index of the time slot or hour with the highest load.
     pub peak_at: usize,
-    /// The average load of a part.
+    /// The average load of a time slot or hour.
     pub mean: f64,
-    /// The lowest peak that any spread of these jobs can have.
+    /// The lowest possible peak if the jobs were moved in the best way.
     pub least_peak: f64,
 }
 
-/// Movable load, and the parts of the day that accept it.
+/// Load that a rebalance can move, and the time slots or hours to which it can move.
 struct Movable {
     amount: f64,
     accepted: Vec<bool>,
 }
 
-/// The load of a day, and its possible changes.
+/// The load of 24 hours: what can be moved and what cannot.
 struct Day {
     load: Vec<f64>,
-    /// The load that cannot be moved.
+    /// The load that a rebalance cannot move.
     ground: Vec<f64>,
-    /// The heaviest indivisible load of each part.
+    /// The highest cost of a single movable run in each time slot or hour.
     heaviest: Vec<f64>,
     movable: Vec<Movable>,
-    /// False for parts outside the horizon.
+    /// False for hours of the day that are not counted.
     covered: Vec<bool>,
 }
 
 impl Loads {
-    /// Returns the load of each slot of the horizon; cost in seconds.
+    /// Returns the load of each time slot of the balancing horizon; cost is in seconds.
     pub fn by_slot(&self, measure: Measure) -> Vec<f64> {
         let unit = self.unit(measure);
         let mut loads: Vec<f64> =
@@ -58,7 +58,7 @@ impl Loads {
         loads
     }
 
-    /// Returns the load of the next 24 hours, by hour of the day in UTC.
+    /// Returns the load of the next 24 hours for each hour of the day in UTC.
     pub fn by_hour(&self, measure: Measure) -> [f64; 24] {
         let mut hours = [0.0; 24];
         for (slot, load) in self.by_slot(measure)[..self.horizon().day()].iter().enumerate() {
@@ -67,13 +67,14 @@ impl Loads {
         hours
     }
 
-    /// Returns how evenly the runs of the next hour are spread over its seconds, for jobs whose
-    /// second is known: those with an interval below 15 minutes. `None` if there are none.
+    /// Returns how evenly the runs of the next hour are spread over its seconds. Only jobs with an
+    /// interval below 15 minutes count, because their start second is known. Returns `None` if no
+    /// such job exists.
     pub fn spread_by_second(&self) -> Option<Spread> {
         self.seconds.spread(self.horizon().start)
     }
 
-    /// Returns how evenly the load is spread.
+    /// Returns how evenly the load is spread over time.
     pub fn spread(&self, measure: Measure, granularity: Granularity) -> Spread {
         let day = self.day(measure);
         let day = match granularity {
@@ -90,11 +91,12 @@ impl Loads {
         let mut ground: Vec<f64> =
             self.fixed.of(measure).iter().map(|sum| (*sum as f64 * unit).max(0.0)).collect();
         self.add_often(&mut ground, measure);
-        // After a removal, the heaviest remaining load is unknown.
+        // After a job is removed, the highest cost of the remaining runs is unknown, so it is
+        // limited to the remaining load.
         let left = load.iter().zip(&ground).map(|(load, ground)| load - ground);
         let heaviest = self.heaviest.iter().zip(left);
         let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
-        // Only the next run has to be in a window.
+        // The search window restricts only the next run of a job, not its later runs.
         let mut by_place: BTreeMap<Destination, i64> = BTreeMap::new();
         for (place, amounts) in &self.movable {
             let window = if measure == Measure::Next { place.window } else { day };
@@ -107,7 +109,8 @@ impl Loads {
                 slot < place.window && place.hours.is_none_or(is_accepted)
             };
             let mut accepted: Vec<bool> = (0..day).map(accepts).collect();
-            // If no slot of the day is acceptable, all slots are.
+            // If blackouts or preferred hours exclude all time slots of the day, all time slots
+            // count as allowed.
             if !accepted.contains(&true) {
                 accepted.fill(true);
             }
@@ -117,7 +120,7 @@ impl Loads {
         Day { load, ground, heaviest, movable, covered: vec![true; day] }
     }
 
-    /// The value of one unit of a sum.
+    /// Returns the factor that converts a stored sum to runs or seconds.
     fn unit(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Next | Measure::Runs => 1.0 / self.horizon().grid().whole() as f64,
@@ -125,7 +128,8 @@ impl Loads {
         }
     }
 
-    /// Adds periodic jobs, which may run at any time, in equal parts to every slot.
+    /// Adds the load of periodic jobs in equal parts to every time slot, because they may run at
+    /// any time.
     fn add_often(&self, loads: &mut [f64], measure: Measure) {
         let slot = self.horizon().slot.as_micros() as f64;
         for (period, amounts) in &self.often {
@@ -150,7 +154,7 @@ impl Loads {
 const HOUR_MICROS: i64 = 3_600_000_000;
 
 impl Day {
-    /// Sums the slots into larger parts: each slot belongs to `part(slot)`, one of `parts`.
+    /// Sums time slots into `parts` longer parts; `part(slot)` is the part of each time slot.
     fn folded(&self, parts: usize, part: impl Fn(usize) -> usize) -> Self {
         let sum = |of: &[f64]| {
             let mut sums = vec![0.0; parts];
@@ -184,8 +188,8 @@ impl Day {
             .fold(0, |best, part| if self.load[part] > self.load[best] { part } else { best });
         let peak = self.load.get(peak_at).copied().unwrap_or(0.0);
         let least_peak = self.least_peak(in_wholes).min(peak);
-        // The narrowest first: load with few acceptable slots takes them, and the rest goes
-        // elsewhere.
+        // Load with the fewest allowed time slots is distributed first, so that more flexible load
+        // fills the other time slots.
         self.movable.sort_by_key(|it| it.accepted.iter().filter(|accepted| **accepted).count());
         let mut ideal = self.ground.clone();
         for it in &self.movable {
@@ -204,8 +208,7 @@ impl Day {
         Spread { score, peak, peak_at, mean: total / parts as f64, least_peak }
     }
 
-    /// Returns a lower bound of the peak: all load everywhere, each kind where it may be, immovable
-    /// load, and indivisible load.
+    /// Returns a lower bound for the peak load after any rebalance.
     fn least_peak(&self, in_wholes: bool) -> f64 {
         let all: f64 = self.movable.iter().map(|it| it.amount).sum();
         let mut least = level_of(&self.ground, &self.covered, all);
@@ -221,7 +224,8 @@ impl Day {
     }
 }
 
-/// Returns the level that `amount` reaches when it fills the accepted parts on top of `ground`.
+/// Returns the load level that results when `amount` is spread over the allowed parts, on top of
+/// the load `ground` that cannot move.
 fn level_of(ground: &[f64], accepted: &[bool], amount: f64) -> f64 {
     let parts = ground.iter().zip(accepted).filter(|(_, accepted)| **accepted);
     let mut sorted: Vec<f64> = parts.map(|(ground, _)| *ground).collect();
@@ -237,7 +241,7 @@ fn level_of(ground: &[f64], accepted: &[bool], amount: f64) -> f64 {
     0.0
 }
 
-/// Rounds up, but ignores rounding errors.
+/// Rounds up to a whole number, but ignores floating-point errors.
 fn whole(level: f64) -> f64 {
     (level - 1e-6).ceil().max(0.0)
 }

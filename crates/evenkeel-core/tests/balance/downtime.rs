@@ -1,4 +1,4 @@
-//! A placed job keeps its profile through any downtime.
+//! A job whose start time the balancer chose keeps its load profile through any downtime.
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::balance::{
@@ -32,7 +32,7 @@ proptest! {
 
         let mut next = first;
         for downtime in downtimes {
-            // The scheduler sees the time late, by any delay.
+            // The scheduler notices the scheduled time late, by any delay.
             let now = next.saturating_add(Span::from_micros(downtime));
             let at = DueTime { due: next, now, waited: false, average: Span::ZERO, fired: 0 };
             let later = advance(&definition, at).next.unwrap();

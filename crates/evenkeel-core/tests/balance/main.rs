@@ -1,4 +1,4 @@
-//! Simulates a month without rebalancing: the load stays even.
+//! Simulates a month without rebalancing and checks that runs stay evenly spread over time.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,7 +13,7 @@ use evenkeel_core::balance::{
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval};
 use evenkeel_core::{Definition, Schedule, Span, Timestamp};
 
-/// Pseudo-random numbers, the same in every run.
+/// Pseudo-random numbers that are the same whenever the test runs.
 struct Dice(u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
         }
     }
 
-    /// Costs from a second to an hour.
+    /// Costs of runs range from one second to one hour.
     fn cost(&mut self) -> Span {
         let halves = self.below(12) + self.below(12);
         Span::from_millis(1000 << (halves / 2))
@@ -63,7 +63,7 @@ struct Month {
     now: Timestamp,
     dice: Dice,
     jobs: Vec<Job>,
-    /// The jobs and total cost per load profile.
+    /// Number of jobs and their total cost per load profile.
     counts: BTreeMap<LoadProfileKey, (LoadProfile, u64, Span)>,
     loads: Loads,
 }
@@ -76,7 +76,8 @@ impl Month {
         Self { settings, now, dice: Dice(6), jobs: Vec::new(), counts: BTreeMap::new(), loads }
     }
 
-    /// Advances the time. Load is computed anew in every slot, from the counts.
+    /// Advances the time. The load is computed anew from the job counts at the start of every time
+    /// slot.
     fn advance(&mut self, by: Span) {
         self.now = self.now.saturating_add(by);
         let horizon = Horizon::new(&self.settings, self.now);
@@ -146,10 +147,11 @@ impl Month {
     }
 }
 
-/// Returns the lowest score of a month in which each of 5,000 jobs is changed about three times.
+/// Returns the lowest evenness score of a month in which each of 5,000 jobs is changed about three
+/// times.
 fn lowest_score(policy: Policy) -> f64 {
     let mut month = Month::begin(policy);
-    // All jobs are created on the first working day, minute by minute.
+    // All jobs are created one after the other, minute by minute, on the first working day.
     for _ in 0..500 {
         month.advance(Span::from_secs(60));
         (0..10).for_each(|_| month.add());

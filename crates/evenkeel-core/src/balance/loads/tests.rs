@@ -30,7 +30,7 @@ fn short_slots_make_a_short_horizon_of_at_least_a_day() {
 
 #[test]
 fn slots_of_a_second_show_the_same_day_as_others() {
-    // A job of every hour, one of each ten minutes, and one at nine by the clock.
+    // Three jobs: one runs hourly, one every ten minutes, and one daily at nine by the local clock.
     let drawn = |slot| {
         let mut loads = loads_with_slot(Span::from_secs(slot));
         loads.add(&every(3600, 1800), 4, MINUTE);
@@ -141,7 +141,7 @@ proptest! {
         for (profile, jobs, secs) in removed.iter().rev() {
             loads.remove(profile, *jobs, Span::from_secs(*secs));
         }
-        // The heaviest run is unknown after a removal.
+        // The highest cost of a single run is unknown after a job was removed.
         loads.heaviest.clone_from(&recount.heaviest);
         prop_assert_eq!(loads, recount);
     }

@@ -44,7 +44,7 @@ fn new_job_avoids_loaded_slots() {
 
 #[test]
 fn projected_policy_sees_later_runs_and_next_does_not() {
-    // An hourly job with its next time in slot 0 also runs in slots 4, 8, …
+    // An hourly job whose next run is in time slot 0 also runs in time slots 4, 8, …
     let loads = loads_of([(every(3600, 0), 1, MINUTE), (daily(48 + 1), 1, MINUTE)]);
     let two_hourly = interval(7200);
     assert_eq!(slot_of(place(Policy::Next, &two_hourly, &loads)), 2);
@@ -71,14 +71,14 @@ fn slot_with_heavy_jobs_is_full_sooner() {
 
 #[test]
 fn jobs_of_one_slot_have_seconds_far_apart_unless_exact() {
-    // All slots but one are full.
+    // All time slots but one are full.
     let full = (0..96).filter(|slot| *slot != 60);
     let full = full.map(|slot| (daily(slot), 99, MINUTE.saturating_mul(99)));
     let mut loads = loads_of(full);
     let day = interval(86_400);
     let mut seconds: Vec<u64> = Vec::new();
     for seed in 0..30 {
-        // The same cost for all, so cost decides nothing.
+        // All jobs have the same cost, so only the number of runs decides.
         let job = to_place(&day, 77);
         let policy = settings(BOTH[seed % 2]);
         let time = first_time(&policy, job, &loads, &loads, NodeTurn::ALONE).unwrap();
@@ -188,7 +188,7 @@ fn blackouts_are_avoided_and_preferred_hours_sought() {
         blackout_periods: vec![hours("00:00", "05:45")],
         ..interval(86_400)
     };
-    // 21:00 to 23:00 UTC, and the 15 minutes before 05:00.
+    // The preferred hours are 21:00 to 23:00 UTC and the 15 minutes before 05:00.
     let mut taken: Vec<usize> = Vec::new();
     let mut loads = loads_of([]);
     for _ in 0..9 {
@@ -246,7 +246,7 @@ fn slots_of_a_few_seconds_are_filled_evenly() {
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
 }
 
-/// The load of a tenant, and that of all tenants, which includes it.
+/// The load of one tenant, and the load of all tenants, which includes it.
 fn some_loads() -> impl Strategy<Value = (Loads, Loads)> {
     let secs = vec![900, 1200, 3600, 6000, 25_200, 86_400, 129_600, 604_800, 864_000];
     let one = (prop::sample::select(secs), 0_i64..1_000_000, 1_u64..4, 1_u64..9000);
@@ -288,12 +288,13 @@ proptest! {
         let (mine, everybodys) = (own.by_slot(Measure::Next), all.by_slot(Measure::Next));
         let key = |time: Timestamp| {
             let slot = slot_of(time);
-            // Of the first slot after the horizon, only rare runs are known.
+            // In the first time slot after the balancing horizon, only runs of rarely running jobs
+            // are known.
             let of = |loads: &[f64], far: &Loads| loads.get(slot).copied()
                 .unwrap_or_else(|| f64::from(far.far.next[slot]));
             (of(&mine, &own), of(&everybodys, &all), slot)
         };
-        // A job that runs in every slot may begin in either of two.
+        // The first run of a job that runs in every time slot may be in either of two time slots.
         let is_in_a_slot = |time: Timestamp| {
             secs == 900 || candidates.iter().any(|one| slot_of(*one) == slot_of(time))
         };

@@ -1,8 +1,8 @@
-//! Movable jobs, grouped into classes of equal intervals.
+//! Groups the jobs that a rebalance may move into classes with equal intervals and constraints.
 //!
-//! All jobs of a class may move to the same cells. A cell is a set of phases that fall into the
-//! same slots. So the plan decides how many jobs of a class move from one cell to another, not
-//! where each job moves.
+//! All jobs of a class may move to the same start times. Start times whose runs fall into the same
+//! time slots form a cell. So planning only decides how many jobs of a class move from one cell to
+//! another, not where each single job moves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -12,46 +12,46 @@ use crate::balance::load_profile::{Hours, LoadProfile, LoadProfileKey, Recurrenc
 use crate::blackout::Blackouts;
 use crate::time::{Span, Timestamp};
 
-/// Jobs with the same interval, blackouts and preferred hours.
+/// A class: all movable jobs with the same interval, blackouts and preferred hours.
 pub(super) struct Class {
-    /// The load profile of one of these jobs.
+    /// The load profile of any job of the class.
     profile: LoadProfile,
     pub every: Span,
     pub cells: Vec<Cell>,
-    /// The average cost of a run, in seconds.
+    /// Average cost of a run, in seconds.
     pub weight: f64,
-    /// True if several cells share a slot.
+    /// True if jobs of different cells have runs in the same time slot.
     pub is_tangled: bool,
 }
 
-/// Phases that fall into the same slots.
+/// A group of start times whose runs fall into the same time slots.
 pub(super) struct Cell {
     phases: Range<u32>,
-    /// Runs within the horizon.
+    /// Number of runs that one job has within the balancing horizon.
     pub runs: f64,
-    /// The sum of the squared runs per slot: what a job adds to the load that it meets.
+    /// Sum of the squared numbers of runs per time slot, for one job in this cell.
     pub squares: f64,
-    /// How many of the runs are unwanted: those in a blackout, then those outside the preferred
-    /// hours.
+    /// Number of runs in a blackout, and number of runs outside the preferred hours.
     pub unwanted: (u32, u32),
-    /// True if jobs may be moved here.
+    /// True if a rebalance may move jobs to this cell.
     pub is_open: bool,
-    /// Jobs that were here before the plan, as (cost in microseconds, index of the mover).
+    /// Jobs that were in this cell before the rebalance, as (cost in microseconds, index of the
+    /// `Mover`).
     pub original: BTreeSet<(u64, u32)>,
-    /// Jobs that the plan moved here.
+    /// Jobs that the rebalance moved to this cell.
     pub moved_in: BTreeSet<(u64, u32)>,
 }
 
-/// A movable job.
+/// A job that a rebalance may move.
 pub(super) struct Mover {
-    /// The index among the jobs of the plan.
+    /// Index of the job in the list that was given to the planner.
     pub job: u32,
     pub class: u32,
-    /// The cell without the plan.
+    /// The cell before the rebalance.
     pub home: u32,
     /// The present cell.
     pub at: u32,
-    /// The cost of a run, in microseconds.
+    /// Cost of a run, in microseconds.
     pub cost: u64,
 }
 
@@ -59,13 +59,14 @@ pub(super) struct Classes {
     pub grid: Grid,
     /// Longest interval first.
     pub classes: Vec<Class>,
-    /// The class and cell of each load profile.
+    /// The class and cell that belong to each load profile.
     cells: HashMap<LoadProfileKey, (u32, Option<u32>)>,
 }
 
 impl Classes {
-    /// Makes the classes of the movable `profiles`. Jobs that run less often than daily are not
-    /// moved to times before `quiet_until`: they would wait another interval.
+    /// Groups `profiles`, which a rebalance may move, into classes. Jobs that run less often than
+    /// daily are not moved to start times before `quiet_until`, because their next run would be a
+    /// whole interval later.
     pub fn new<'a>(
         profiles: impl Iterator<Item = (LoadProfileKey, &'a LoadProfile)>,
         grid: Grid,
@@ -74,7 +75,7 @@ impl Classes {
         let mut members: HashMap<String, Vec<(LoadProfileKey, &LoadProfile)>> = HashMap::new();
         for (key, profile) in profiles {
             let Recurrence::Every { .. } = profile.recurrence else { continue };
-            // The profile without its phase identifies the class.
+            // All jobs whose load profiles differ only in the start time belong to one class.
             let name = profile.moved_to(Timestamp::MIN).text();
             members.entry(name).or_default().push((key, profile));
         }
@@ -83,7 +84,8 @@ impl Classes {
             let order = interval(those[0].1).cmp(&interval(these[0].1));
             order.then_with(|| name.cmp(other))
         });
-        // Classes with the most phases first, because they probably have the most jobs.
+        // Classes with the most load profiles get memory first, because they probably have the most
+        // jobs.
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
         let mut cells_left = CELLS_MAX;
@@ -109,8 +111,8 @@ impl Classes {
         Self { grid, classes, cells }
     }
 
-    /// Returns the class of a load profile, and its cell; the cell is `None` if it falls into no
-    /// slot of the horizon.
+    /// Returns the class and the cell of a load profile. The cell is `None` if the profile has no
+    /// run within the balancing horizon.
     pub fn class_of(&self, key: LoadProfileKey) -> Option<(u32, Option<u32>)> {
         self.cells.get(&key).copied()
     }
@@ -167,13 +169,13 @@ impl Class {
         found.then_some(cell as u32)
     }
 
-    /// The number of slot visits that a pass over the class takes.
+    /// Number of time slots that a loop over all runs of the class visits.
     pub fn size(&self) -> usize {
         let runs: f64 = self.cells.iter().map(|cell| cell.runs).sum();
         runs as usize + self.cells.len()
     }
 
-    /// The load profile of a job in that cell.
+    /// Returns the load profile of jobs in this cell.
     pub fn profile_of(&self, cell: u32) -> LoadProfile {
         let phase = self.cells[cell as usize].phases.start;
         LoadProfile {
@@ -182,19 +184,19 @@ impl Class {
         }
     }
 
-    /// The load profile of a job that runs at that time.
+    /// Returns the load profile of a job of this class that runs at `time`.
     pub fn profile_at(&self, time: Timestamp) -> LoadProfile {
         self.profile.moved_to(time)
     }
 
-    /// The phase of a job that runs at that time.
+    /// Returns the stored offset within the interval of a job that runs at `time`.
     pub fn phase_at(&self, time: Timestamp) -> u32 {
         let rest = time.as_micros().rem_euclid(micros(self.every));
         (rest / micros(Recurrence::step(self.every))) as u32
     }
 
-    /// Returns the remainder of the job's times modulo the interval, in that cell. Each job has its
-    /// own second.
+    /// Returns the offset within the interval, in microseconds, at which a job of this cell runs.
+    /// The second depends on the job's `seed`, so that jobs of a cell do not all start at once.
     pub fn rest_in(&self, cell: u32, seed: u64) -> i64 {
         let phases = &self.cells[cell as usize].phases;
         let step = micros(Recurrence::step(self.every));
@@ -204,7 +206,8 @@ impl Class {
         begin + (seed % seconds.cast_unsigned()).cast_signed() * SECOND
     }
 
-    /// Calls `hit` for every slot that jobs of the cell fall into, with the number of runs.
+    /// Calls `hit` for every time slot in which a job of the cell runs, with its number of runs
+    /// there.
     pub fn visit(&self, cell: usize, grid: Grid, mut hit: impl FnMut(usize, f64)) {
         let recurrence =
             Recurrence::Every { every: self.every, phase: self.cells[cell].phases.start };
@@ -218,12 +221,13 @@ impl Cell {
         !self.original.is_empty() || !self.moved_in.is_empty()
     }
 
-    /// True if jobs may move between this cell and others in the same way.
+    /// True if the same rules for moving jobs apply to both cells.
     pub fn is_like(&self, other: &Self) -> bool {
         self.is_open == other.is_open && self.unwanted == other.unwanted
     }
 
-    /// True if jobs may move there: never to hours that they like less.
+    /// True if jobs of this cell may move to `other`. Jobs never move to a cell with more runs in
+    /// blackouts or outside their preferred hours.
     pub fn may_go_to(&self, other: &Self) -> bool {
         other.is_open && other.unwanted <= self.unwanted
     }
@@ -231,10 +235,11 @@ impl Cell {
 
 const DAY: Span = Span::from_secs(86_400);
 const SECOND: i64 = 1_000_000;
-/// The most cells of all classes together: about 100 MB. Jobs of further classes are not moved.
+/// Maximum number of cells of all classes together, which take about 100 MB. A rebalance does not
+/// move jobs of classes beyond this limit.
 const CELLS_MAX: usize = 1_000_000;
 
-/// The unwanted slots of a job.
+/// The time slots that blackouts and preferred hours of a class exclude.
 struct Constraints {
     is_in_blackout: Vec<bool>,
     is_disliked: Vec<bool>,
@@ -263,14 +268,15 @@ impl Constraints {
     }
 }
 
-/// An approximate upper bound of the number of cells of a class.
+/// Estimates the number of cells of a class from above.
 fn cells_about(every: Span, grid: Grid) -> usize {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let width = if every % grid.slot == 0 { step.max(grid.slot) } else { step };
     (every.min(grid.end() - grid.start) / width + 1) as usize
 }
 
-/// Returns all phases with a time in the grid, in order.
+/// Returns in ascending order all stored offsets within the interval that have a run inside the
+/// grid.
 fn phases(every: Span, grid: Grid) -> Vec<u32> {
     let step = micros(Recurrence::step(every));
     let all = (micros(every) + step - 1) / step;

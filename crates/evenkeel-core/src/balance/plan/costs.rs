@@ -1,23 +1,24 @@
-//! Moves that make cost more even and keep runs as even as they are.
+//! Plans moves that spread the cost of runs more evenly over time, while the number of runs per
+//! time slot stays as even as it is.
 
 use super::classes::Cell;
 use super::heaps::Heaps;
 use super::improve::Aim;
 use super::state::{CellLoads, PlanState, next_to};
 
-/// A cell with at most this multiple of the average cost is left alone.
+/// Jobs are not moved out of a cell whose cost is at most this multiple of the average.
 const TOLERATED: f64 = 1.02;
 
-/// The most changes per class.
+/// Maximum number of swaps per class.
 const CHANGES_MAX: usize = 50_000;
-/// The most cells that are searched when the emptiest cell offers no change.
+/// Maximum number of cells that are searched for a swap when the cheapest cell offers none.
 const LOOKS_MAX: usize = 20_000;
 
-/// Only runs count.
+/// Ignores cost; only the number of runs counts.
 const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
-/// A swap that makes the cost of two cells more even: a heavy job moves, and a light job may come
-/// back. Jobs are (cost, index of the mover).
+/// A swap that makes the cost of two cells more equal: an expensive job moves to the other cell,
+/// and a cheap job may move back in exchange. Jobs are given as (cost, index of the `Mover`).
 struct Change {
     gained: f64,
     to: usize,
@@ -28,8 +29,8 @@ struct Change {
 impl PlanState<'_> {
     pub fn even_out_costs(&mut self) {
         for class in 0..self.classes.classes.len() {
-            // Each move changes what all cells of a tangled class meet, and its jobs run so often
-            // that little is gained.
+            // If cells share time slots, each move changes the load of all cells. Jobs of such a
+            // class run so often that moving them would gain little.
             if !self.classes.classes[class].is_tangled {
                 self.even_out_cost(class);
             }
@@ -46,7 +47,7 @@ impl PlanState<'_> {
         };
         let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
         let mut looks = LOOKS_MAX;
-        // Each change gains something, but small gains would go on almost for ever.
+        // Every swap improves the result a little, so the number of swaps must be limited.
         for _ in 0..CHANGES_MAX {
             let cells = &self.classes.classes[class].cells;
             let is_much = |from: &usize| met.cost[*from] / cells[*from].runs > tolerated;
@@ -77,7 +78,7 @@ impl PlanState<'_> {
         self.apply(class, &met);
     }
 
-    /// Returns the best change with any other cell.
+    /// Returns the best swap between `from` and any other cell.
     fn any_change(&self, class: usize, met: &CellLoads, from: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
         let others =
@@ -86,10 +87,10 @@ impl PlanState<'_> {
         changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
     }
 
-    /// Returns a good change between two cells: not always the best, but found quickly.
+    /// Returns a good swap between two cells, which is found quickly but is not always the best.
     fn change(&self, class: usize, met: &CellLoads, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
-        // The most that can move; half of it would make the cells equal.
+        // The cost difference between the cells; moving half of it would make their cost equal.
         let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
         let most = most * 1e6;
         if most < 1.0 {
@@ -123,8 +124,8 @@ impl PlanState<'_> {
 }
 
 impl Cell {
-    /// Returns the jobs whose cost is closest to `cost`: of those that were moved here, and of
-    /// those that were here before.
+    /// Returns the jobs of this cell whose cost is closest to `cost`: two that the rebalance moved
+    /// here, and two that were here before.
     fn jobs_near(&self, cost: u64) -> [Option<(u64, u32)>; 4] {
         let [below, above] = next_to(&self.moved_in, cost);
         let [low, high] = next_to(&self.original, cost);

@@ -1,10 +1,10 @@
-//! Jobs that a rebalance must not move.
+//! Checks whether a rebalance must not move a job.
 
 use super::{Placement, SkipReason};
 use crate::balance::settings::BalanceSettings;
 use crate::time::Timestamp;
 
-/// Returns the first reason that applies.
+/// Returns why the job must not be moved, or `None` if it may be moved.
 pub(super) fn reason_to_stay(
     job: &Placement,
     is_movable: bool,

@@ -1,28 +1,29 @@
-//! Priority queues of the fullest and the emptiest cells of a class.
+//! Priority queues that find the busiest and the least busy cells of a class.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::classes::Cell;
 
-/// The cells of a class, ordered by the average load that a run meets there.
+/// The cells of a class, ordered by the average load of the time slots in which their jobs run.
 pub(super) struct Heaps {
-    /// The cells that jobs may leave.
+    /// Cells from which jobs may be moved.
     full: BinaryHeap<Entry>,
-    /// The cells that jobs may move to, per kind.
+    /// Cells to which jobs may be moved, grouped by kind.
     empty: Vec<BinaryHeap<Reverse<Entry>>>,
-    /// The kind of each cell. Jobs of cells of one kind may move to the same cells.
+    /// The kind of each cell. Jobs of cells of the same kind may move to the same cells.
     kind: Vec<usize>,
     /// One cell of each kind.
     sample: Vec<usize>,
-    /// Entries with another version are outdated.
+    /// Current version of each cell; heap entries with an older version are outdated.
     version: Vec<u32>,
 }
 
-/// The average load that a run meets in a cell: three values, compared in order.
+/// The average load of the time slots of a cell: three values that are compared one after the
+/// other.
 pub(super) type Key = [f64; 3];
 
-/// Of entries with equal load, the first cell counts as the emptiest.
+/// If several cells have the same load, the one with the lowest index counts as the least busy.
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Entry {
     met: Key,
@@ -67,7 +68,7 @@ impl Heaps {
         heaps
     }
 
-    /// Returns the fullest cell that jobs may leave.
+    /// Returns the busiest cell from which jobs may be moved.
     pub fn fullest(&mut self) -> Option<usize> {
         while let Some(top) = self.full.peek() {
             if top.version == self.version[top.cell] {
@@ -78,7 +79,7 @@ impl Heaps {
         None
     }
 
-    /// Returns the emptiest cell that jobs of `from` may move to.
+    /// Returns the least busy cell to which jobs of the cell `from` may be moved.
     pub fn emptiest_for(&mut self, cells: &[Cell], from: usize) -> Option<usize> {
         let mut best: Option<Entry> = None;
         for (kind, heap) in self.empty.iter_mut().enumerate() {
@@ -96,13 +97,12 @@ impl Heaps {
         best.map(|best| best.cell)
     }
 
-    /// Removes the cell from those that jobs may leave.
+    /// Stops moving jobs out of this cell.
     pub fn leave_alone(&mut self, cell: usize) {
         debug_assert_eq!(self.full.peek().map(|top| top.cell), Some(cell));
         self.full.pop();
     }
 
-    /// Updates the load of a cell.
     pub fn changed(&mut self, cells: &[Cell], cell: usize, met: Key) {
         self.version[cell] += 1;
         self.push(cells, cell, met);

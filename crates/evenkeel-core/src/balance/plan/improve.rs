@@ -1,36 +1,38 @@
-//! Moves that make load more even.
+//! Plans moves that spread runs more evenly over time.
 //!
-//! Each move lowers a sum over all slots of the horizon: the squared runs and, in the first rounds,
-//! the squared costs as well. So the search ends. Cost counts less and less, and at last not at
-//! all. At the end, no job could move to a slot where it meets fewer runs, and cost is as even as
-//! that allows.
+//! Each move lowers the sum, over all time slots, of the squared number of runs and, in the first
+//! rounds, of the squared cost as well. Because this sum always falls, the search ends. The weight
+//! of cost decreases from round to round and is zero in the last round. When the search ends, no
+//! job could move to a time slot with fewer runs, and cost is spread as evenly as possible under
+//! that condition.
 
 use super::classes::{Cell, Class};
 use super::heaps::Heaps;
 use super::state::{CellLoads, PlanState, next_to};
 
-/// What a round evens out.
+/// The goal of one round of the search.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) struct Aim {
-    /// The weight of cost relative to runs.
+    /// Weight of cost relative to the number of runs.
     pub cost: f64,
     /// In seconds.
     pub mean_cost: f64,
-    /// The tolerated difference between two cells, relative to the average.
+    /// Differences between two cells up to this share of the average load are ignored.
     pub tolerated: f64,
 }
 
-/// Gains are sums of squares of integers; a smaller gain is a rounding error or not worth a move.
+/// Minimum improvement for which a job is moved. Improvements are sums of squared integers, so a
+/// smaller value is a rounding error or not worth a move.
 const LEAST_GAIN: f64 = 0.5;
-/// The search ends after this many rounds with little gain.
+/// Maximum number of final rounds, which improve little.
 const LAST_ROUNDS: usize = 8;
-/// The approximate number of slot visits after which rounds become coarser.
+/// Approximate number of visited time slots after which the search uses fewer rounds.
 const EFFORT: usize = 100_000_000;
-/// While cost counts, smaller relative differences are left alone.
+/// Relative differences below this are ignored in rounds in which cost counts.
 const TOLERATED: f64 = 0.02;
 
 impl PlanState<'_> {
-    /// Makes runs more even, and cost on the way.
+    /// Makes the number of runs per time slot more even and, where possible, their cost as well.
     pub fn even_out_all(&mut self) {
         let mean_cost = self.mean_cost();
         let aim = |cost| Aim { cost, mean_cost, tolerated: TOLERATED };
@@ -41,15 +43,15 @@ impl PlanState<'_> {
         self.even_out_rest(Aim { tolerated: 0.0, ..aim(0.0) });
     }
 
-    /// Makes runs more even with as few moves as possible.
+    /// Makes the number of runs per time slot more even with as few moves as possible.
     pub fn even_out_runs(&mut self) {
         let aim = Aim { cost: 0.0, mean_cost: self.mean_cost(), tolerated: 0.0 };
         self.even_out_most_first(aim);
         self.even_out_rest(aim);
     }
 
-    /// Makes the moves with the highest gain first; of equal gains, jobs with the longest interval
-    /// first.
+    /// Makes the most beneficial moves first. Among equally beneficial moves, jobs with the longest
+    /// interval come first.
     fn even_out_most_first(&mut self, aim: Aim) {
         let work: usize = self.classes.classes.iter().map(Class::size).sum();
         let rounds = (EFFORT / work.max(1)).clamp(4, 32);
@@ -79,7 +81,7 @@ impl PlanState<'_> {
         self.steps.len() > before
     }
 
-    /// Returns an upper bound of the gain of one move of the class.
+    /// Returns the greatest improvement that one move of a job of this class can make.
     fn most_gained(&self, class: usize, aim: Aim) -> f64 {
         let met = self.met(class);
         let cells = &self.classes.classes[class].cells;
@@ -94,9 +96,9 @@ impl PlanState<'_> {
         left.map(one_gains).fold(0.0, f64::max)
     }
 
-    /// Moves jobs of a class as long as each move gains at least `least`. Returns whether any job
-    /// moved. In a tangled class, moves jobs from one cell to one other only, because that changes
-    /// what all other cells meet.
+    /// Moves jobs of a class as long as each move improves the evenness by at least `least`.
+    /// Returns whether any job moved. If cells of the class share time slots, moves jobs only from
+    /// one cell to one other cell, because these moves change the load of all cells.
     fn even_out(&mut self, class: usize, aim: Aim, least: f64) -> bool {
         let mut met = self.met(class);
         let before = self.steps.len();
@@ -122,12 +124,14 @@ impl PlanState<'_> {
                 heaps.leave_alone(from);
                 continue;
             };
-            // Half of the possible moves: the gains of a tangled class are estimates.
+            // Moves only half of the jobs that could move, because the computed improvement is an
+            // estimate if cells share time slots.
             let each = 2.0 * (cells[from].squares + cells[to].squares);
             let jobs = if is_tangled { 1 + ((gained - least) / each / 2.0) as usize } else { 1 };
             for _ in 0..jobs {
                 self.take(class, from, job);
-                // Jobs that would have to wait too long are not tried again.
+                // A job that would wait too long for its next run stays removed from the cell's
+                // list, so that it is not tried again.
                 if self.may_wait(job.1, to) {
                     self.put(&mut met, job.1, to, false);
                 }
@@ -146,8 +150,9 @@ impl PlanState<'_> {
         self.steps.len() > before
     }
 
-    /// Returns the job that moves from one cell to another, and its gain, if high enough. Prefers a
-    /// job that was moved before, and a cost that makes the cells most even.
+    /// Returns the job to move from one cell to another, with the improvement, if that is at least
+    /// `least`. Prefers a job that was moved before, and one whose cost makes the two cells most
+    /// equal.
     fn job_to_move(
         &self,
         class: usize,
@@ -160,7 +165,7 @@ impl PlanState<'_> {
         let per_run = |sums: &[f64], cell: usize| sums[cell] / cells[cell].runs;
         let jobs = per_run(&met.runs, from) - per_run(&met.runs, to);
         let cost = per_run(&met.cost, from) - per_run(&met.cost, to);
-        // If half of the surplus jobs move, half of the surplus cost should move with them.
+        // When half of the surplus jobs move, half of the surplus cost should move with them.
         let wanted = (cost / jobs.max(2.0) * 1e6).max(0.0) as u64;
         let gained = |job: &(u64, u32)| aim.gained(met, cells, (from, to), job.0 as f64 / 1e6);
         [&cells[from].moved_in, &cells[from].original].into_iter().find_map(|jobs| {
@@ -174,9 +179,9 @@ impl PlanState<'_> {
 }
 
 impl Aim {
-    /// Returns a lower bound of the gain when a job with this cost in seconds moves from one cell
-    /// to another. In a cell where the horizon shows fewer of its runs, each run weighs more:
-    /// hiding runs gains nothing.
+    /// Returns the least improvement that results when a job with this cost in seconds moves from
+    /// one cell to another. If fewer of the job's runs fall into the balancing horizon after the
+    /// move, each run counts more, because moving runs out of sight is no improvement.
     pub fn gained(
         self,
         met: &CellLoads,

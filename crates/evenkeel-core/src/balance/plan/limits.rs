@@ -1,4 +1,4 @@
-//! Where a plan ends: where it gains nothing more, or at the requested bounds.
+//! Decides how many steps of a rebalance plan are worth making, within the requested limits.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use crate::balance::loads::{Loads, Measure};
 use crate::balance::spread::Granularity;
 use crate::time::Span;
 
-/// How many intermediate scores are computed.
+/// Number of intermediate evenness scores that are computed.
 const STOPS: usize = 32;
-/// The least difference between two scores that counts.
+/// Smaller differences between two evenness scores are ignored.
 const BETTER: f64 = 1e-9;
-/// The last part of a plan is dropped if it improves the evenness of cost, or of the days after the
-/// first, by less than this.
+/// The last steps of a plan are dropped if they improve the evenness of cost, or of runs over the
+/// whole balancing horizon, by less than this.
 const BARELY: f64 = 0.002;
 
-/// The first steps of a plan, and their result.
+/// The state of the load after the first `steps` steps of a plan.
 #[derive(Clone)]
 struct Stop {
     steps: usize,
@@ -26,13 +26,13 @@ struct Stop {
     runs: f64,
     /// The evenness of cost.
     cost: f64,
-    /// The evenness of runs over the whole horizon.
+    /// The evenness of runs over the whole balancing horizon.
     week: f64,
 }
 
 impl PlanState<'_> {
-    /// Returns how many of the steps to make: the fewest that reach the result of all steps, or the
-    /// requested bounds.
+    /// Returns how many steps of the plan to make: the fewest that are as good as all steps, or
+    /// that reach the requested limits.
     pub fn steps_worth(&self, own: &Loads, bounds: PlanBounds) -> usize {
         let all = bounds.max_moves.map_or(self.steps.len(), |most| self.steps_within(most));
         let start = Stop::at(0, own.clone());
@@ -53,7 +53,8 @@ impl PlanState<'_> {
         let week = even().map(|stop| stop.week).fold(0.0, f64::max) - BARELY;
         let cost = even().map(|stop| stop.cost).fold(0.0, f64::max) - BARELY;
         let is_best = |it: &Stop| it.runs >= runs && it.week >= week && it.cost >= cost;
-        // If no stop reaches it, take the last of the most even.
+        // If no number of steps is best in all three scores, use the largest number with the best
+        // evenness of runs.
         let last = || stops.iter().rposition(|stop| stop.runs >= runs);
         match stops.iter().position(is_best) {
             Some(best) => self.first(&stops, best, is_best),
@@ -61,8 +62,8 @@ impl PlanState<'_> {
         }
     }
 
-    /// Returns the fewest steps that suffice, if `stops[reached]` suffices and the stop before does
-    /// not.
+    /// Finds the smallest sufficient number of steps by binary search; `stops[reached]` suffices,
+    /// and the stop before it does not.
     fn first(&self, stops: &[Stop], reached: usize, suffices: impl Fn(&Stop) -> bool) -> usize {
         if reached == 0 {
             return stops[0].steps;
@@ -82,13 +83,13 @@ impl PlanState<'_> {
         }
     }
 
-    /// Returns `steps`, or one less so that no swap is made by half.
+    /// Returns `steps`, or one less if the last step would be only the first half of a swap.
     fn whole_steps(&self, steps: usize) -> usize {
         let is_half = steps > 0 && self.steps[steps - 1].is_half;
         if is_half { steps - 1 } else { steps }
     }
 
-    /// Returns how many steps move at most `most` jobs.
+    /// Returns how many steps of the plan can be made so that at most `most` jobs are moved.
     fn steps_within(&self, most: u64) -> usize {
         let mut at: Vec<u32> = self.movers.iter().map(|mover| mover.home).collect();
         let mut moved = 0;
@@ -126,9 +127,10 @@ impl PlanState<'_> {
     }
 }
 
-/// Adds jobs and cost; both may be negative.
+/// Adds jobs and their cost to the load; both numbers may be negative.
 pub(super) fn change_load(loads: &mut Loads, profile: &LoadProfile, jobs: i64, cost: i64) {
-    // One after the other, so that the sum of several jobs is not taken for the cost of one.
+    // Jobs and cost are added separately, so that the total cost of several jobs does not count as
+    // the cost of one run.
     let (count, micros) = (jobs.unsigned_abs(), Span::from_micros(cost.unsigned_abs()));
     if jobs < 0 {
         loads.remove(profile, count, Span::ZERO);
@@ -151,7 +153,8 @@ impl Stop {
     }
 }
 
-/// The share of the load that is below the average: a score that ignores what can be moved.
+/// Returns the share of the load that does not exceed the average per time slot. Unlike the
+/// evenness score, it ignores which load can be moved.
 fn evenness(loads: &[f64]) -> f64 {
     let total: f64 = loads.iter().sum();
     let level = (total / loads.len().max(1) as f64 - 1e-6).ceil();

@@ -14,7 +14,7 @@ pub(super) const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000)
 pub(super) const HOUR: u64 = 3600;
 pub(super) const DAY: u64 = 24 * HOUR;
 
-/// A job that was placed long ago and last ran one interval before `next_at`.
+/// A job whose start time was chosen long ago and that last ran one interval before `next_at`.
 pub(super) fn placement(number: i64, every: u64, next_at: Timestamp) -> Placement {
     Placement {
         job: JobNo(number),
@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// Adds a job that runs after [`NOON`], with this phase.
+    /// Adds a job that runs `phase` steps into its interval, for the first time after [`NOON`].
     pub fn add(&mut self, every: u64, phase: u64, cost: u64) {
         self.add_like(interval(every), phase, cost);
     }
@@ -91,7 +91,7 @@ impl Sample {
         plan(&self.settings, &self.jobs, &self.profiles, &self.loads, &self.loads, bounds, NOON)
     }
 
-    /// Returns the load after the moves, counted from scratch.
+    /// Returns the load after the moves, computed anew from all jobs.
     pub fn recount(&self, plan: &Plan) -> Loads {
         let mut next_at: Vec<Timestamp> = self.jobs.iter().map(|job| job.next_at).collect();
         for it in &plan.moves {

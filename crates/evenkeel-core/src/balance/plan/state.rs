@@ -1,4 +1,5 @@
-//! The working state of a plan: movable jobs, the load around them, and the moves so far.
+//! The state while a rebalance is planned: the movable jobs, the load per time slot, and the moves
+//! found so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,37 +13,37 @@ pub(super) struct PlanState<'a> {
     pub classes: Classes,
     pub movers: Vec<Mover>,
     pub jobs: &'a [Placement],
-    /// No job is moved to a time before this.
+    /// No job is moved to a start time before this.
     pub quiet_until: Timestamp,
     /// The tenant's runs by slot.
     runs: Vec<f64>,
-    /// The cost of these runs, in seconds.
+    /// Cost per time slot of the tenant's runs, in seconds.
     cost: Vec<f64>,
     /// The runs of all tenants.
     all: Vec<f64>,
-    /// In the order in which they were found.
+    /// Steps in the order in which the planner found them.
     pub steps: Vec<Step>,
 }
 
-/// Moves one job to a cell of its class.
+/// Moves one job to another cell of its class.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Step {
     pub mover: u32,
     pub from: u32,
     pub to: u32,
-    /// True if the step is made only together with the next one.
+    /// True for the first half of a swap, which is made only together with the next step.
     pub is_half: bool,
 }
 
-/// The load that a class meets in its cells.
+/// For each cell of a class, the load of the time slots in which its jobs run.
 pub(super) struct CellLoads {
-    /// Runs, summed over the slots of each cell.
+    /// Number of runs, summed over the time slots of each cell.
     pub runs: Vec<f64>,
     /// Their cost.
     pub cost: Vec<f64>,
     /// The runs of all tenants.
     pub all: Vec<f64>,
-    /// The number of jobs that came, minus those that left.
+    /// Number of jobs that moved to each cell, minus the number that moved away.
     came: Vec<f64>,
     /// The cost of these jobs.
     brought: Vec<f64>,
@@ -85,13 +86,13 @@ impl<'a> PlanState<'a> {
         state
     }
 
-    /// The average cost of a run, in seconds.
+    /// Average cost of a run, in seconds.
     pub fn mean_cost(&self) -> f64 {
         let (cost, runs) = (self.cost.iter().sum::<f64>(), self.runs.iter().sum::<f64>());
         if cost > 0.0 && runs > 0.0 { cost / runs } else { 1.0 }
     }
 
-    /// Returns the load that the class meets in its cells.
+    /// Returns for each cell of the class the load of the time slots in which its jobs run.
     pub fn met(&self, class: usize) -> CellLoads {
         let class = &self.classes.classes[class];
         let cells = class.cells.len();
@@ -112,7 +113,7 @@ impl<'a> PlanState<'a> {
         met
     }
 
-    /// Applies the jobs that came and left to the load.
+    /// Updates the load per time slot with the moves that are recorded in `met`.
     pub fn apply(&mut self, class: usize, met: &CellLoads) {
         let class = &self.classes.classes[class];
         for cell in 0..class.cells.len() {
@@ -127,20 +128,20 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// True if the job can get a time in that cell of its class without waiting too long.
+    /// True if the job can move to this cell without waiting too long for its next run.
     pub fn may_wait(&self, mover: u32, to: usize) -> bool {
         let mover = &self.movers[mover as usize];
         mover.home == to as u32 || self.time_in(mover, to as u32).is_some()
     }
 
-    /// Returns the next time of a job that is moved to that cell of its class.
+    /// Returns the next scheduled time of a job if it moves to this cell of its class.
     pub fn time_in(&self, mover: &Mover, cell: u32) -> Option<Timestamp> {
         let job = &self.jobs[mover.job as usize];
         let class = &self.classes.classes[mover.class as usize];
         time_on(job, class.every, class.rest_in(cell, job.seed), self.quiet_until)
     }
 
-    /// Removes a job, given as (cost, index of the mover), from its cell.
+    /// Removes a job, given as (cost, index of the `Mover`), from its cell.
     pub fn take(&mut self, class: usize, cell: usize, job: (u64, u32)) {
         let cell = &mut self.classes.classes[class].cells[cell];
         if !cell.moved_in.remove(&job) {
@@ -148,7 +149,7 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// Adds a job, which was removed from its cell, to another cell.
+    /// Adds a job that was removed from its cell to another cell of its class.
     pub fn put(&mut self, met: &mut CellLoads, mover: u32, to: usize, is_half: bool) {
         let Mover { class, home, at, cost, .. } = self.movers[mover as usize];
         let cells = &mut self.classes.classes[class as usize].cells;
@@ -169,7 +170,7 @@ impl<'a> PlanState<'a> {
     }
 }
 
-/// Returns the jobs next to `cost`: the heaviest up to that cost, and the lightest above.
+/// Returns the most expensive job that costs at most `cost`, and the cheapest job that costs more.
 pub(super) fn next_to(jobs: &BTreeSet<(u64, u32)>, cost: u64) -> [Option<(u64, u32)>; 2] {
     let below = jobs.range(..=(cost, u32::MAX)).next_back();
     let above = jobs.range((cost, u32::MAX)..).find(|job| job.0 > cost);

@@ -13,12 +13,12 @@ fn all(sample: &Sample) -> Plan {
     sample.plan(PlanBounds::default())
 }
 
-/// Checks that the plan is consistent with itself.
+/// Checks that the fields of the plan are consistent with each other.
 fn check(sample: &Sample, plan: &Plan) {
     let recount = sample.recount(plan);
     for measure in [Measure::Runs, Measure::Next, Measure::Cost] {
         let (after, anew) = (plan.loads_after.by_slot(measure), recount.by_slot(measure));
-        // Costs are divided among slots that are shorter than 15 minutes.
+        // Costs are split among time slots that are shorter than 15 minutes.
         let is_same = after.iter().zip(&anew).all(|(one, two)| (one - two).abs() < 1e-3);
         assert!(is_same, "{measure:?}");
     }
@@ -59,7 +59,7 @@ fn thousand_daily_jobs_in_one_slot_are_spread_over_the_day() {
     check(&sample, &plan);
     assert!(plan.before.score < 0.1 && plan.after.score > 0.999, "{:?}", plan.after);
     assert!((plan.after.peak - 11.0).abs() < 0.5, "{:?}", plan.after);
-    // The jobs that fit into the original slot stay there.
+    // The jobs that fit into the original time slot are not moved.
     assert!(plan.moves.len() < 991, "{}", plan.moves.len());
 }
 
@@ -93,7 +93,7 @@ fn a_crontab_that_starts_everything_on_the_hour_is_repaired() {
 #[test]
 fn plan_evens_out_costs() {
     let mut sample = Sample::new();
-    // Equal counts everywhere, but all heavy jobs at night.
+    // All time slots have equally many runs, but all expensive jobs run at night.
     for slot in 0..96 {
         for n in 0..20 {
             sample.add(DAY, slot * 900 + n, if slot < 24 { 400 } else { 40 } + n);

@@ -1,18 +1,19 @@
-//! The next time of a job that was moved to another phase.
+//! Computes the next scheduled time of a job that a rebalance moves.
 
 use super::Placement;
 use crate::balance::hits::micros;
 use crate::balance::moves::Move;
 use crate::time::{Span, Timestamp};
 
-/// Returns the next time of a job whose times have the remainder `rest` when divided by `every`;
-/// `None` if it would have to wait too long.
+/// Returns the next scheduled time of a job that is moved so that its run times modulo `every` are
+/// `rest`. Returns `None` if the job would have to wait too long.
 ///
-/// The result is the time closest to one interval after the last run, so the gap is between half an
-/// interval and one and a half. If that time is not after `quiet_until`, the result is the first
-/// time that is, as long as the gap is below two intervals. So moving a job repeatedly never
-/// postpones a run for ever. For a job that never ran, or not for a long time, the result is the
-/// time closest to its present next time.
+/// The result is the possible time closest to one interval after the last run, so the gap between
+/// the two runs is half an interval to one and a half intervals. If the closest time is not after
+/// `quiet_until`, the result is the first possible time after it, as long as the gap is below two
+/// intervals. Because of this limit, moving a job repeatedly never postpones its next run for ever.
+/// For a job that never ran or has not run for a long time, the result is the possible time closest
+/// to its current next scheduled time.
 pub(super) fn time_on(
     job: &Placement,
     every: Span,
@@ -31,13 +32,14 @@ pub(super) fn time_on(
     (at < until.min(Timestamp::MAX.as_micros())).then_some(Timestamp::from_micros(at))
 }
 
-/// Returns the time for undoing the move `done`, if the job's next time is `next_at` now. `None` if
-/// the job is due, because then the scheduler decides, or if the job no longer has the phase of the
-/// move.
+/// Returns the next scheduled time of a job for which the move `done` is undone, if its next
+/// scheduled time is `next_at` now. Returns `None` if the job is already due, or if its start times
+/// were changed after the move.
 ///
-/// If the job has not run since and the old time is still ahead, that is the result. Otherwise, the
-/// result is the time of the old phase closest to `next_at` and after `now`, more than half an
-/// interval after the last run.
+/// If the job has not run since the move and its old scheduled time is still in the future, the
+/// result is the old scheduled time. If the job has run since the move, the result is the time
+/// after `now` that is closest to `next_at` and a whole number of intervals from the old scheduled
+/// time.
 pub fn moved_back(
     done: &Move,
     every: Span,
@@ -170,12 +172,13 @@ mod tests {
             };
             let next = new_at.as_micros() + fires * every;
             let last = if fires > 0 { next - every } else { old - every };
-            // Any time since the last run at which the next is not yet due, or a little later.
+            // `now` is any time between the last run and the next scheduled time, or a little
+            // later.
             let now = (last.max(before.as_micros()) + early % every).max(0);
             let now = Timestamp::from_micros(now);
             let next_at = Timestamp::from_micros(next);
             let Some(back) = moved_back(&done, span, next_at, now) else {
-                // The scheduler decides about due jobs.
+                // The scheduler, not the undo, decides what happens to due jobs.
                 prop_assert!(next_at <= now);
                 return Ok(());
             };

@@ -59,7 +59,7 @@ fn millions_of_jobs_in_one_slot_score_near_zero() {
 fn immovable_jobs_do_not_lower_the_score() {
     let mut loads = loads_of([(nine(), 50, MINUTE.saturating_mul(50))]);
     assert_eq!(score(&loads), 1.0);
-    // The remaining jobs fill the other slots.
+    // The remaining jobs run in the other time slots.
     let around = (0..96).filter(|slot| *slot != 36);
     around.for_each(|slot| loads.add(&daily(slot), 10, MINUTE));
     assert_eq!(score(&loads), 1.0);
@@ -87,7 +87,7 @@ fn heaviest_job_bounds_the_least_peak() {
     let spread = loads.spread(Measure::Cost, Granularity::Slot);
     assert_eq!((spread.score, spread.peak, spread.least_peak), (1.0, 3600.0, 3600.0));
     assert_eq!(spread.peak_at, 48 + 5);
-    // With another job in the same slot, the load is no longer even.
+    // With another job in the same time slot, the load is no longer even.
     loads.add(&daily(5), 1, Span::from_secs(1800));
     assert!(loads.spread(Measure::Cost, Granularity::Slot).score < 0.9);
 }
@@ -153,7 +153,8 @@ proptest! {
             }))
         };
         let score = |times: u64, measure| more(times).spread(measure, Granularity::Slot).score;
-        // A job cannot be divided: with few jobs, a difference of one job per slot is tolerated.
+        // A job cannot be split, so with few jobs a difference of one job per time slot is
+        // tolerated.
         let (few, many) = (score(1000, Measure::Runs), score(1000 * times, Measure::Runs));
         prop_assert!((few - many).abs() < 0.01, "{few} {many}");
         let runs = score(1, Measure::Runs);
