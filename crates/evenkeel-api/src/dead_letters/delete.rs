@@ -25,7 +25,7 @@ pub struct DeletedLetterView {
 
 /// Deletes a dead letter.
 ///
-/// Its executions stay in the history.
+/// The executions of the run stay in the history.
 #[utoipa::path(
     delete,
     path = "/api/v1/dead-letters/{id}",

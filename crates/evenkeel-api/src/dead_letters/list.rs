@@ -24,16 +24,17 @@ list_answer! {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeadLetterQuery {
-    /// Only dead letters of this job (its id or name).
+    /// Lists only dead letters of this job, given by id or name.
     job_id: Option<String>,
-    /// True: only redriven letters. False: only those not yet redriven.
+    /// `true` lists only dead letters that were redriven. `false` lists only dead letters that were
+    /// not redriven yet.
     redriven: Option<bool>,
 }
 
-/// Lists dead letters, newest first: failed runs of jobs with `"on_failure": {"action":
-/// "dead_letter"}`.
+/// Lists dead letters, newest first. A failed run becomes a dead letter if its job has
+/// `"on_failure": {"action": "dead_letter"}`.
 ///
-/// They are kept for 30 days, and at most 10,000 per tenant.
+/// Dead letters are kept for 30 days, and at most 10,000 per tenant.
 #[utoipa::path(
     get,
     path = "/api/v1/dead-letters",

@@ -30,13 +30,13 @@ pub struct LetterResultView {
     /// Id of the dead letter.
     #[schema(value_type = uuid::Uuid)]
     pub id: RunId,
-    /// True if it was redriven or deleted.
+    /// True if the dead letter was redriven or deleted.
     pub ok: bool,
-    /// The new run, if it was redriven.
+    /// Id of the new run, if the dead letter was redriven.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// The reason for the refusal.
+    /// The reason why the dead letter was refused; absent on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
@@ -44,22 +44,22 @@ pub struct LetterResultView {
 /// The results of a bulk redrive.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RedrivenLettersView {
-    /// Number of dead letters handled.
+    /// Number of dead letters that were redriven.
     pub redriven: u64,
-    /// Number of dead letters refused.
+    /// Number of dead letters that were refused.
     pub refused: u64,
-    /// One result for each id, in the same order.
+    /// One result for each entry of `ids`, in the same order.
     pub results: Vec<LetterResultView>,
 }
 
 /// The results of a bulk delete.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct DeletedLettersView {
-    /// Number of dead letters handled.
+    /// Number of dead letters that were deleted.
     pub deleted: u64,
-    /// Number of dead letters not found.
+    /// Number of dead letters that were not found.
     pub refused: u64,
-    /// One result for each id, in the same order.
+    /// One result for each entry of `ids`, in the same order.
     pub results: Vec<LetterResultView>,
 }
 
@@ -73,10 +73,11 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
     (done, results.len() as u64 - done)
 }
 
-/// Redrives many dead letters, each independently: their jobs run again now.
+/// Redrives many dead letters: the job of each dead letter runs again now. Each dead letter is
+/// handled independently.
 ///
-/// If the overlap policy of a job allows one run at a time, one of its letters is redriven now and
-/// the others are refused until that run has ended.
+/// If a job allows one run at a time, one of its dead letters is redriven now and its other dead
+/// letters are refused until that run has finished.
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/redrive",
@@ -115,7 +116,7 @@ pub(crate) async fn redrive_many(
 
 /// Deletes many dead letters.
 ///
-/// Their executions stay in the history.
+/// The executions of the runs stay in the history.
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/delete",

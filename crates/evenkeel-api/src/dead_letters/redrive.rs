@@ -25,10 +25,10 @@ pub struct RedrivenView {
     pub run_id: RunId,
 }
 
-/// Redrives a dead letter: its job runs again now, in addition to its schedule.
+/// Redrives a dead letter: its job runs again now, in addition to its scheduled runs.
 ///
-/// A letter can be redriven once. If the new run fails for good as well, it gets a dead letter of
-/// its own.
+/// A dead letter can be redriven once. If the new run also exhausts its retries, it becomes a new
+/// dead letter.
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/{id}/redrive",

@@ -24,26 +24,26 @@ pub struct DeadLetterView {
     /// Scheduled time of the run.
     #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
-    /// Number of attempts.
+    /// Number of attempts that the run had.
     #[schema(example = 4)]
     pub attempts: u16,
-    /// End of the last execution.
+    /// Time when the last execution of the run finished.
     #[schema(value_type = String, format = DateTime)]
     pub died_at: Timestamp,
-    /// Why it is not retried: `retries_exhausted`, `not_retryable` (the executor reported so) or
-    /// `worker_lost`.
+    /// Why the run is not retried: `retries_exhausted`, `not_retryable` (the executor reported that
+    /// a retry is useless) or `worker_lost`.
     #[schema(value_type = String, example = "retries_exhausted")]
     pub reason: DeathReason,
-    /// Status of the last execution: `failed` or `timed_out`.
+    /// Status of the run's last execution: `failed` or `timed_out`.
     #[schema(value_type = String, example = "failed")]
     pub status: AttemptStatus,
-    /// Error of the last execution, up to 4096 characters.
+    /// Error message of the run's last execution, at most 4,096 characters.
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: Option<String>,
-    /// Time of the redrive; null if it was not redriven.
+    /// Time when the dead letter was redriven; null if it was not redriven.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub redriven_at: Option<Timestamp>,
-    /// Id of the run that the redrive created.
+    /// Id of the new run that the redrive created; null if the dead letter was not redriven.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub redriven_run_id: Option<RunId>,
 }

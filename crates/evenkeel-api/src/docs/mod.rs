@@ -1,5 +1,5 @@
-//! `GET /api/docs`: the OpenAPI document as an HTML page. It loads nothing from elsewhere and needs
-//! no script, so it can be saved and read offline.
+//! `GET /api/docs`: the OpenAPI document as an HTML page. The page loads no other resources and
+//! needs no script, so it can be saved and read offline.
 
 mod operation;
 mod page;
@@ -26,13 +26,15 @@ impl DocsPage {
     }
 }
 
-/// The page runs no script and loads nothing, whatever a description contains.
+/// This Content-Security-Policy forbids scripts and external resources, whatever a description
+/// contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// Returns this document as an HTML page.
+/// Returns this API documentation as an HTML page.
 ///
-/// A browser without a token gets a page that asks for one and keeps it in memory only.
+/// A browser without a token gets a sign-in page, which asks for a token and keeps it in memory
+/// only.
 #[utoipa::path(
     get,
     path = "/api/docs",

@@ -1,4 +1,4 @@
-//! Renders one operation: its parameters, body and answers.
+//! Renders one API operation as HTML: its parameters, request body and responses.
 
 use std::fmt::Write as _;
 

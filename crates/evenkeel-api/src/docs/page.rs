@@ -1,4 +1,4 @@
-//! Renders the page around the operations.
+//! Renders the documentation page: its head, table of contents and sections.
 
 use std::fmt::Write as _;
 
@@ -54,7 +54,7 @@ pub(super) fn render(document: &Value) -> String {
     page
 }
 
-/// Returns a string of the document, or "" for any other value.
+/// Returns a string value of the document, or an empty string for any other value.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The page that `/api/docs` shows to a browser without a token. Browsers send no token on their
-//! own, so the page asks the user for one instead of answering 401.
+//! The page that `/api/docs` shows to a browser without a token. Browsers do not send a token
+//! without a script, so the page asks the user for one instead of answering 401.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("style.css");
-/// Fetches the page with the token and shows it in place of the form. The token is kept in memory
-/// only and is lost when the page is closed.
+/// The script fetches the documentation with the token and shows it in place of the form. The
+/// script keeps the token in memory only, so it is lost when the page is closed.
 const SCRIPT: &str = include_str!("sign_in.js");
 
-/// Answers a browser that requests the documentation without a token with a page that asks for one.
-/// That page contains no data. Every other request passes.
+/// Answers a browser that requests the documentation without a token with the sign-in page. The
+/// sign-in page contains no data of the server. Every other request is passed on to its handler.
 pub(crate) async fn sign_in(request: Request, next: Next) -> Response {
     let wants_docs = request.method() == Method::GET && request.uri().path() == "/api/docs";
     let headers = request.headers();
@@ -29,7 +29,7 @@ pub(crate) async fn sign_in(request: Request, next: Next) -> Response {
     response
 }
 
-/// Browsers name `text/html` in `Accept`; other clients do not.
+/// Browsers list `text/html` in the header `Accept`; other clients do not.
 fn is_browser(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/html"))
@@ -54,7 +54,8 @@ fn page() -> String {
     )
 }
 
-/// Allows only this script, which may connect to this server only.
+/// Returns a Content-Security-Policy that allows only the sign-in script, which may connect to this
+/// server only.
 fn policy() -> String {
     let hash = STANDARD.encode(Sha256::digest(SCRIPT));
     format!(

@@ -1,4 +1,4 @@
-//! The query of an event stream: which events, and where to start.
+//! Query parameters of an event stream: the filters, and the position from which to resume.
 
 use axum::http::HeaderMap;
 use evenkeel_store::{EventKind, EventNo};
@@ -10,13 +10,14 @@ use crate::params::Params;
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
-    /// Only these kinds, separated by commas. `job.*` and `run.*` match all kinds with that prefix.
+    /// Sends only events of these kinds, separated by commas. `job.*` and `run.*` match all kinds
+    /// that start with `job.` or `run.`.
     #[param(example = "job.*,run.ended")]
     kinds: Option<String>,
-    /// Only events about this job (its id or name).
+    /// Sends only events about this job, given by id or name.
     job_id: Option<String>,
-    /// Resume after the event with this id. The header `Last-Event-ID` does the same and takes
-    /// precedence.
+    /// Resumes the stream after the event with this id. The header `Last-Event-ID` has the same
+    /// effect and takes precedence over `after`.
     after: Option<String>,
 }
 
@@ -27,8 +28,8 @@ pub(crate) struct Wanted {
 }
 
 impl EventQuery {
-    /// Reads the parameters. The job stays as the client wrote it, because looking it up needs the
-    /// store.
+    /// Reads the query parameters of an event stream. The job is not looked up here, because that
+    /// needs the store.
     pub(crate) fn take(params: &mut Params, headers: &HeaderMap) -> Wanted {
         let query = Self {
             kinds: params.text("kinds"),
@@ -37,8 +38,8 @@ impl EventQuery {
         };
         let kinds = query.kinds.map(|text| read_kinds(&text, params)).unwrap_or_default();
         let after = query.after.and_then(|text| read_place("after", &text, params));
-        // A browser that reconnects sends both: the original URL and the id of the last event it
-        // received.
+        // A browser that reconnects sends the original URL (with `after`) and the id of the last
+        // event that it received.
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
         let last = last.filter(|text| !text.is_empty());
         let last = last.and_then(|text| read_place("Last-Event-ID", text, params));

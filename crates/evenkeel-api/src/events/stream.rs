@@ -15,15 +15,16 @@ use crate::problem::Problem;
 use crate::state::App;
 use crate::streams::{Source, StreamEvent};
 
-/// Streams events as they happen, as server-sent events.
+/// Streams events about jobs and runs as they happen, as server-sent events.
 ///
-/// Each event has an `id`, its kind as `event`, and an EventView as `data`. A client that
-/// reconnects with `Last-Event-ID` continues where it stopped; the newest 10,000 events are kept
-/// while any client listens and for one more minute. An event `gap` means that events may be
-/// missing: reload the state you need. Without a start position the stream begins now; in a cluster
-/// the other nodes join within a second. A comment every 15 seconds shows that the stream is alive.
-/// The stream ends when the token expires (30 seconds after an API key is revoked), after one hour,
-/// or when the node stops: reconnect.
+/// Each server-sent event has an `id`, its kind as `event`, and an EventView as `data`. A client
+/// that reconnects with `Last-Event-ID` resumes after that event. The server keeps the newest
+/// 10,000 events while a client listens, and for one minute after the last client disconnects. An
+/// event of kind `gap` means that events may be missing; the client should reload the state that it
+/// needs. Without `after` or `Last-Event-ID`, the stream begins with new events. In a cluster,
+/// events of other nodes may be missing during the first second. A comment every 15 seconds shows
+/// that the stream is alive. The stream ends when the token expires, up to 30 seconds after an API
+/// key is revoked, after one hour, or when the node stops; clients should reconnect.
 #[utoipa::path(
     get,
     path = "/api/v1/events",
@@ -74,7 +75,8 @@ impl Source for EventSource {
         }
     }
 
-    /// The position lets a client resume a stream even if no event has passed its filter.
+    /// Even a stream without matching events sends its position, so that a client can resume it
+    /// later.
     fn greet(&self, event: Message) -> Message {
         event.id(self.listening.at().0.to_string())
     }
@@ -87,7 +89,7 @@ fn message(item: FeedItem, ids: &RunIds) -> Message {
             .data(r#"{"detail":"events before this one may be missing"}"#),
         FeedItem::Event(event) => {
             let message = Message::default().id(event.no.0.to_string()).event(event.kind.as_str());
-            // Serializing strings and numbers cannot fail, and newlines in them are escaped.
+            // Serialization cannot fail here, and it escapes newlines.
             let text = serde_json::to_string(&EventView::new(event, ids)).unwrap_or_default();
             message.data(text)
         }

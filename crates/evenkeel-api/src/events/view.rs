@@ -16,21 +16,21 @@ pub struct EventView {
     /// Time of the event.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// Id of the job.
+    /// Id of the job; null if the event is not about a job.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
-    /// Name of the job at that time, if it had one.
+    /// Name of the job when the event happened; null if the job had no name.
     pub job_name: Option<String>,
-    /// Id of the run.
+    /// Id of the run; null if the event is not about a run.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// Id of the execution.
+    /// Id of the execution; null if the event is not about an execution.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub execution_id: Option<AttemptId>,
-    /// Further fields. `run.started`: `node`, `scheduled_at`, `retry_attempt`. `run.ended`:
-    /// `status`, `duration_ms`, and if present `error_message`, `items_crawled`, `items_indexed`,
-    /// `retry_at`. `run.exhausted`: `status`, `attempts`, `error_message`. `job.condition`:
-    /// `condition`, `before`, `reason`.
+    /// Further fields, which depend on the kind of the event. `run.started`: `node`,
+    /// `scheduled_at`, `retry_attempt`. `run.ended`: `status`, `duration_ms`, and if present
+    /// `error_message`, `items_crawled`, `items_indexed`, `retry_at`. `run.exhausted`: `status`,
+    /// `attempts`, `error_message`. `job.condition`: `condition`, `before`, `reason`.
     #[schema(value_type = Object)]
     pub data: Map<String, Value>,
 }
@@ -44,7 +44,7 @@ impl EventView {
             job_name: event.job_name,
             run_id: event.run.map(|key| ids.run_id(key)),
             execution_id: event.run.map(|key| ids.attempt_id(key)),
-            // The server wrote it as an object.
+            // The server stored `data` as a JSON object, so parsing it does not fail.
             data: serde_json::from_str(&event.data).unwrap_or_default(),
         }
     }

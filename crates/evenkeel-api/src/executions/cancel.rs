@@ -18,16 +18,16 @@ use crate::state::App;
 /// A cancelled run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct CancelledView {
-    /// The execution that was asked to stop, or withdrawn from the queue.
+    /// Id of the execution that was asked to stop, or that was withdrawn from the queue.
     #[schema(value_type = uuid::Uuid)]
     pub execution_id: AttemptId,
-    /// True if it is still running; it stops within seconds.
+    /// True if the execution is still running; it stops within seconds.
     pub running: bool,
 }
 
-/// Cancels one run: a running execution is stopped, a queued one is withdrawn.
+/// Cancels one run: its running execution is stopped, or its queued execution is withdrawn.
 ///
-/// The job stays active.
+/// The job stays active and keeps its schedule.
 #[utoipa::path(
     post,
     path = "/api/v1/executions/{id}/cancel",

@@ -26,14 +26,14 @@ list_answer! {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExecutionQuery {
-    /// Only executions with this status.
+    /// Lists only executions with this status.
     #[param(value_type = Option<String>, example = "failed", pattern =
         "^(pending|running|completed|failed|cancelled|timed_out|skipped|partly_failed|superseded)$")]
     status: Option<AttemptStatus>,
-    /// Only executions scheduled at or after this time.
+    /// Lists only executions whose scheduled time is at or after this time.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-12-01T00:00:00Z")]
     from: Option<Timestamp>,
-    /// Only executions scheduled before this time.
+    /// Lists only executions whose scheduled time is before this time.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-12-02T00:00:00Z")]
     before: Option<Timestamp>,
 }
@@ -52,8 +52,8 @@ impl ExecutionQuery {
 
 /// Lists the executions of all jobs, newest first.
 ///
-/// With a filter, a page examines a bounded number of executions: it may have fewer than `limit`
-/// and still a `next_cursor`.
+/// With a filter, each request examines a limited number of executions, so a page may have fewer
+/// items than `limit` although `next_cursor` is set.
 #[utoipa::path(
     get,
     path = "/api/v1/executions",

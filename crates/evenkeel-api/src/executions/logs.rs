@@ -23,7 +23,7 @@ use crate::problem::Problem;
 use crate::state::App;
 use crate::streams::{Source, StreamEvent};
 
-/// Output is stored about this often, so polling faster shows nothing new.
+/// Interval at which a stream checks for new output; workers store output about once per second.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The log of an execution.
@@ -35,14 +35,14 @@ pub struct LogView {
     /// Status of the execution.
     #[schema(value_type = String)]
     pub status: AttemptStatus,
-    /// True if the log is complete.
+    /// True if the execution has finished and its log is complete.
     pub is_final: bool,
-    /// All lines as one text. Of a long log the beginning and the end are kept (`[engine]
-    /// run_log_bytes`); a line in between says how many bytes were left out.
+    /// All lines of the log as one text. If a log is longer than `[engine] run_log_bytes`, its
+    /// beginning and its end are kept, and a line between them tells how many bytes were left out.
     pub text: String,
-    /// The lines, in the order in which they began.
+    /// The lines of the log, in the order in which their first bytes were printed.
     pub lines: Vec<LogLineView>,
-    /// Bytes printed in total, on both streams.
+    /// Number of bytes that the execution printed to standard output and standard error together.
     pub printed_bytes: u64,
     /// Error message of the execution.
     pub error_message: Option<String>,
@@ -51,19 +51,20 @@ pub struct LogView {
 /// One line of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct LogLineView {
-    /// `stdout` or `stderr`. Crawls and HTTP calls have `stdout` only.
+    /// `stdout` or `stderr`. For crawls and HTTP calls it is always `stdout`.
     #[schema(value_type = String)]
     pub stream: LogStream,
-    /// Time its first byte arrived; null if it was not recorded, as for HTTP calls.
+    /// Time when the first byte of the line arrived; null if it was not recorded, for example for
+    /// HTTP calls.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
-    /// Bytes printed before this line, on both streams.
+    /// Number of bytes printed before this line, on standard output and standard error together.
     pub offset: u64,
-    /// Bytes left out just before this line.
+    /// Number of bytes that were left out directly before this line, because the log was too long.
     pub left_out_before: u64,
-    /// Text without the newline.
+    /// Text of the line without its newline.
     pub text: String,
-    /// True if the newline has not arrived yet or was left out.
+    /// True if the newline of this line has not arrived yet or was left out.
     pub is_partial: bool,
 }
 
@@ -77,7 +78,7 @@ impl From<LogLine> for LogLineView {
 #[derive(Copy, Clone, Default)]
 struct Wanted {
     stream: Option<LogStream>,
-    /// Limits the first answer to the last `tail` lines.
+    /// Returns only the last `tail` lines of the log.
     tail: Option<u32>,
 }
 
@@ -111,12 +112,14 @@ fn is_over(status: AttemptStatus) -> bool {
     !matches!(status, AttemptStatus::Pending | AttemptStatus::Running)
 }
 
-/// Returns the log of an execution, or of the latest execution of a run, also while it runs.
+/// Returns the log of an execution, or of the latest execution of a run. This also works while the
+/// execution is running.
 ///
-/// With `follow=true` the answer is a stream of server-sent events: `log` carries new output as
-/// `text` and as `lines` (with `"skipped": true` if output was left out because there was more than
-/// is kept), and `end` follows when the execution has ended. No byte is sent twice. A line without
-/// its newline is partial, and the next line of the same stream continues it.
+/// With `follow=true` the response is a stream of server-sent events. An event `log` carries new
+/// output as `text` and as `lines`, with `"skipped": true` if output was left out because the log
+/// was too long. An event `end` follows when the execution has finished. The stream sends no byte
+/// of the log twice. A line whose newline has not arrived is partial; the next line of the same
+/// output stream continues it.
 #[utoipa::path(
     get,
     path = "/api/v1/executions/{id}/logs",
@@ -162,7 +165,8 @@ pub(crate) async fn logs(
         runs: app.runs.clone(),
         run_ids: app.run_ids,
         scope: caller.scope,
-        // For a run: the attempt that was the latest at the time of the request.
+        // For the id of a run, this is the attempt that was the latest one when the request
+        // arrived.
         id: app.run_ids.attempt_id(run.key),
         sent: sent.unwrap_or((run.fence, 0)),
         wanted,
@@ -172,7 +176,7 @@ pub(crate) async fn logs(
     Ok(app.streams.answer(&app, slot, &caller, following))
 }
 
-/// Reads how far a reconnecting client has followed the log.
+/// Reads the log position that a reconnecting client has already received.
 fn last_sent(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let text = value.to_str().unwrap_or("?");
@@ -191,8 +195,8 @@ struct Following {
     run_ids: RunIds,
     scope: Scope,
     id: AttemptId,
-    /// The fence of the attempt, and the bytes of its log that were sent. A node that takes over
-    /// the attempt has a higher fence and starts its log from the beginning.
+    /// The fence of the attempt, and the number of log bytes that were already sent. A node that
+    /// takes over the attempt gets a higher fence and writes a new log.
     sent: (Fence, u64),
     wanted: Wanted,
     polled: bool,
@@ -200,7 +204,7 @@ struct Following {
 }
 
 impl Following {
-    /// Returns the output that was not sent before, if any.
+    /// Returns the log output that was not sent yet, if any.
     fn new_output(&mut self, run: &Attempt) -> Option<Message> {
         let log = run.printed()?;
         if self.sent.0 != run.fence {
@@ -236,10 +240,11 @@ impl Source for Following {
                     self.polled = true;
                     continue;
                 }
-                // The job was purged, or the stored log is corrupt, which the store logs itself.
+                // Either the job was purged or the stored log is corrupt; the store logs the
+                // latter.
                 Err(_) => return None,
             };
-            // No await from here on: everything counted as sent is returned.
+            // No `await` follows, so all output that is counted as sent is really returned.
             let mut messages = Vec::new();
             messages.extend(self.new_output(&run));
             self.polled = true;

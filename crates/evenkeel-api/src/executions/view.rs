@@ -10,19 +10,19 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Scheduled times that were skipped, as one record.
+/// Several scheduled runs of a job that were skipped, summarized in one execution.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SkippedView {
-    /// First skipped time.
+    /// Scheduled time of the first skipped run.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// Last skipped time.
+    /// Scheduled time of the last skipped run.
     #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
-    /// Number of skipped times.
+    /// Number of skipped runs.
     pub count: u64,
-    /// Why they were skipped. `end_not_stored`: the outcome of an earlier run was missing in the
-    /// store, because its node could not write it or was lost.
+    /// Why the runs were skipped. `end_not_stored` means that the outcome of an earlier run is
+    /// missing, because its node was lost or could not write to the store.
     #[schema(
         value_type = String,
         pattern = "^(misfire|overlap|retry_pending|blackout|end_not_stored)$"
@@ -40,21 +40,21 @@ impl From<SkippedTimes> for SkippedView {
 /// Progress of an execution, as reported by its executor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ProgressView {
-    /// Units of work done.
+    /// Number of units of work that are done.
     pub done: Option<u64>,
-    /// Units of work in total, as far as known.
+    /// Total number of units of work; null if unknown.
     pub total: Option<u64>,
-    /// What the execution is doing.
+    /// Short text about what the execution is doing now.
     pub message: Option<String>,
 }
 
-/// One attempt of a run, or a record of skipped times.
+/// One attempt of a run, or a record of skipped runs.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ExecutionView {
     /// Id of the execution.
     #[schema(value_type = uuid::Uuid)]
     pub id: AttemptId,
-    /// Id of the run, shared by all its attempts.
+    /// Id of the run, which all its attempts share.
     #[schema(value_type = uuid::Uuid)]
     pub run_id: RunId,
     /// Id of the job.
@@ -72,52 +72,56 @@ pub struct ExecutionView {
     /// What created the run: `schedule`, `trigger`, `backfill` or `redrive`.
     #[schema(value_type = String)]
     pub origin: Origin,
-    /// Start time; null while it waits.
+    /// Time when the execution started; null while it waits.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
-    /// End time; null until it has ended.
+    /// Time when the execution finished; null while it waits or runs.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
-    /// Duration in milliseconds.
+    /// Duration of the execution in milliseconds.
     pub duration_ms: Option<u64>,
-    /// Delay of the start after `scheduled_at`, in milliseconds. Null for retries.
+    /// Delay between `scheduled_at` and the start of the execution, in milliseconds. `lateness_ms`
+    /// is null for retries.
     pub lateness_ms: Option<u64>,
-    /// Number of the attempt, counted from 0.
+    /// Number of the attempt within its run, counted from 0.
     pub retry_attempt: u16,
-    /// Number of the attempt, counted from 1.
+    /// Number of the attempt within its run, counted from 1.
     pub attempt: u16,
-    /// Fencing token; increases each time another worker takes over the attempt.
+    /// Fencing token, which increases each time another worker takes over the attempt.
     pub fence: u32,
-    /// How often its worker was lost.
+    /// Number of times that the worker of this attempt was lost.
     pub crashes: u16,
-    /// Name of the node that runs or ran it.
+    /// Name of the node that runs the execution or ran it.
     pub node: Option<String>,
-    /// Items found.
+    /// Number of items that the execution found.
     pub items_crawled: Option<i64>,
-    /// Items stored.
+    /// Number of items that the execution stored.
     pub items_indexed: Option<i64>,
     /// Error message.
     pub error_message: Option<String>,
-    /// Always null: no executor reports it yet.
+    /// Always null, because no executor reports stack traces.
     pub stack_trace: Option<String>,
-    /// Standard output of the program, or the body of the HTTP answer. `/logs` has both streams,
-    /// line by line. Of a long log the beginning and the end are kept; lists show the beginning.
+    /// Standard output of the program, or the response body of the HTTP call. `GET
+    /// /api/v1/executions/{id}/logs` returns standard output and standard error line by line. Of a
+    /// long output, the beginning and the end are kept; lists show only the beginning.
     pub output: Option<String>,
-    /// Progress while it runs, if the executor reports it. Omitted in lists.
+    /// Progress of a running execution, if its executor reports progress. Omitted in lists.
     pub progress: Option<ProgressView>,
     /// CPU time used, in milliseconds.
     pub cpu_time_ms: Option<u64>,
     /// Peak memory in MiB, rounded up.
     pub memory_peak_mb: Option<i64>,
-    /// Priority while it is queued: its own, or its job's. Omitted in lists.
+    /// Priority of a queued execution, from 0 to 100: set for its run, or else the priority of its
+    /// job. Omitted in lists.
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
-    /// Priority including the increase for waiting time. Omitted in lists.
+    /// Priority of a queued execution, including the increase for its waiting time. Omitted in
+    /// lists.
     #[schema(maximum = 100)]
     pub effective_priority: Option<u8>,
-    /// The skipped times, if `status` is `skipped`.
+    /// The skipped runs, if `status` is `skipped`.
     pub skipped: Option<SkippedView>,
-    /// Additional data.
+    /// Additional data as a JSON object.
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
 }

@@ -19,7 +19,7 @@ pub struct PageView {
     /// Id of the page.
     #[schema(value_type = uuid::Uuid)]
     pub id: PageId,
-    /// Id of the job that crawled it.
+    /// Id of the job that crawled the page.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// URL of the page.
@@ -28,33 +28,33 @@ pub struct PageView {
     pub status: u16,
     /// Media type.
     pub content_type: String,
-    /// Number of links from the start page.
+    /// Number of links that lead from the start page to this page.
     pub depth: u16,
     /// Title.
     pub title: Option<String>,
     /// Text without markup.
     pub text: String,
-    /// URLs the page links to.
+    /// URLs of the links on the page.
     pub links: Vec<String>,
-    /// Metadata from the page's head.
+    /// Metadata from the HTML head of the page.
     #[schema(value_type = Object)]
     pub metadata: Value,
-    /// Values found by the job's selectors.
+    /// Values that the job's selectors extracted from the page.
     #[schema(value_type = Object)]
     pub fields: Value,
-    /// SHA-256 of the content, in hexadecimal.
+    /// SHA-256 hash of the page's content, in hexadecimal.
     pub content_hash: String,
-    /// `ETag` header of the page.
+    /// `ETag` header of the page's HTTP response.
     pub etag: Option<String>,
-    /// `Last-Modified` header of the page.
+    /// `Last-Modified` header of the page's HTTP response.
     pub last_modified: Option<String>,
-    /// Time it was first stored.
+    /// Time when the page was first stored.
     #[schema(value_type = String, format = DateTime)]
     pub first_seen_at: Timestamp,
-    /// Time its content last changed.
+    /// Time when the content of the page last changed.
     #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
-    /// Time a crawl last fetched it.
+    /// Time when a crawl last fetched the page.
     #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
@@ -84,7 +84,7 @@ impl From<StoredPage> for PageView {
     }
 }
 
-/// Returns a page with all stored data.
+/// Returns a crawled page with all its stored data.
 #[utoipa::path(
     get,
     path = "/api/v1/pages/{id}",

@@ -20,19 +20,19 @@ pub struct PageHitView {
     /// Id of the page.
     #[schema(value_type = uuid::Uuid)]
     pub id: PageId,
-    /// Id of the job that crawled it.
+    /// Id of the job that crawled the page.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// URL of the page.
     pub url: String,
     /// Title.
     pub title: Option<String>,
-    /// Excerpt as HTML; matches are in `<mark>`.
+    /// Excerpt of the page's text as HTML; search matches are inside `<mark>`.
     pub snippet: String,
-    /// Time its content last changed.
+    /// Time when the content of the page last changed.
     #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
-    /// Time a crawl last fetched it.
+    /// Time when a crawl last fetched the page.
     #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
@@ -52,9 +52,9 @@ impl From<PageHit> for PageHitView {
 }
 
 list_answer! {
-    /// One page of the list of crawled pages.
+    /// One page of a list of crawled web pages.
     PageList {
-        /// The pages: best match first in a search, otherwise oldest first.
+        /// The crawled pages: best match first in a search, otherwise oldest first.
         pages: PageHitView
     }
 }
@@ -63,15 +63,16 @@ list_answer! {
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PagesQuery {
-    /// Full-text search: `rust "job scheduler" sched* -python`. Limits `limit` to 100.
+    /// Full-text search, for example `rust "job scheduler" sched* -python`. A search allows a
+    /// `limit` of at most 100.
     q: Option<String>,
-    /// Only pages of this job (its id or name).
+    /// Lists only pages that this job crawled, given by id or name.
     job_id: Option<String>,
-    /// Only pages whose URL starts with this.
+    /// Lists only pages whose URL starts with this text.
     url_prefix: Option<String>,
 }
 
-/// Lists the pages stored by crawls, with full-text search over titles and texts.
+/// Lists the web pages stored by crawls, with full-text search in titles and texts.
 #[utoipa::path(
     get,
     path = "/api/v1/pages",
@@ -123,5 +124,5 @@ fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) ->
     PageFilter { query: words, job: None, url_prefix }
 }
 
-/// Maximum offset of a search, since each page of results costs as much as all before it.
+/// Maximum `offset` of a search, because the store has to find all skipped results as well.
 const SEARCH_OFFSET_MAX: u32 = 10_000;

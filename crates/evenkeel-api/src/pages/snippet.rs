@@ -2,7 +2,7 @@
 
 use evenkeel_store::{MARK_END, MARK_START};
 
-/// Escapes the text and puts matches between `<mark>` and `</mark>`.
+/// Escapes an excerpt for HTML and puts search matches between `<mark>` and `</mark>`.
 pub(super) fn to_html(snippet: &str) -> String {
     let mut html = String::with_capacity(snippet.len() + 32);
     let mut open = false;

@@ -15,22 +15,24 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A successful outcome. Every field is optional.
+/// Reports a successful outcome of an attempt. Every field is optional.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 pub struct CompleteDocument {
     /// `completed` (the default), or `partly_failed` if some items failed.
     pub outcome: Option<String>,
-    /// Output to store; its last 64 KiB are kept.
+    /// Output of the attempt to store; only its last 64 KiB are kept.
     pub output: Option<String>,
-    /// Items found.
+    /// Number of items that the attempt found.
     pub items_crawled: Option<i64>,
-    /// Items stored.
+    /// Number of items that the attempt stored.
     pub items_indexed: Option<i64>,
 }
 
-/// Reports that an attempt succeeded; for receivers that answered its call with 202.
+/// Reports that an attempt succeeded. A service calls this after it answered the HTTP call of the
+/// attempt with 202.
 ///
-/// 204 means that the outcome is stored; 409 means that nothing is left to do.
+/// 204 means that the outcome is stored. 409 means that the attempt already has an outcome, so the
+/// service has nothing left to do.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/complete",

@@ -16,34 +16,36 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A failure. Every field is optional.
+/// Reports that an attempt failed. Every field is optional.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 pub struct FailDocument {
-    /// Error message; its last 64 KiB are kept.
+    /// Error message of the attempt; only its last 64 KiB are kept.
     pub error: Option<String>,
-    /// Output to store; its last 64 KiB are kept.
+    /// Output of the attempt to store; only its last 64 KiB are kept.
     pub output: Option<String>,
-    /// False if a retry would be useless.
+    /// False if a retry would be useless; the run is then not retried.
     pub retry: Option<bool>,
-    /// Seconds to wait before a retry, at most one day.
+    /// Minimum delay before the retry in seconds, at most one day (86,400).
     pub retry_after_seconds: Option<i64>,
-    /// Items found.
+    /// Number of items that the attempt found.
     pub items_crawled: Option<i64>,
-    /// Items stored.
+    /// Number of items that the attempt stored.
     pub items_indexed: Option<i64>,
 }
 
-/// What follows the failure.
+/// Whether and when the run is retried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FailedView {
-    /// Earliest start of the next attempt; null if there is no retry.
+    /// Earliest start time of the next attempt; null if the run is not retried.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub retry_at: Option<Timestamp>,
 }
 
-/// Reports that an attempt failed; for receivers that answered its call with 202.
+/// Reports that an attempt failed. A service calls this after it answered the HTTP call of the
+/// attempt with 202.
 ///
-/// The job's retry policy decides what follows, within the limits of the body.
+/// The job's retry policy decides about a retry; `retry` and `retry_after_seconds` can only forbid
+/// or delay it.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/fail",
@@ -82,7 +84,7 @@ fn read(mut fields: CallbackFields) -> Result<AttemptReport, Problem> {
             return Err(Problem::parameter("retry_after_seconds", message));
         }
         (_, Some(secs)) => {
-            // Any number is accepted, since at most one day counts.
+            // Any number of seconds is accepted, because the delay is later limited to one day.
             RetryHint::NotBefore(Span::from_secs(secs.clamp(0, 1 << 32).unsigned_abs()))
         }
         (_, None) => RetryHint::ByPolicy,

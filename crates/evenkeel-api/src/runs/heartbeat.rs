@@ -9,7 +9,7 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Reports that the attempt is still running, which restarts the job's time-out.
+/// Reports that an attempt is still running, which restarts the job's time-out.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/heartbeat",

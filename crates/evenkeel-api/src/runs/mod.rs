@@ -1,6 +1,6 @@
-//! `/api/v1/runs/{id}/…`: callbacks of HTTP receivers that answered 202. They authenticate with the
-//! token sent with the call, so these routes are outside the guard for user tokens and check the
-//! token themselves.
+//! `/api/v1/runs/{id}/…`: callbacks of services that answered the HTTP call of an attempt with 202.
+//! A service authenticates with the token that the HTTP call contained. Callback routes are
+//! therefore outside the layer for user tokens, and their handlers check the attempt's token.
 
 mod complete;
 mod fail;
@@ -22,7 +22,7 @@ pub(crate) use fail::*;
 pub(crate) use heartbeat::*;
 pub(crate) use progress::*;
 
-/// An attempt, and the token to check.
+/// The attempt that a callback is about, and the token to check.
 pub(crate) struct AttemptCaller {
     id: AttemptId,
     token: String,
@@ -42,7 +42,8 @@ impl<S: Send + Sync> FromRequestParts<S> for AttemptCaller {
     }
 }
 
-/// The fields of an optional body. All fields are optional, and unknown fields are refused.
+/// The fields of the optional JSON body of a callback. All callback fields are optional, and
+/// unknown fields are refused.
 struct CallbackFields(Map<String, Value>);
 
 impl CallbackFields {
@@ -96,7 +97,7 @@ impl CallbackFields {
     }
 }
 
-/// Keeps the end of a long text.
+/// Keeps only the last part of a long text.
 fn tail(text: String) -> String {
     const BYTES_MAX: usize = 64 * 1024;
     if text.len() <= BYTES_MAX {

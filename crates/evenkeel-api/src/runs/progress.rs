@@ -13,30 +13,30 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Progress of an attempt. Every field is optional.
+/// Reports the progress of a running attempt. Every field is optional.
 #[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
 pub struct ProgressDocument {
-    /// Units of work done.
+    /// Number of units of work that are done.
     pub done: Option<i64>,
-    /// Units of work in total.
+    /// Total number of units of work.
     pub total: Option<i64>,
-    /// Items found.
+    /// Number of items found so far.
     pub items_crawled: Option<i64>,
-    /// Items stored.
+    /// Number of items stored so far.
     pub items_indexed: Option<i64>,
-    /// What is being done.
+    /// Short text about what the attempt is doing now.
     pub message: Option<String>,
-    /// Data for the next attempt, if there is one: any JSON of up to 4 KiB. It is sent with that
-    /// attempt's call in the header `X-Evenkeel-Checkpoint`.
+    /// Data for the next attempt of the run: any JSON value of up to 4 KiB. The HTTP call of the
+    /// next attempt sends the checkpoint in the header `X-Evenkeel-Checkpoint`.
     pub checkpoint: Option<Value>,
 }
 
-/// Limited because it is sent in a header.
+/// A checkpoint is sent in an HTTP header, which limits its length.
 const CHECKPOINT_BYTES_MAX: usize = 4096;
 
-/// Reports the progress of an attempt.
+/// Reports the progress of a running attempt.
 ///
-/// Counts as a heartbeat.
+/// Each progress report also counts as a heartbeat.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/progress",
@@ -83,7 +83,8 @@ fn read(mut fields: CallbackFields) -> Result<(Progress, Option<Vec<u8>>), Probl
     Ok((progress, checkpoint))
 }
 
-/// Returns the length when sent: non-ASCII characters become `\uxxxx`, twice beyond the BMP.
+/// Returns the length of the checkpoint in the header, where non-ASCII characters become one or two
+/// `\uxxxx` escapes.
 fn length_in_header(json: &[u8]) -> usize {
     let text = String::from_utf8_lossy(json);
     text.chars().map(|c| if c.is_ascii() && c != '\x7f' { 1 } else { 6 * c.len_utf16() }).sum()

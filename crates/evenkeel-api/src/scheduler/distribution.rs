@@ -17,44 +17,46 @@ use crate::state::App;
 const MEASURES: [(&str, Measure); 3] =
     [("runs", Measure::Runs), ("next", Measure::Next), ("cost", Measure::Cost)];
 
-/// Load of one hour of the day.
+/// Expected runs of one hour of the day.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct HourView {
     /// Hour of the day in UTC, 0 to 23.
     #[schema(maximum = 23, example = 14)]
     pub hour: u8,
-    /// Expected runs; with `by=next`, jobs whose next run is in it.
+    /// Number of expected runs in this hour; with `by=next`, the number of jobs whose next run
+    /// falls into it.
     #[schema(example = 8)]
     pub job_count: u64,
-    /// Load of those runs, in worker seconds.
+    /// Expected running time of these runs, in seconds of one worker.
     #[schema(example = 480.0)]
     pub cost_seconds: f64,
 }
 
-/// Load of one slot.
+/// Expected runs of one time slot.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SlotView {
-    /// Start of the slot.
+    /// Start of the time slot.
     #[schema(value_type = String, format = DateTime)]
     pub start: Timestamp,
-    /// Expected runs; with `by=next`, jobs whose next run is in it.
+    /// Number of expected runs in this time slot; with `by=next`, the number of jobs whose next run
+    /// falls into it.
     #[schema(example = 2)]
     pub job_count: u64,
-    /// Load of those runs, in worker seconds.
+    /// Expected running time of these runs, in seconds of one worker.
     #[schema(example = 120.0)]
     pub cost_seconds: f64,
 }
 
-/// Scores by measure.
+/// Distribution scores from 0 to 1, one for each way to measure load.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct MeasuredScores {
-    /// By the next run of each job.
+    /// Score if each job counts once, in the time slot of its next run.
     #[schema(example = 0.91)]
     pub next: f64,
-    /// By expected runs.
+    /// Score if every expected run counts once.
     #[schema(example = 0.85)]
     pub runs: f64,
-    /// By the load of runs.
+    /// Score if every expected run counts with its expected running time.
     #[schema(example = 0.88)]
     pub cost: f64,
 }
@@ -69,29 +71,31 @@ impl From<Spreads> for MeasuredScores {
     }
 }
 
-/// Scores by period and measure: 1 is as even as these jobs allow.
+/// Distribution scores for time slots and for hours; 1 means that runs are spread as evenly as
+/// these jobs allow.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoresView {
-    /// Scores over slots.
+    /// Scores of the spread over time slots.
     pub slots: MeasuredScores,
-    /// Scores over hours.
+    /// Scores of the spread over hours.
     pub hours: MeasuredScores,
 }
 
-/// How the runs of the next hour are spread over its seconds. Counts jobs with intervals under 15
-/// minutes only; of others only the slot is known.
+/// How the runs of the next hour are spread over the seconds of that hour. Only jobs with intervals
+/// under 15 minutes count, because the start second of other jobs is not known.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SecondsView {
-    /// Share of these runs that start in a second where an even spread could place them.
+    /// Distribution score by second, 0 to 1; 1 means that starts are spread as evenly as these jobs
+    /// allow.
     #[schema(minimum = 0, maximum = 1, example = 0.74)]
     pub distribution_score: f64,
-    /// Most starts in one second.
+    /// Highest number of starts in one second.
     #[schema(example = 3.0)]
     pub peak: f64,
-    /// Average starts per second.
+    /// Average number of starts per second.
     #[schema(example = 0.83)]
     pub mean: f64,
-    /// Lowest peak that any spread could have.
+    /// Lowest `peak` that these jobs could have if they were spread perfectly.
     #[schema(example = 1.0)]
     pub least_peak: f64,
 }
@@ -107,92 +111,103 @@ impl From<Spread> for SecondsView {
     }
 }
 
-/// Load of runs by slot, as busy workers.
+/// Expected running time of runs by time slot, which shows how many workers are busy.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ProjectedView {
-    /// Score of the load, 0 to 1.
+    /// Distribution score by expected running time, 0 to 1.
     #[schema(example = 0.88)]
     pub distribution_score: f64,
-    /// Start of the slot with the highest load.
+    /// Start of the time slot with the most expected running time.
     #[schema(value_type = String, format = DateTime)]
     pub peak_slot: Timestamp,
-    /// Load of that slot, in worker seconds.
+    /// Expected running time in the peak time slot, in seconds of one worker.
     #[schema(example = 960.0)]
     pub peak_cost_seconds: f64,
-    /// Average load of a slot, in worker seconds.
+    /// Average expected running time per time slot, in seconds of one worker.
     #[schema(example = 410.5)]
     pub mean_cost_seconds: f64,
-    /// Highest load divided by the average; null if there are no runs.
+    /// Expected running time of the peak time slot divided by the average; null if no runs are
+    /// expected.
     #[schema(example = 2.34)]
     pub peak_to_mean: Option<f64>,
-    /// Lowest peak load that any spread of these jobs could have, in worker seconds.
+    /// Lowest `peak_cost_seconds` that these jobs could have if they were spread perfectly, in
+    /// seconds of one worker.
     #[schema(example = 420.0)]
     pub least_peak_cost_seconds: f64,
-    /// Average number of workers busy in the slot with the highest load.
+    /// Average number of workers that are busy during the peak time slot.
     #[schema(example = 1.07)]
     pub busy_workers_at_peak: f64,
 }
 
-/// How the load of the next 24 hours is spread.
+/// How the runs of the next 24 hours are spread over time.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct DistributionView {
-    /// Time of the evaluation.
+    /// Time for which the figures were computed.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// Measure: `runs`, `next` or `cost`.
+    /// What is counted: `runs` (expected runs), `next` (next run of each job) or `cost` (expected
+    /// running time).
     #[schema(pattern = "^(runs|next|cost)$", example = "runs")]
     pub by: &'static str,
-    /// Length of the period, in hours.
+    /// Length of the examined period, in hours.
     #[schema(example = 24)]
     pub window_hours: u64,
-    /// Length of a slot, in minutes.
+    /// Length of a time slot, in minutes.
     #[schema(value_type = f64, example = 15)]
     pub slot_minutes: serde_json::Number,
-    /// Number of jobs with a next run.
+    /// Number of jobs that have a next run.
     #[schema(example = 42)]
     pub total_jobs: u64,
-    /// Load by hour of the day.
+    /// Expected runs by hour of the day.
     #[schema(min_items = 24, max_items = 24)]
     pub hourly_distribution: Vec<HourView>,
-    /// Score of the slots: share of the load that lies where an even spread could place it. 1 is as
-    /// even as these jobs allow.
+    /// Distribution score over time slots: the share of runs that lies where an even spread of the
+    /// same jobs could place them. A score of 1 means that runs are spread as evenly as these jobs
+    /// allow.
     #[schema(minimum = 0, maximum = 1, example = 0.85)]
     pub distribution_score: f64,
-    /// Hour of the day with the highest load, UTC.
+    /// Hour of the day with the most runs, in UTC, 0 to 23.
     #[schema(maximum = 23, example = 14)]
     pub peak_hour: u8,
-    /// `job_count` of that hour.
+    /// `job_count` of the hour `peak_hour`.
     #[schema(example = 8)]
     pub peak_count: u64,
-    /// Load of the fullest slot (in seconds with `by=cost`); rebalances call it `peak`.
+    /// Number of runs in the fullest time slot, or their running time in seconds with `by=cost`.
+    /// Rebalances call this number `peak`.
     #[schema(example = 3.0)]
     pub peak_slot_count: f64,
-    /// What a rebalance would achieve.
+    /// Plain text that tells what a rebalance would achieve.
     #[schema(example = "A rebalance would raise the score from 0.85 to 0.97 by moving 6 jobs.")]
     pub suggestion: String,
-    /// The slots from now on, 96 of a quarter hour; merged if there would be more than 4,096.
+    /// The time slots of the next 24 hours: 96 if a time slot is a quarter hour. Neighbouring time
+    /// slots are merged if there are more than 4,096.
     #[schema(max_items = 4096)]
     pub slots: Vec<SlotView>,
-    /// Length of each entry of `slots`, in minutes; more than `slot_minutes` if slots are merged.
+    /// Length of each entry of `slots`, in minutes; longer than `slot_minutes` if time slots are
+    /// merged.
     #[schema(value_type = f64, example = 15)]
     pub listed_minutes: serde_json::Number,
-    /// All scores.
+    /// Distribution scores for each period and each way to measure load.
     pub scores: ScoresView,
-    /// Spread within slots; null if no job has an interval under 15 minutes.
+    /// Spread of starts over the seconds of the next hour; null if no job has an interval under 15
+    /// minutes.
     #[schema(required)]
     pub seconds: Option<SecondsView>,
-    /// Load of the fullest slot divided by the average; null if there is no load.
+    /// Number of runs in the fullest time slot divided by the average; null if no runs are
+    /// expected.
     #[schema(example = 2.5)]
     pub peak_to_mean: Option<f64>,
-    /// Lowest peak per slot that any spread of these jobs could have (in seconds with `by=cost`).
+    /// Lowest number of runs in the fullest time slot that a perfect spread of these jobs could
+    /// reach (in seconds with `by=cost`).
     #[schema(example = 1.0)]
     pub least_peak: f64,
-    /// Lowest peak per hour that any spread of these jobs could have (in seconds with `by=cost`).
+    /// Lowest number of runs in the fullest hour that a perfect spread of these jobs could reach
+    /// (in seconds with `by=cost`).
     #[schema(example = 3.0)]
     pub least_peak_hour: f64,
-    /// Load in worker seconds.
+    /// Expected running time of the runs, in seconds of one worker.
     pub projected: ProjectedView,
-    /// Placement policy for new jobs: `next` or `projected`.
+    /// Policy that chooses the start times of new jobs: `next` or `projected`.
     #[schema(pattern = "^(next|projected)$", example = "projected")]
     pub policy: &'static str,
 }
@@ -255,7 +270,7 @@ impl DistributionView {
 
 const HOUR: Span = Span::from_secs(3600);
 
-/// Returns the first hour of the day with the highest load.
+/// Returns the first hour of the day with the most runs.
 fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
     let mut best = (0, f64::MIN);
     for (hour, share) in (0_u8..).zip(hours) {
@@ -266,7 +281,7 @@ fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
     best.0
 }
 
-/// Returns the minutes, as an integer where possible.
+/// Returns a duration in minutes, as an integer where possible.
 pub(super) fn minutes(slot: Span) -> serde_json::Number {
     let secs = slot.as_micros() / 1_000_000;
     let exact = || serde_json::Number::from_f64(secs as f64 / 60.0);
@@ -294,13 +309,14 @@ fn projected(found: &Distribution) -> ProjectedView {
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DistributionQuery {
-    /// Measure: `runs` (expected runs: an hourly job counts in each hour), `next` (the next run of
-    /// each job) or `cost` (load of the runs).
+    /// What to count: `runs` (expected runs, so an hourly job counts in each hour), `next` (the
+    /// next run of each job) or `cost` (expected running time).
     #[param(pattern = "^(runs|next|cost)$", default = "runs")]
     by: Option<String>,
 }
 
-/// Returns how the load of the next 24 hours is spread, and what a rebalance would achieve.
+/// Returns how the runs of the next 24 hours are spread over time, and what a rebalance would
+/// achieve.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/distribution",

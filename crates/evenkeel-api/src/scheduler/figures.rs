@@ -1,6 +1,6 @@
-//! Rounds numbers for answers.
+//! Rounds numbers for API responses.
 
-/// Rounds a count; expected runs can be fractions.
+/// Rounds a number of expected runs, which can be a fraction.
 pub(super) fn whole(count: f64) -> u64 {
     count.round().max(0.0) as u64
 }

@@ -14,31 +14,31 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One week of hourly scores.
+/// Default page size: one week of hourly scores.
 const LIMIT_DEFAULT: u32 = 7 * 24;
 
-/// Scores of one hour.
+/// Distribution scores of one hour.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoreView {
-    /// Start of the hour.
+    /// Start of the hour in which the scores were measured.
     #[schema(value_type = String, format = DateTime)]
     pub hour: Timestamp,
-    /// Score by expected runs.
+    /// Distribution score by expected runs, 0 to 1.
     #[schema(example = 0.93)]
     pub distribution_score: f64,
-    /// Score by the next run of each job.
+    /// Distribution score by the next run of each job, 0 to 1.
     #[schema(example = 0.95)]
     pub next_score: f64,
-    /// Score by the load of runs.
+    /// Distribution score by expected running time, 0 to 1.
     #[schema(example = 0.9)]
     pub cost_score: f64,
-    /// Most runs in one slot.
+    /// Highest number of expected runs in one time slot.
     #[schema(example = 12.0)]
     pub peak: f64,
-    /// Average runs per slot.
+    /// Average number of expected runs per time slot.
     #[schema(example = 9.5)]
     pub mean: f64,
-    /// Number of jobs with a next run.
+    /// Number of jobs that had a next run.
     #[schema(example = 42)]
     pub total_jobs: u64,
 }
@@ -57,20 +57,20 @@ impl From<SavedScore> for ScoreView {
     }
 }
 
-/// Scores by hour.
+/// Distribution scores by hour.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoreList {
-    /// Start of the period.
+    /// Start of the listed period.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// End of the period, exclusive.
+    /// End of the listed period, exclusive.
     #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
-    /// The page size: the `limit` of the request.
+    /// Maximum number of hours in this response: the `limit` of the request, or its default.
     pub limit: u32,
-    /// Scores, oldest first. Hours without a running server are missing.
+    /// Hourly scores, oldest first. Hours in which no server was running are missing.
     pub scores: Vec<ScoreView>,
-    /// The `from` of the next page; null if there is none.
+    /// Value of `from` that requests the next page; null on the last page.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_from: Option<Timestamp>,
 }
@@ -78,18 +78,20 @@ pub struct ScoreList {
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ScoreParams {
-    /// Start of the period. Default: seven days before `until`. Scores are kept for 90 days.
+    /// Start of the period to list. Default: seven days before `until`. Scores are kept for 90
+    /// days.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<String>,
-    /// End of the period, exclusive. Default: now.
+    /// End of the period to list, exclusive. Default: now.
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<String>,
-    /// Maximum number of hours.
+    /// Maximum number of hours to return.
     #[param(minimum = 1, maximum = 2160, default = 168)]
     limit: Option<u32>,
 }
 
-/// Returns the hourly distribution scores of up to 90 days.
+/// Returns the hourly distribution scores of up to 90 days, which tell how evenly runs were spread
+/// over time.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/distribution/history",

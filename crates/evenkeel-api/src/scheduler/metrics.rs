@@ -14,25 +14,25 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Number of jobs by status.
+/// Number of jobs in each status.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct JobFigures {
-    /// Jobs that wait for their next time.
+    /// Number of jobs that wait for their next run time.
     #[schema(example = 25)]
     pub scheduled: u64,
-    /// Jobs with a running execution.
+    /// Number of jobs with a running execution.
     #[schema(example = 3)]
     pub running: u64,
-    /// Ended jobs whose last run succeeded.
+    /// Number of jobs that will not run again and whose last run succeeded.
     #[schema(example = 1200)]
     pub completed: u64,
-    /// Ended jobs whose last run did not succeed.
+    /// Number of jobs that will not run again and whose last run did not succeed.
     #[schema(example = 50)]
     pub failed: u64,
     /// Cancelled jobs.
     #[schema(example = 10)]
     pub cancelled: u64,
-    /// Jobs that wait for a worker or a retry.
+    /// Number of jobs whose run waits for a worker or a retry.
     #[schema(example = 2)]
     pub pending: u64,
     /// Paused jobs.
@@ -41,7 +41,7 @@ pub struct JobFigures {
     /// All jobs that are not deleted.
     #[schema(example = 1291)]
     pub total: u64,
-    /// True if some states were counted only up to 10,000; `scheduled` is then too high.
+    /// True if jobs in some states were counted only up to 10,000; `scheduled` is then too high.
     pub is_estimate: bool,
 }
 
@@ -63,17 +63,17 @@ impl From<JobCounts> for JobFigures {
     }
 }
 
-/// Totals over all ended executions, including those deleted by retention.
+/// Totals over all finished executions, including executions that retention has deleted.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ExecutionFigures {
-    /// Number of ended executions.
+    /// Number of finished executions.
     #[schema(example = 1288)]
     pub total: u64,
     /// Average duration of successful executions, in milliseconds.
     #[schema(example = 142_000)]
     pub average_duration_ms: Option<u64>,
-    /// Share of successful executions among those that succeeded, failed or timed out, 0 to 1; null
-    /// if there are none.
+    /// Share of successful executions among executions that succeeded, failed or timed out, 0 to 1;
+    /// null if there are none.
     #[schema(example = 0.96)]
     pub success_rate: Option<f64>,
     /// Successful executions.
@@ -85,13 +85,13 @@ pub struct ExecutionFigures {
     /// Executions that timed out.
     #[schema(example = 2)]
     pub timed_out: u64,
-    /// Executions that were cancelled or superseded by a newer run.
+    /// Number of executions that were cancelled or superseded by a newer run.
     #[schema(example = 8)]
     pub cancelled: u64,
-    /// How many of all executions were retries.
+    /// Number of finished executions that were retries.
     #[schema(example = 31)]
     pub retries: u64,
-    /// Running executions, as last reported by the nodes.
+    /// Number of running executions, as last reported by the nodes.
     #[schema(example = 3)]
     pub running: u64,
 }
@@ -117,17 +117,17 @@ impl From<RunTotals> for ExecutionFigures {
 /// Key figures of the scheduler.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SchedulerMetrics {
-    /// Number of jobs by status.
+    /// Number of jobs in each status.
     pub jobs: JobFigures,
-    /// Totals over executions, updated every few seconds.
+    /// Totals over finished executions, updated every few seconds.
     pub executions: ExecutionFigures,
-    /// Last heartbeat of a scheduler; null if none is running.
+    /// Time of the last heartbeat of a scheduler; null if no scheduler is running.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_check_at: Option<Timestamp>,
-    /// Time of the last update of the totals.
+    /// Time when the totals in `executions` were last updated.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_metrics_update: Option<Timestamp>,
-    /// Executions taken over from lost nodes.
+    /// Number of executions that were taken over from lost nodes.
     #[schema(example = 5)]
     pub stale_locks_cleared: u64,
 }
@@ -145,7 +145,8 @@ impl From<TenantStats> for SchedulerMetrics {
     }
 }
 
-/// Returns jobs by status, totals over executions, and the last heartbeat of a scheduler.
+/// Returns the number of jobs by status, totals over executions, and the last heartbeat of a
+/// scheduler.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/metrics",

@@ -20,7 +20,7 @@ list_answer! {
     }
 }
 
-/// Lists the secrets of the caller's tenant by name, without their values.
+/// Lists the secrets of the caller's tenant, sorted by name, without their values.
 #[utoipa::path(
     get,
     path = "/api/v1/secrets",

@@ -1,4 +1,4 @@
-//! `/api/v1/secrets…`: named secrets. No answer ever contains a value.
+//! `/api/v1/secrets…`: named secrets. No response contains the value of a secret.
 
 mod delete;
 mod get;
@@ -20,24 +20,24 @@ pub(crate) use list::*;
 pub(crate) use put::*;
 pub(crate) use rotate::*;
 
-/// A secret without its value, which is never shown.
+/// A secret without its value, which the API never shows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SecretView {
-    /// Name that jobs refer to.
+    /// Name by which jobs refer to the secret.
     #[schema(example = "api-token")]
     pub name: String,
-    /// Version, counted from 1; increases with every new value.
+    /// Version of the value, counted from 1; each new value increases it.
     #[schema(example = 1)]
     pub version: i32,
-    /// Id of the key that encrypts the value.
+    /// Id of the server's key that encrypts the value.
     #[schema(example = "5f0c2a9be1d47380")]
     pub key_id: String,
     /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Subject that created it.
+    /// Subject that created the secret.
     pub created_by: String,
-    /// Time the present value was set.
+    /// Time when the present value was set.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
     /// Subject that set the present value.

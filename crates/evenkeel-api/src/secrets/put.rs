@@ -18,14 +18,15 @@ use crate::state::App;
 #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[schema(example = json!({"value": "s3cr3t"}))]
 pub struct SecretDocument {
-    /// Value, 1 to 65,536 bytes in UTF-8. It is stored encrypted and never shown again.
+    /// Value of the secret, 1 to 65,536 bytes in UTF-8. The value is stored encrypted and never
+    /// shown again.
     #[schema(min_length = 1, max_length = 65536)]
     pub value: String,
 }
 
-/// Creates a secret or sets a new value.
+/// Creates a secret, or sets a new value of an existing secret.
 ///
-/// Attempts that start from now on get the new value.
+/// Attempts that start after this request get the new value.
 #[utoipa::path(
     put,
     path = "/api/v1/secrets/{name}",
@@ -56,7 +57,7 @@ pub(crate) async fn put(
     Ok((status, Json(info.into())))
 }
 
-/// Reads the value. Messages never repeat it.
+/// Reads the value of a secret. Error messages never contain the value.
 fn read(document: Value) -> Result<String, Problem> {
     let Value::Object(mut fields) = document else {
         return Err(Problem::parameter("", "the body must be an object like {\"value\": \"…\"}"));

@@ -18,13 +18,13 @@ use crate::state::App;
 /// The result of a rotation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct RotatedView {
-    /// Number of values encrypted again.
+    /// Number of secret values that were encrypted again.
     pub rotated: u64,
     /// Secrets that could not be decrypted because their key is missing on this server.
     pub unreadable: Vec<UnreadableSecretView>,
-    /// Id of the key that encrypts from now on.
+    /// Id of the key that encrypts new values from now on.
     pub key_id: Option<String>,
-    /// The `cursor` to continue with; null when done.
+    /// Value of `cursor` for the next call; null if all secrets were handled.
     pub next_cursor: Option<String>,
 }
 
@@ -33,14 +33,15 @@ pub struct RotatedView {
 pub struct UnreadableSecretView {
     /// Name of the secret.
     pub name: String,
-    /// Why it could not be decrypted.
+    /// Why the secret could not be decrypted.
     pub message: String,
 }
 
-/// Encrypts secrets again with the newest key of this server.
+/// Encrypts secrets again with the newest encryption key of this server.
 ///
-/// It handles the secrets of the caller's tenant, or of all tenants for an administrator of the
-/// tenant `default`, up to 1,000 per call: repeat with `next_cursor` until it is null.
+/// Each call handles up to 1,000 secrets of the caller's tenant; an administrator of the tenant
+/// `default` rotates the secrets of all tenants. Repeat the call with `next_cursor` until it is
+/// null.
 #[utoipa::path(
     post,
     path = "/api/v1/secret-rotations",

@@ -16,7 +16,7 @@ use crate::state::App;
 
 /// Creates a target: a site or system that jobs work on.
 ///
-/// Nothing runs for it until a job refers to it.
+/// A target alone runs nothing; jobs refer to it.
 #[utoipa::path(
     post,
     path = "/api/v1/targets",

@@ -19,13 +19,14 @@ pub struct DeletedTargetView {
     pub number: i64,
     /// Always true.
     pub deleted: bool,
-    /// Number of jobs that referred to it and now have no target. Their executor and URL stay.
+    /// Number of jobs that referred to the target and now have no target. These jobs keep their
+    /// executor and URL.
     pub detached_jobs: u64,
 }
 
 /// Deletes a target.
 ///
-/// A target that jobs refer to is deleted only with `force`, which detaches those jobs.
+/// A target that jobs refer to can only be deleted with `force=true`, which detaches those jobs.
 #[utoipa::path(
     delete,
     path = "/api/v1/targets/{id}",

@@ -19,36 +19,37 @@ pub(crate) use get::*;
 pub(crate) use list::*;
 pub(crate) use update::*;
 
-/// A new target. Omitted fields are null.
+/// Fields of a new target. Fields that are missing in the request become null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"}))]
 pub struct TargetDocument {
-    /// Number of the target. Default: the next number of the tenant.
+    /// Number of the target. Default: the next free number of the tenant.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub number: Option<i64>,
-    /// Id in an external system, unique within the tenant.
+    /// Id of the target in an external system, unique within the tenant.
     #[schema(max_length = 255)]
     pub source_id: Option<String>,
     /// Free text for humans.
     #[schema(max_length = 255)]
     pub name: Option<String>,
-    /// URL, http or https.
+    /// URL of the target, http or https.
     #[schema(max_length = 2048)]
     pub url: Option<String>,
 }
 
-/// Changes of a target. Omitted fields stay, null removes a value.
+/// Changes of a target's fields. Fields that are missing in the request keep their values; null
+/// removes a value.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
 #[schema(example = json!({"url": "https://example.com/r/worldnews"}))]
 pub struct TargetChange {
-    /// Id in an external system, unique within the tenant.
+    /// Id of the target in an external system, unique within the tenant.
     #[schema(max_length = 255)]
     pub source_id: Option<String>,
     /// Free text for humans.
     #[schema(max_length = 255)]
     pub name: Option<String>,
-    /// URL, http or https.
+    /// URL of the target, http or https.
     #[schema(max_length = 2048)]
     pub url: Option<String>,
 }
@@ -56,21 +57,22 @@ pub struct TargetChange {
 /// A target.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TargetView {
-    /// Number, which jobs refer to as `target`.
+    /// Number of the target; jobs refer to it in their field `target`.
     pub number: i64,
-    /// Id in an external system.
+    /// Id of the target in an external system.
     pub source_id: Option<String>,
     /// Free text for humans.
     pub name: Option<String>,
-    /// URL. Jobs with this target and neither `url` nor `executor_type` crawl it.
+    /// URL of the target. Jobs that have this target, but neither `url` nor `executor_type`, crawl
+    /// this URL.
     pub url: Option<String>,
-    /// End of the last successful run of a job that had this target at the time, including deleted
-    /// jobs.
+    /// Time when a job with this target last finished a successful run, even if that job was
+    /// deleted since.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
-    /// Number of jobs that refer to it.
+    /// Number of jobs that refer to the target.
     pub jobs: u64,
-    /// Version, increases with every change.
+    /// Version of the target; increases with every change.
     pub generation: i32,
     /// Creation time.
     #[schema(value_type = String, format = DateTime)]
@@ -81,7 +83,7 @@ pub struct TargetView {
 }
 
 impl TargetView {
-    /// Redacts what `role` may not see: viewers do not see values in the query of the URL.
+    /// Redacts data that `role` may not see: viewers do not see values in the query of the URL.
     fn for_role(mut self, role: Role) -> Self {
         if role < Role::Operator {
             self.url = self.url.as_deref().map(redact::url);

@@ -22,22 +22,25 @@ use crate::state::App;
 pub struct ChangedTargetView {
     #[serde(flatten)]
     pub target: TargetView,
-    /// Number of jobs that follow the target and now crawl the new URL, or none.
+    /// Number of jobs that follow the target and were updated: they crawl its new URL, or have no
+    /// URL if it was removed.
     pub followed_jobs: u64,
-    /// Number of jobs that follow the target but keep their URL: their `executor_config` or
-    /// `payload` does not fit, or another job holds the resulting deduplication key.
+    /// Number of jobs that follow the target but keep their old URL, because the new one does not
+    /// fit their `executor_config` or `payload`, or another job holds the resulting deduplication
+    /// key.
     pub refused_jobs: u64,
-    /// True if more than 500 jobs follow the target. The rest are updated in the background and not
-    /// counted here.
+    /// True if more than 500 jobs follow the target; the remaining jobs are updated in the background
+    /// and are not counted here.
     pub goes_on: bool,
 }
 
 /// Changes a target.
 ///
-/// Send the target as returned by GET, edited, or only some fields. Omitted fields stay, null
-/// removes a value. Jobs that follow the target (those with neither `url` nor `executor_type`)
-/// crawl the new URL from then on; if the URL is removed, their runs fail with `no_executor`. Jobs
-/// are updated even if nothing changes, so an interrupted request can be repeated.
+/// Send the target as returned by `GET` with edited fields, or only the fields to change. Fields
+/// that are missing in the request keep their values; null removes a value. Jobs that follow the
+/// target have neither `url` nor `executor_type`; they crawl the new URL from now on. If the URL is
+/// removed, their runs fail with `no_executor`. The jobs are updated even if the target already has
+/// these values, so an interrupted request can be repeated.
 #[utoipa::path(
     put,
     path = "/api/v1/targets/{id}",
@@ -69,9 +72,9 @@ pub(crate) async fn put(
     update(&app, &caller, &id, &headers, (&sent, EditMode::Put)).await
 }
 
-/// Changes some fields of a target (RFC 7396).
+/// Changes some fields of a target by a JSON merge patch (RFC 7396).
 ///
-/// Like `PUT`, but read-only fields are refused instead of ignored.
+/// `PATCH` works like `PUT`, but refuses read-only fields instead of ignoring them.
 #[utoipa::path(
     patch,
     path = "/api/v1/targets/{id}",

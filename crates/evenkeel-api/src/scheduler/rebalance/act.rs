@@ -21,36 +21,41 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Maximum time a request waits for a rebalance to end.
+/// Maximum time that a request waits for a rebalance to finish.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The rebalance to start: a plan, or one that is planned now. All fields are optional.
+/// The rebalance to start: either the stored plan of a preview, or a plan that the server makes
+/// now. All fields are optional.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RebalanceDocument {
-    /// Carry out exactly this plan of a preview. Can be combined with `wait` only.
+    /// Id of the previewed plan to execute exactly as planned. `plan_id` can only be combined with
+    /// `wait`.
     pub plan_id: Option<Uuid>,
-    /// Only matching jobs may be moved; the others stay and count as load.
+    /// Only jobs that match the filter may be moved to other start times; the other jobs keep their
+    /// start times but are counted.
     pub filter: Option<FilterDocument>,
-    /// Maximum number of moves; the most effective ones are chosen.
+    /// Maximum number of jobs to move; the most effective moves are chosen.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub max_moves: Option<u64>,
-    /// Stop planning moves once this score is reached.
+    /// The planner adds no more moves once the distribution score reaches this value, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub target_score: Option<f64>,
-    /// True: answer when it has ended, or with 202 after about 20 seconds. False: answer at once.
+    /// With `true`, the response is sent when the rebalance has finished, or with status 202 after
+    /// about 20 seconds. With `false`, the response is sent at once.
     #[schema(default = true)]
     pub wait: Option<bool>,
 }
 
-/// The answer of a started rebalance: 202 while it runs.
+/// The response for a started rebalance; its status is 202 while the rebalance is running.
 pub(super) type StartedRebalance =
     (StatusCode, Extension<Target>, Extension<AuditSummary>, Json<RebalancedView>);
 
-/// Moves jobs to spread load more evenly, by a plan or as is best now.
+/// Moves jobs to other start times, so that runs are spread more evenly. It executes a previewed
+/// plan, or makes a new one.
 ///
 /// The rebalance continues if the client disconnects; `GET …/rebalance/{id}` shows its progress.
-/// Only one rebalance of a tenant runs at a time.
+/// Each tenant can have only one running rebalance.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance",
@@ -81,12 +86,12 @@ pub(crate) async fn rebalance(
     started(&app, &caller, running, command.wait.then_some(until)).await
 }
 
-/// Returns until when a request waits for the rebalance to end.
+/// Returns the time until which a request waits for its rebalance to finish.
 pub(super) fn wait_until(app: &App) -> Timestamp {
     (app.clock)().saturating_add(working_time(app.settings.request_timeout.min(WAIT_MAX)))
 }
 
-/// Waits until `until`, if given, for the rebalance to end, and reports its progress.
+/// Waits for the rebalance to finish, at most until `until`, and returns its progress.
 pub(super) async fn started(
     app: &App,
     caller: &Caller,

@@ -10,7 +10,7 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Returns a rebalance or plan with its progress.
+/// Returns a rebalance, or the plan of one, with its progress.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalance/{id}",

@@ -21,7 +21,8 @@ list_answer! {
     }
 }
 
-/// Lists the rebalances that were started, newest first. Plans are not included.
+/// Lists the rebalances that were started, newest first. Plans that were not started are not
+/// included.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalances",

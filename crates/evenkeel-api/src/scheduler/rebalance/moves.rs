@@ -16,7 +16,7 @@ use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A move of a rebalance.
+/// One job that a rebalance moves to another start time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct MoveView {
     /// Id of the job.
@@ -28,7 +28,8 @@ pub struct MoveView {
     /// Next run time after the move.
     #[schema(value_type = String, format = DateTime)]
     pub new_time: Timestamp,
-    /// True if the job was moved, false if it was skipped, null until the rebalance reaches it.
+    /// True if the job was moved, false if it was skipped, null until the rebalance reaches this
+    /// job.
     pub made: Option<bool>,
 }
 
@@ -40,14 +41,14 @@ impl From<ListedMove> for MoveView {
 }
 
 list_answer! {
-    /// One page of the moves of a rebalance.
+    /// One page of the jobs that a rebalance moves.
     MoveList {
-        /// The moves, in the order in which they are made.
+        /// The moved jobs, in the order in which the rebalance moves them.
         moves: MoveView
     }
 }
 
-/// Lists the moves of a rebalance or plan.
+/// Lists the jobs that a rebalance or a plan moves, with their old and new run times.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalance/{id}/moves",

@@ -24,17 +24,18 @@ use crate::state::App;
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanDocument {
-    /// Only matching jobs may be moved; the others stay and count as load.
+    /// Only jobs that match the filter may be moved to other start times; the other jobs keep their
+    /// start times but are counted.
     pub filter: Option<FilterDocument>,
-    /// Maximum number of moves; the most effective ones are chosen.
+    /// Maximum number of jobs to move; the most effective moves are chosen.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub max_moves: Option<u64>,
-    /// Stop planning moves once this score is reached.
+    /// The planner adds no more moves once the distribution score reaches this value, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub target_score: Option<f64>,
 }
 
-/// A job that would be moved.
+/// A job that the rebalance would move to another start time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct PlannedMoveView {
     /// Id of the job.
@@ -42,10 +43,10 @@ pub struct PlannedMoveView {
     pub job_id: JobId,
     /// Name of the job.
     pub name: Option<String>,
-    /// Present next run time.
+    /// Next run time of the job now.
     #[schema(value_type = String, format = DateTime)]
     pub current_time: Timestamp,
-    /// Next run time after the rebalance.
+    /// Next run time of the job after the rebalance.
     #[schema(value_type = String, format = DateTime)]
     pub proposed_time: Timestamp,
 }
@@ -60,34 +61,35 @@ impl From<ListedMove> for PlannedMoveView {
 /// The plan of a rebalance.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct PreviewedView {
-    /// Id of the plan. Carrying it out does exactly what is shown here, or nothing.
+    /// Id of the plan. `POST /api/v1/scheduler/rebalance` with this `plan_id` makes exactly the
+    /// planned moves, or fails and moves nothing.
     pub plan_id: Uuid,
-    /// When the plan expires.
+    /// Time when the plan expires, 15 minutes after the preview.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// Number of jobs that would be moved.
     #[schema(example = 12)]
     pub would_move: u64,
-    /// Number of jobs that must stay.
+    /// Number of jobs that must keep their start times.
     #[schema(example = 3)]
     pub would_skip: u64,
-    /// Present score.
+    /// Distribution score now, 0 to 1.
     #[schema(minimum = 0, maximum = 1, example = 0.65)]
     pub current_score: f64,
-    /// Score after the rebalance.
+    /// Distribution score after the rebalance, 0 to 1.
     #[schema(minimum = 0, maximum = 1, example = 0.91)]
     pub projected_score: f64,
-    /// The first 1,000 moves; `GET …/rebalance/{plan_id}/moves` lists all.
+    /// The first 1,000 planned moves; `GET …/rebalance/{plan_id}/moves` lists all of them.
     #[schema(max_items = 1000)]
     pub preview: Vec<PlannedMoveView>,
-    /// The first 1,000 jobs that must stay.
+    /// The first 1,000 jobs that must keep their start times, with the reason.
     #[schema(max_items = 1000)]
     pub skipped: Vec<SkippedJobView>,
-    /// Number of jobs that must stay, by reason.
+    /// Number of jobs that must keep their start times, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
-    /// Present spread of runs.
+    /// How runs are spread over time now.
     pub before: ShapeView,
-    /// Spread of runs after the rebalance.
+    /// How runs are spread over time after the rebalance.
     pub after: ShapeView,
 }
 
@@ -110,7 +112,7 @@ impl From<PlanPreview> for PreviewedView {
     }
 }
 
-/// Plans a rebalance and stores the plan for 15 minutes. Nothing is moved.
+/// Plans a rebalance and stores the plan for 15 minutes. A preview moves no jobs.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/preview",

@@ -14,8 +14,8 @@ use crate::state::App;
 
 /// Stops a running rebalance.
 ///
-/// Jobs already moved stay moved. The rebalance can be undone, or resumed by starting it again with
-/// its id as `plan_id`.
+/// Jobs that were already moved keep their new start times. A stopped rebalance can be undone, or
+/// resumed by starting it again with its id as `plan_id`.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/{id}/stop",

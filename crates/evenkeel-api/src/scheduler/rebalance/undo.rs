@@ -12,20 +12,21 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Options of an undo.
+/// Options of a request that undoes a rebalance.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UndoDocument {
-    /// True: answer when it has ended, or with 202 after about 20 seconds. False: answer at once.
+    /// With `true`, the response is sent when the undo has finished, or with status 202 after about
+    /// 20 seconds. With `false`, the response is sent at once.
     #[schema(default = true)]
     pub wait: Option<bool>,
 }
 
-/// Undoes a rebalance, up to 24 hours after its end.
+/// Undoes a rebalance, up to 24 hours after the rebalance finished.
 ///
-/// Each job that still has the times the rebalance gave it returns to its former times; jobs
-/// changed since then stay. The answer describes the new rebalance that does this, which has its
-/// own id.
+/// A job that still has the start time from the rebalance returns to its former start time; a job
+/// that was changed since the rebalance is skipped. The undo is a new rebalance with its own id,
+/// which the response describes.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/{id}/undo",

@@ -17,7 +17,7 @@ use super::super::distribution::minutes;
 use super::super::figures::{rounded, whole};
 use crate::jobs::FilterDocument;
 
-/// Load of one hour of the day.
+/// Expected runs of one hour of the day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HourCount {
     /// Hour of the day in UTC, 0 to 23.
@@ -28,28 +28,30 @@ pub struct HourCount {
     pub job_count: u64,
 }
 
-/// Spread of runs over 24 hours.
+/// How runs are spread over 24 hours.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ShapeView {
-    /// Score of the spread, 0 to 1.
+    /// Distribution score of the spread, 0 to 1; 1 means that runs are spread as evenly as these
+    /// jobs allow.
     #[schema(minimum = 0, maximum = 1, example = 0.65)]
     pub distribution_score: f64,
-    /// Length of a slot, in minutes.
+    /// Length of a time slot, in minutes.
     #[schema(value_type = f64, example = 15)]
     pub slot_minutes: serde_json::Number,
-    /// Most runs in one slot.
+    /// Highest number of expected runs in one time slot.
     #[schema(example = 12.0)]
     pub peak: f64,
-    /// Most runs in one hour, like `peak_count` of a distribution.
+    /// Highest number of expected runs in one hour; `peak_count` of a distribution has the same
+    /// meaning.
     #[schema(example = 20)]
     pub peak_count: u64,
-    /// Average runs per slot.
+    /// Average number of expected runs per time slot.
     #[schema(example = 1.75)]
     pub mean: f64,
-    /// Lowest peak that any spread of these jobs could have.
+    /// Lowest `peak` that these jobs could have if they were spread perfectly.
     #[schema(example = 2.0)]
     pub least_peak: f64,
-    /// Runs by hour of the day.
+    /// Expected runs by hour of the day.
     #[schema(min_items = 24, max_items = 24)]
     pub hourly_distribution: Vec<HourCount>,
 }
@@ -71,7 +73,7 @@ impl From<&Shape> for ShapeView {
     }
 }
 
-/// A moved job.
+/// A job that was moved to another start time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct MovedView {
     /// Id of the job.
@@ -91,15 +93,15 @@ impl From<ListedMove> for MovedView {
     }
 }
 
-/// A job that was not moved.
+/// A job that the rebalance did not move.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SkippedJobView {
     /// Id of the job.
     #[schema(value_type = Uuid)]
     pub job_id: JobId,
-    /// Reason: `job_running`, `protection_window` (it runs soon), `placement_cooldown` (it was
-    /// placed recently), `not_movable` (its time is not chosen by load), or `changed` (since the
-    /// plan was made).
+    /// Reason: `job_running`, `protection_window` (the job runs soon), `placement_cooldown` (its
+    /// start time was chosen recently), `not_movable` (the scheduler does not choose its start
+    /// time), or `changed` (the job changed after the plan was made).
     #[schema(example = "protection_window")]
     pub reason: String,
 }
@@ -110,7 +112,7 @@ impl From<SkippedJob> for SkippedJobView {
     }
 }
 
-/// A rebalance or plan.
+/// A rebalance, or the plan of one.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RebalanceView {
     /// Id of the rebalance.
@@ -118,33 +120,33 @@ pub struct RebalanceView {
     /// State: `planned`, `running`, `done` or `stopped`.
     #[schema(pattern = "^(planned|running|done|stopped)$", example = "done")]
     pub state: &'static str,
-    /// Subject that created it.
+    /// Subject that created the rebalance.
     pub created_by: String,
-    /// Time of planning.
+    /// Time when the rebalance was planned.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When a plan expires.
+    /// Time when the plan expires; null if the rebalance was started.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Time of its last move.
+    /// Time when the rebalance last moved a job.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub updated_at: Option<Timestamp>,
-    /// Time it ended or was stopped.
+    /// Time when the rebalance finished or was stopped.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub ended_at: Option<Timestamp>,
-    /// Progress, 0 to 1.
+    /// Progress of the rebalance, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub progress: f64,
-    /// Number of planned moves.
+    /// Number of jobs that the plan moves.
     pub planned_total: u64,
-    /// Number of jobs moved.
+    /// Number of jobs moved so far.
     pub moved_total: u64,
     /// Number of jobs that were not moved.
     pub skipped_total: u64,
-    /// Score when it was planned.
+    /// Distribution score when the rebalance was planned, 0 to 1.
     #[schema(example = 0.65)]
     pub current_score: f64,
-    /// Score after all its moves.
+    /// Distribution score expected after all planned moves, 0 to 1.
     #[schema(example = 0.91)]
     pub projected_score: f64,
     /// `max_moves` of the request.
@@ -158,7 +160,7 @@ pub struct RebalanceView {
     pub undoes: Option<Uuid>,
     /// Id of the rebalance that undid this one.
     pub undone_by: Option<Uuid>,
-    /// Until when it can be undone; null if it cannot be.
+    /// Time until which the rebalance can be undone; null if it cannot be undone.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub undo_until: Option<Timestamp>,
 }
@@ -211,25 +213,25 @@ fn progress(rebalance: &Rebalance) -> f64 {
     }
 }
 
-/// A rebalance and its results.
+/// A rebalance with the jobs that it moved and skipped.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RebalancedView {
     #[serde(flatten)]
     pub rebalance: RebalanceView,
-    /// The first 1,000 moved jobs; `…/moves` lists all.
+    /// The first 1,000 moved jobs; `GET …/rebalance/{id}/moves` lists all of them.
     #[schema(max_items = 1000)]
     pub moved: Vec<MovedView>,
     /// The first 1,000 jobs that were not moved.
     #[schema(max_items = 1000)]
     pub skipped: Vec<SkippedJobView>,
-    /// Number of jobs not moved, by reason.
+    /// Number of jobs that were not moved, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
-    /// Present score.
+    /// Distribution score now, 0 to 1.
     #[schema(minimum = 0, maximum = 1, example = 0.91)]
     pub new_distribution_score: f64,
-    /// Spread of runs when it was planned.
+    /// How runs were spread over time when the rebalance was planned.
     pub before: ShapeView,
-    /// Spread of runs after all its moves.
+    /// How runs are spread over time after all planned moves.
     pub after: ShapeView,
 }
 
