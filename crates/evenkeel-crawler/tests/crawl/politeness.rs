@@ -192,7 +192,7 @@ async fn retry_after_is_obeyed_and_the_page_is_retried() {
     assert_eq!(ended.counts.failed, 1);
     assert!(matches!(&ended.ending, Ending::PartlyFailed(text) if text.contains("/never")));
     // Between the first response and the retry, nothing else was requested.
-    assert!(rig.listener.has("left alone for 1 s"));
+    assert!(rig.listener.has("pausing its host for 1 s"));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::error::{Failure, Tried};
 use crate::rows::{count, get};
 
-/// Active runs that one step skips at most.
+/// Maximum number of active runs that one step skips.
 const SKIPPED_MAX: u32 = 1_000;
 
 struct Args {
@@ -21,7 +21,7 @@ struct Args {
     limit: u32,
 }
 
-/// A run, by its time and sequence.
+/// Scheduled time and sequence of a run.
 type Run = (i64, i32);
 
 pub(super) async fn purge(
@@ -48,7 +48,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
         return Ok(0);
     };
-    let job_no: i64 = get(&row, "at")?;
+    let job_no: i64 = get(&row, "job_no")?;
     let sql = sql!("purge_dead");
     let dead_letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
     if dead_letters >= u64::from(args.limit) {
@@ -71,7 +71,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
             attempts += count(row, "attempts")?;
         }
     }
-    // Another purge has deleted rows, so this one reaches further back than it has locked.
+    // Another purge has deleted rows, so this purge has read older runs than it has locked.
     if !left.iter().all(|run| locked.contains(run)) {
         return Err(Failure::Again);
     }
@@ -94,7 +94,7 @@ async fn delete_runs(connection: &Connection, job_no: i64, runs: &[Run]) -> Trie
     if runs.is_empty() {
         return Ok(0);
     }
-    // In the order of pruning.
+    // Runs are deleted in the order in which pruning locks them.
     let mut runs = runs.to_vec();
     runs.sort_unstable();
     let (times, sequences): (Vec<i64>, Vec<i32>) = runs.into_iter().unzip();
@@ -102,7 +102,7 @@ async fn delete_runs(connection: &Connection, job_no: i64, runs: &[Run]) -> Trie
     Ok(count(&connection.row(sql, &[&job_no, &times, &sequences]).await?, 0)?)
 }
 
-/// Links the remaining runs with each other again.
+/// Links the remaining runs of a job to each other.
 async fn relink(
     connection: &Connection,
     job_no: i64,
