@@ -1,5 +1,5 @@
-//! The engine's source of random numbers. All random numbers come from here, so tests can seed
-//! them.
+//! The engine's source of random numbers. The engine takes all random numbers from this module, so
+//! tests can seed them.
 
 use std::sync::Mutex;
 
@@ -13,7 +13,8 @@ use crate::sync::lock;
 pub struct RandomChance(Mutex<StdRng>);
 
 impl RandomChance {
-    /// Seeded by the operating system. Panics without entropy.
+    /// Creates a generator with a seed from the operating system. Panics if the system has no
+    /// entropy.
     pub fn from_system() -> Self {
         let rng = StdRng::try_from_rng(&mut SysRng);
         // Without entropy, secrets are guessable and ids are not unique, so the program must not

@@ -1,4 +1,4 @@
-//! The engine's source of time. All reads of the machine's clocks happen here.
+//! The engine's source of time. Only this module reads the machine's clocks.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use evenkeel_core::Timestamp;
 use tokio::time::Instant;
 
 pub trait Clock: Send + Sync {
-    /// Time of day, which may jump. Used for names and display only, never for decisions.
+    /// Returns the time of day, which jumps when the machine's clock is set. The engine uses the
+    /// time of day only for names and display, never for scheduling.
     fn wall(&self) -> Timestamp;
 
-    /// Time since a fixed instant; it never jumps.
+    /// Returns the time since a fixed instant. This clock never jumps.
     fn monotonic(&self) -> Duration;
 }
 
@@ -36,7 +37,8 @@ impl Clock for SystemClock {
 
     #[expect(clippy::disallowed_methods, reason = "this type owns the clock")]
     fn monotonic(&self) -> Duration {
-        // The simulation pauses Tokio's clock, so this must not read `std`'s.
+        // The simulation replaces Tokio's clock by simulated time, so this function must not read
+        // the clock of `std`.
         Instant::now().duration_since(self.started)
     }
 }

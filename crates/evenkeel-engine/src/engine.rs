@@ -1,4 +1,4 @@
-//! Starts a node and restarts it after it was fenced.
+//! Starts a node, and lets it rejoin the cluster after it was fenced (declared dead).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,7 +37,8 @@ pub struct EngineParts {
     pub run_ids: RunIds,
 }
 
-/// A running node. Dropping it ends all loops and bodies at once, as a crash would.
+/// A running node. Dropping an `Engine` aborts all its loops and running attempts at once, as a
+/// crash would.
 pub struct Engine {
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
     drain: watch::Sender<Option<Duration>>,
@@ -62,7 +63,7 @@ impl Engine {
         Ok(Self { current, drain, task })
     }
 
-    /// Returns the context of the current session; `None` while the node rejoins.
+    /// Returns the state of the current session, or `None` while the node rejoins the cluster.
     pub fn context(&self) -> Option<Arc<NodeContext>> {
         lock(&self.current).clone()
     }
@@ -71,16 +72,17 @@ impl Engine {
         HealthProbe { current: Arc::clone(&self.current) }
     }
 
-    /// Stops starting runs, waits up to `grace` for bodies to end, gives back the attempts of
-    /// bodies that still run, and leaves the cluster.
+    /// Stops starting runs and waits up to `grace` for running attempts to finish. Then cancels and
+    /// requeues the attempts that still run, and leaves the cluster.
     pub async fn drain(mut self, grace: Duration) {
         self.drain.send_replace(Some(grace));
-        // The task ends: the grace and every wait after it are bounded.
+        // The task always finishes, because `grace` and all later waits of a drain have time
+        // limits.
         let _ = (&mut self.task).await;
     }
 }
 
-/// Reports the health of an engine, even after the engine was dropped.
+/// Reports the health of an engine. Works even after the engine was dropped.
 #[derive(Clone)]
 pub struct HealthProbe {
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
@@ -91,9 +93,9 @@ pub struct Health {
     /// True if the node has joined, holds its lease and is not draining.
     pub ready: bool,
     pub node: Option<i32>,
-    /// Bodies that run now.
+    /// Number of running attempts.
     pub bodies: usize,
-    /// Bodies that may run at once.
+    /// Maximum number of running attempts.
     pub workers: usize,
 }
 
@@ -111,7 +113,8 @@ impl HealthProbe {
     }
 }
 
-/// Runs sessions until the engine is drained. A fenced node begins a new session.
+/// Runs the node's sessions until the engine is drained. After a session was fenced, the node
+/// begins a new session.
 async fn supervise(
     parts: EngineParts,
     first: NodeSession,
@@ -137,7 +140,7 @@ async fn supervise(
             session.drain(grace).await;
             return set(None);
         }
-        // Dropping the session ends its loops and bodies.
+        // Dropping the session aborts its loops and running attempts.
         set(None);
         drop(session);
         session = tokio::select! {

@@ -1,37 +1,38 @@
 //! The loops that run a node: scheduling, execution, cluster membership, upkeep and statistics.
 //!
-//! Decisions live in `evenkeel-core`, state lives in the store (`evenkeel-store`); the loops
-//! connect the two. Each loop is a thin `run` around a `run_once` that a test can call. Time and
-//! randomness are passed in, so `tests/simulation` runs a cluster for days of simulated time in
-//! seconds.
+//! The rules of scheduling are pure functions in `evenkeel-core`, and all state is in the store
+//! (`evenkeel-store`). The loops of this crate read the store, apply the rules and write the
+//! results. Each loop has a method `run` that calls its method `run_once` repeatedly. Tests call
+//! `run_once` directly. The clock and the random number generator are parameters, so
+//! `tests/simulation` simulates days of a cluster in seconds.
 //!
-//! [`Engine`] starts a node. A node that the cluster fences (declares dead) starts again with a new
-//! `NodeSession`, which spawns these loops:
+//! [`Engine`] starts a node. Each membership of a node in the cluster is a `NodeSession`, which
+//! spawns the loops below. A node that was declared dead (fenced) starts a new session.
 //!
 //! | folder | loop | purpose |
 //! |---|---|---|
 //! | `scheduler/` | `Scheduler` | fires due jobs, retries and triggers of its shards |
-//! | `worker/` | `Claimer` | claims queued attempts for free slots and starts their bodies |
-//! | | `Finisher` | stores the results of ended bodies in batches |
-//! | | `Recorder` | stores progress, output and checkpoints of running bodies |
-//! | | `Canceller` | cancels bodies whose cancellation was requested |
-//! | | `Inbox` | delivers messages from other nodes to running bodies |
-//! | `cluster/` | `Heartbeat` | renews the node's lease; ends all bodies before it expires |
+//! | `worker/` | `Claimer` | claims queued attempts for free worker slots and starts them |
+//! | | `Finisher` | stores the results of finished attempts in batches |
+//! | | `Recorder` | stores progress, output and checkpoints of running attempts |
+//! | | `Canceller` | cancels running attempts whose cancellation was requested |
+//! | | `Inbox` | delivers messages from other nodes to running attempts |
+//! | `cluster/` | `Heartbeat` | renews the node's lease; cancels all running attempts before the lease expires |
 //! | | `Reaper` | declares silent nodes dead and takes over their attempts |
-//! | | `Reconciler` | gives back attempts that the store assigns to this node but that do not run |
+//! | | `Reconciler` | requeues or fails attempts that the store assigns to this node but that do not run here |
 //! | `upkeep/` | `Pruner` | deletes old history |
 //! | | `AutoPauser` | pauses jobs after too many failed runs in a row |
-//! | | `LimitRelease` | after a limited run ends, requeues a run that waits for its permit |
-//! | | `LimitQueueSweeper` | requeues runs of all limit queues that could start |
-//! | | `Reprioritizer` | recomputes priorities of queued attempts after settings change |
-//! | | `LoadRecount` | updates each job's share of the load from its measured durations |
-//! | | `StaleChecker` | triggers jobs of targets without a recent success |
+//! | | `LimitRelease` | after a run under a concurrency limit ends, requeues the next run that waits for this limit |
+//! | | `LimitQueueSweeper` | requeues runs that wait for a concurrency limit which has free permits |
+//! | | `Reprioritizer` | recomputes priorities of queued attempts after the aging settings change |
+//! | | `LoadRecount` | updates the load that balancing expects from each job, from its measured durations |
+//! | | `StaleChecker` | triggers a run for each target without a recent successful run |
 //! | `insight/` | `Judge` | computes the condition (OK, WARNING, ERROR) of at-risk jobs |
 //! | | `RunStats` | stores totals of ended runs and failure groups |
 //! | | `RunLogger` | logs starts and ends of runs, at most 20 lines per second |
 //! | | `EventPublisher` | writes events to the store while a client listens |
 //! | | `QueueMetrics` | exports queue depth and age |
-//! | | `BalanceScore` | exports and stores how evenly load is spread |
+//! | | `BalanceScore` | exports and stores how evenly runs are spread over time |
 
 mod chance;
 mod clock;

@@ -17,43 +17,45 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// Identifies the node across restarts; stored in its locked data directory.
+    /// Identifies the node across restarts. The value is stored in the node's data directory.
     pub identity: Uuid,
     pub roles: Roles,
-    /// Bodies that may run at once.
+    /// Maximum number of attempts that run on this node at once.
     pub workers: usize,
     /// Pools whose attempts this node claims.
     pub pools: Vec<String>,
     pub leases: LeaseTimings,
-    /// Interval of polling the store. A lost wake-up signal delays work by at most this.
+    /// Interval at which loops poll the store. A lost wake-up signal delays work by at most this
+    /// interval.
     pub poll: Duration,
-    /// Retries and triggers are loaded this long before they are due.
+    /// Retries and triggers are loaded into memory this long before they are due.
     pub look_ahead: Span,
-    /// Under load, a batch waits this long for more entries.
+    /// Under load, a loop waits this long for further entries before it sends a batch to the store.
     pub linger: Duration,
-    /// If no slot is freed for this long, due jobs go into the queue.
+    /// If no worker slot becomes free for this long, the scheduler queues due jobs instead of
+    /// starting them on this node.
     pub stall: Duration,
-    /// Weight of the newest duration in a job's average, from 0 to 1.
+    /// Weight of the newest duration in the average duration of a job, from 0 to 1.
     pub alpha: f64,
-    /// Interval of storing progress and output of running bodies.
+    /// Interval at which progress and output of running attempts are stored.
     pub progress_every: Duration,
     /// Approximate limit of stored output per attempt, in bytes.
     pub run_log_bytes: usize,
-    /// Interval of storing run totals.
+    /// Interval at which totals of runs are stored.
     pub metrics_interval: Duration,
-    /// An attempt that runs for longer is reported as long with each ping.
+    /// Each ping lists the attempts that have been running for longer than this.
     pub long_run_after: Duration,
     pub retention: Retention,
     pub balance: BalanceSettings,
-    /// Interval of computing the balance score.
+    /// Interval at which the balance score is computed.
     pub balance_score_every: Duration,
-    /// How waiting raises an attempt's rank.
+    /// How the rank of an attempt rises while it waits in the queue.
     pub aging: Aging,
-    /// The share of slots that each lane is guaranteed.
+    /// Guaranteed share of the worker slots per lane.
     pub shares: Shares,
-    /// Runs per tenant and per lane that may be active at once in the whole cluster.
+    /// Maximum numbers of active runs in the cluster, per tenant and per lane.
     pub limits: Limits,
-    /// Interval of computing queue metrics.
+    /// Interval at which queue metrics are computed.
     pub queue_metrics_every: Duration,
     pub stale: Staleness,
 }
@@ -61,7 +63,7 @@ pub struct Settings {
 /// How targets without a recent success are handled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Staleness {
-    /// A target without a success for this long is run; `None`: never.
+    /// A target without a successful run for this long gets a run. `None` turns this off.
     pub after: Option<Span>,
     /// Interval of checking targets.
     pub every: Span,
@@ -85,12 +87,12 @@ impl Default for Staleness {
 /// How much history the pruner keeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Retention {
-    /// Newest runs kept per job.
+    /// Number of newest runs that are kept per job.
     pub per_job: u32,
-    /// Runs of this age or younger are kept.
+    /// Runs that are younger than this are kept.
     pub age: Span,
     pub every: Duration,
-    /// Rows checked in one step.
+    /// Number of rows that one pruning statement checks.
     pub step: u32,
 }
 
@@ -106,7 +108,7 @@ impl Default for Retention {
 }
 
 impl Settings {
-    /// Default settings, with all roles.
+    /// Returns the default settings, with all roles.
     pub fn new(node_name: impl Into<String>, identity: Uuid) -> Self {
         Self {
             node_name: node_name.into(),

@@ -9,26 +9,29 @@ use evenkeel_core::Timestamp;
 use crate::clock::Clock;
 use crate::sync::lock;
 
-/// Follows the database's clock from the times in its answers, and is never ahead of it.
+/// Estimates the database's clock from the times in the answers of the database. The estimate is
+/// never ahead of the database's clock.
 ///
-/// An answer is written before it is received, so the time in it is a lower bound of the database's
-/// current time. The highest bound of the last 10 s is used. If the database's clock is set back,
-/// bounds fall after 10 s, or at once when the store rejects a fire as too early.
+/// The time in an answer is a lower bound of the database's current time, because the answer was
+/// written before it was received. The estimate is the highest lower bound of the last 10 s. If the
+/// database's clock is set back, the estimate follows after 10 s, or at once when the store rejects
+/// a fire as too early.
 pub struct DbClock {
     clock: Arc<dyn Clock>,
-    /// Time of receipt on this node's clock, and database time minus that time in microseconds.
+    /// For each answer, its time of receipt on this node's clock, and the database time minus the
+    /// time of receipt in microseconds.
     bounds: Mutex<VecDeque<(Duration, i64)>>,
 }
 
 const WINDOW: Duration = Duration::from_secs(10);
 
 impl DbClock {
-    /// Shows the epoch until the first answer arrives.
+    /// Creates a clock that returns 1970-01-01 until the first answer arrives.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, bounds: Mutex::default() }
     }
 
-    /// Records that an answer contained the database time `db_now`.
+    /// Records that an answer of the database contained the time `db_now`.
     pub fn observe(&self, db_now: Timestamp) {
         let own = self.clock.monotonic();
         let bound = db_now.as_micros() - micros(own);
@@ -36,7 +39,7 @@ impl DbClock {
         while bounds.front().is_some_and(|(read, _)| own.saturating_sub(*read) > WINDOW) {
             bounds.pop_front();
         }
-        // An older and lower bound can never be the highest again.
+        // A bound that is older and lower than the new bound can never be the highest bound again.
         while bounds.back().is_some_and(|(_, older)| *older <= bound) {
             bounds.pop_back();
         }
@@ -56,7 +59,7 @@ impl DbClock {
         Timestamp::from_micros(micros(self.clock.monotonic()).saturating_add(highest).max(0))
     }
 
-    /// Returns the time until the database's clock certainly shows `moment`.
+    /// Returns how long to wait until the database's clock has certainly reached `moment`.
     pub fn until(&self, moment: Timestamp) -> Duration {
         moment.since(self.now()).into()
     }

@@ -1,5 +1,5 @@
-//! Renews the node's lease by pinging the store, and ends all bodies when the lease is about to
-//! end.
+//! Renews the node's lease by pinging the store. Cancels all running attempts if the lease is about
+//! to expire.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,12 +13,14 @@ use tracing::{error, info};
 use crate::cluster::node_context::{Backoff, NodeContext, instant_now, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// If the process notices the end of its lease this late, it was frozen meanwhile.
+/// If the process notices this long after the deadline that its lease has ended, the process was
+/// suspended.
 const FROZEN: Duration = Duration::from_secs(1);
 
 pub struct Heartbeat {
     ctx: Arc<NodeContext>,
-    /// The lease ran out and all bodies were cancelled; no ping has succeeded since.
+    /// True if the lease expired, all running attempts were cancelled, and no ping has succeeded
+    /// since.
     lost: bool,
     /// Database time of the last successful ping.
     pinged_at: Option<Timestamp>,
@@ -35,7 +37,8 @@ impl Heartbeat {
         let long_after = ctx.settings.long_run_after;
         let announcing =
             ctx.low_watermark.announce(|| ctx.worker.oldest_open(long_after), ctx.db_now());
-        // This node may own older attempts that it does not know of; the reconciler looks for them.
+        // This node may own older attempts that it does not know of. The low watermark must not
+        // rise until the reconciler has found them.
         let hold = ctx.may_own_unknown_attempts();
         let ping = Ping {
             node: ctx.node,
@@ -74,8 +77,8 @@ impl Heartbeat {
         }
     }
 
-    /// After a long silence, other nodes have handled this node's shards. They received the changes
-    /// of jobs there, and the store reports each change only once.
+    /// If this node did not ping for a long time, other nodes have handled its shards. They have
+    /// received changes of jobs, and the store reports each change only once.
     fn note_own_silence(&mut self, now: Timestamp) {
         let silent_after = self.ctx.settings.leases.silent_after;
         let before = self.pinged_at.replace(now);
@@ -88,7 +91,7 @@ impl Heartbeat {
         self.ctx.worker.cancel_all(CancelReason::LeaseLost);
     }
 
-    /// Runs until the node is fenced.
+    /// Runs until the node is fenced (declared dead).
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut signals = ctx.store.signals().subscribe();
@@ -115,8 +118,8 @@ impl Heartbeat {
             if !self.lost && !ctx.lease.holds(instant_now()) {
                 self.lost = true;
                 let bodies = ctx.worker.busy_count();
-                // The timer fires at the end of the lease. If that was more than a second ago, the
-                // process was frozen.
+                // The timer fires when the lease ends. If this was more than a second ago, the
+                // process was suspended.
                 let overdue = ctx.lease.until().map(|until| instant_now() - until);
                 let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
@@ -136,7 +139,8 @@ impl Heartbeat {
     }
 }
 
-/// True if the last ping succeeded. Only then is a change among the nodes worth an early ping.
+/// True if the last ping succeeded. Only in this case a change of the cluster members causes an
+/// early ping.
 fn store_answers(wait: Duration, ctx: &NodeContext) -> bool {
     wait == Duration::from(ctx.settings.leases.ping)
 }

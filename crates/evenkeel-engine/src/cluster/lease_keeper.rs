@@ -1,4 +1,4 @@
-//! Tracks until when this node's lease certainly holds.
+//! Tracks the time until which this node certainly holds its lease.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use evenkeel_executors::Lease;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Stores the end of the node's lease and publishes it to the bodies.
+/// Stores the time at which the node's lease ends, and publishes it to running attempts.
 #[derive(Debug)]
 pub struct LeaseKeeper {
     until: watch::Sender<Instant>,
-    /// False for a store used by one node only; its lease never ends.
+    /// False for a store that only one node uses. In this case the lease never ends.
     shared: bool,
 }
 
@@ -28,12 +28,12 @@ impl LeaseKeeper {
         !self.shared || now < *self.until.borrow()
     }
 
-    /// Returns the end of the lease; `None` if it never ends.
+    /// Returns the time at which the lease ends, or `None` if it never ends.
     pub fn until(&self) -> Option<Instant> {
         self.shared.then(|| *self.until.borrow())
     }
 
-    /// Returns a view for bodies.
+    /// Returns a read-only view of the lease for running attempts.
     pub fn watch(&self) -> Lease {
         if self.shared { Lease::new(self.until.subscribe()) } else { Lease::endless() }
     }

@@ -1,6 +1,5 @@
-//! Requeues or fails attempts whose body ended without a result. Every path on which the engine
-//! gives up an attempt goes through this module, so the job's `on_lost_worker` policy always
-//! applies.
+//! Requeues or fails attempts that stopped running without a result. The engine gives up attempts
+//! only through this module, so the job's `on_lost_worker` policy always applies.
 
 use evenkeel_core::after_attempt::after_final_failure;
 use evenkeel_core::aging::Aging;
@@ -18,16 +17,16 @@ use crate::insight::run_metrics::earliest_start;
 use crate::upkeep::auto_pauser;
 use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 
-/// The node that loses its attempts.
+/// The node from which attempts are taken.
 #[derive(Copy, Clone, Debug)]
 pub struct FormerOwner<'a> {
     pub node: NodeNo,
     pub name: &'a str,
-    /// The node's last ping. Later statements about its attempts are guesses of other nodes.
+    /// Time of the node's last ping. Whether its attempts still ran after this time is unknown.
     pub heard_until: Timestamp,
 }
 
-/// Attempts that were taken from a node, by what the store did with them.
+/// Attempts that were taken from a node, grouped into requeued and failed attempts.
 #[derive(Debug, Default)]
 pub struct GivenBack {
     pub queued: Vec<Requeue>,
@@ -41,18 +40,19 @@ impl GivenBack {
 }
 
 impl FormerOwner<'_> {
-    /// This node gives back attempts of its own.
+    /// Returns this node, as the former owner of attempts that it gives back.
     pub fn own(ctx: &NodeContext) -> FormerOwner<'_> {
         let name = &ctx.settings.node_name;
         FormerOwner { node: ctx.node, name, heard_until: Timestamp::MAX }
     }
 
-    /// An attempt whose node died.
+    /// Builds the request to take an attempt from a dead node.
     pub fn died(&self, ctx: &NodeContext, owned: &OwnedAttempt) -> Requeue {
         self.requeue(ctx, owned, Loss::NodeDied, None)
     }
 
-    /// An attempt of this node that has no body here. Without `known`, the node never started it.
+    /// Builds the request to give back an attempt of this node that does not run here. `known` is
+    /// `None` if the node never started the attempt.
     pub fn lost(
         &self,
         ctx: &NodeContext,
@@ -88,7 +88,7 @@ impl FormerOwner<'_> {
         Requeue { key: owned.key, fence: owned.fence, tenant: owned.tenant, crashed, then }
     }
 
-    /// Takes the attempts from the node in the store, and reports the failed ones to statistics,
+    /// Takes the attempts from the node in the store. Reports attempts that failed to statistics,
     /// metrics, log and event listeners.
     pub async fn give_back(
         &self,
@@ -118,7 +118,8 @@ impl FormerOwner<'_> {
     }
 }
 
-/// Lets [`step`] decide between requeueing and failing, and translates the decision for the store.
+/// Lets [`step`] decide whether an attempt is requeued or fails, and builds the store request for
+/// the decision.
 fn decide(
     from: &FormerOwner<'_>,
     owned: &OwnedAttempt,
@@ -149,8 +150,8 @@ fn decide(
     })
 }
 
-/// Returns how long an attempt waited before it started. For a retry, or an attempt that has run
-/// before, the store does not tell; then 0.
+/// Returns how long an attempt waited in the queue before it started. Returns 0 for a retry and for
+/// an attempt that ran before, because the store does not know their waiting time.
 fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
     if owned.key.attempt != evenkeel_core::AttemptNo::FIRST || owned.fence != Fence::NONE.next() {
         return Span::ZERO;
@@ -159,8 +160,8 @@ fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
     owned.started_at.since(earliest_start(definition, owned.key.scheduled_at, average))
 }
 
-/// The queue entry of an attempt that is requeued at `now`. Its waiting time before the start still
-/// counts; the time in which it ran does not.
+/// Builds the queue entry of an attempt that is requeued at `now`. Its waiting time before the
+/// start counts for aging, the time in which it ran does not.
 fn queue_entry_of(
     owned: &OwnedAttempt,
     definition: &Definition,
@@ -223,8 +224,8 @@ mod tests {
             let (loss, at) = (Loss::NodeDrained, at(LATER));
             Some(LossInfo { loss, at, waited: Span::from_secs(secs) })
         };
-        // For a retry, or an attempt that has run before, the store does not know the waiting time.
-        // This node knows it for attempts that it claimed.
+        // The store does not know the waiting time of a retry, or of an attempt that ran before.
+        // The node that claimed such an attempt knows the waiting time.
         for (attempt, fence, known, waited) in
             [(0, 1, None, 100), (1, 1, None, 0), (0, 3, None, 0), (1, 5, known(30), 30)]
         {

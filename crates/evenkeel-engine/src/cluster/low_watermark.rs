@@ -1,9 +1,9 @@
-//! The lowest scheduled time at which this node may have open attempts.
+//! The low watermark is the lowest scheduled time for which this node may have open attempts.
 //!
-//! When a node dies, the store searches its attempts from the watermark of its last ping, so no
-//! open attempt may ever be below it. A ping that raises the watermark must therefore not overtake
-//! a fire or claim of an older attempt: while a ping is in flight, no batch with an older time may
-//! begin.
+//! When a node dies, the store searches for its attempts from the watermark of its last ping, so no
+//! open attempt may be older than the watermark. A ping that raises the watermark must therefore
+//! not overtake a fire or claim of an older attempt. While such a ping is in flight, no batch with
+//! an older scheduled time may begin.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,16 +21,16 @@ pub struct LowWatermark {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Batches that were sent to the store and not answered yet, by batch number, with their oldest
-    /// scheduled time.
+    /// The oldest scheduled time of each batch that the store has not answered yet, by batch
+    /// number.
     in_flight: BTreeMap<u64, Timestamp>,
     next_batch_no: u64,
-    /// The watermark that a ping in flight announces.
+    /// The watermark that a ping in flight sends to the store.
     announcing: Option<Timestamp>,
 }
 
-/// A batch in flight. Until this is dropped, no ping announces a watermark above the batch's oldest
-/// time.
+/// A batch that the store has not answered yet. Until this value is dropped, pings keep the
+/// watermark at or below the oldest scheduled time of the batch.
 #[derive(Debug)]
 pub struct InFlight<'a> {
     watermark: &'a LowWatermark,
@@ -43,11 +43,12 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// A ping in flight. Until this is dropped, no batch older than the announced watermark begins.
+/// A ping that the store has not answered yet. Until this value is dropped, no batch with a
+/// scheduled time below the new watermark begins.
 #[derive(Debug)]
 pub struct Announcement<'a> {
     watermark: &'a LowWatermark,
-    /// The watermark to announce; `None` if it must not change.
+    /// The watermark that the ping sends, or `None` if the watermark must not change.
     pub oldest_open: Option<Timestamp>,
 }
 
@@ -63,8 +64,8 @@ impl LowWatermark {
         lock(&self.state)
     }
 
-    /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. If the oldest time
-    /// is not known before the answer, pass [`Timestamp::MIN`].
+    /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. If the scheduled
+    /// times are not known before the answer, pass [`Timestamp::MIN`].
     pub async fn begin_batch(&self, oldest: Timestamp) -> InFlight<'_> {
         loop {
             let ping_over = self.ping_over.notified();
@@ -81,26 +82,26 @@ impl LowWatermark {
         }
     }
 
-    /// Returns the number of the next batch that begins.
+    /// Returns the number that the next batch will get.
     pub fn next_batch_no(&self) -> u64 {
         self.lock().next_batch_no
     }
 
-    /// True if all batches with lower numbers have been answered.
+    /// True if the store has answered all batches with a number below `batch_no`.
     pub fn all_finished_before(&self, batch_no: u64) -> bool {
         self.lock().in_flight.keys().all(|in_flight| *in_flight >= batch_no)
     }
 
-    /// Begins a ping. The watermark is the oldest time of batches in flight and of
-    /// `oldest_running`, but not above `horizon`.
+    /// Begins a ping. The new watermark is the oldest scheduled time of all batches in flight and
+    /// of `oldest_running`, but at most `horizon`.
     pub fn announce(
         &self,
         oldest_running: impl FnOnce() -> Option<Timestamp>,
         horizon: Timestamp,
     ) -> Announcement<'_> {
         let mut state = self.lock();
-        // An attempt may leave the batches in flight by starting, so read these before
-        // `oldest_running`.
+        // An attempt moves from the batches in flight to the running attempts when it starts. So
+        // the batches in flight must be read before `oldest_running`.
         let in_flight = state.in_flight.values().min().copied();
         let oldest = [in_flight, oldest_running()].into_iter().flatten().min();
         let bound = oldest.unwrap_or(horizon).min(horizon);

@@ -1,8 +1,8 @@
-//! The node as a member of its cluster: joining, leases, failure detection and take-over.
+//! Membership of a node in its cluster, with leases, failure detection and takeover.
 //!
-//! Loops: [`heartbeat`] renews the lease, [`reaper`] takes over attempts of dead nodes, and
-//! [`reconciler`] gives back attempts that this node owns but does not run. [`node_session`] starts
-//! all loops of the engine, and [`node_context`] holds the state that they share.
+//! [`heartbeat`] renews the lease, [`reaper`] takes over attempts of dead nodes, and [`reconciler`]
+//! gives back attempts that this node owns but does not run. [`node_session`] starts all loops of
+//! the engine, and [`node_context`] holds the state that they share.
 
 pub(crate) mod db_clock;
 pub(crate) mod heartbeat;

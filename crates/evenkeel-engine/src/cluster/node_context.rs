@@ -1,4 +1,4 @@
-//! State that all loops of one node session share.
+//! State shared by all loops of one node session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,13 +37,13 @@ pub struct NodeContext {
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
     pub worker: Arc<Worker>,
-    /// Progress, output and checkpoints that the store has not accepted yet.
+    /// Progress, output and checkpoints of attempts that are not stored yet.
     pub unsaved_notes: UnsavedNotes,
     /// Jobs to be judged.
     pub at_risk: AtRiskJobs,
-    /// Due times that wait for the end of an active run of their job.
+    /// Jobs whose next run waits for the end of their active run.
     pub overlap_waits: OverlapWaits,
-    /// Due and upcoming jobs of all schedulers of this node.
+    /// Jobs of this node that are due or due soon, for all its schedulers.
     pub due: SharedDueJobs,
     pub run_metrics: RunMetrics,
     pub events: Events,
@@ -53,20 +53,21 @@ pub struct NodeContext {
     pub lease: LeaseKeeper,
     /// Cluster members as of the last ping.
     pub members: watch::Sender<Vec<Member>>,
-    /// True once the node must not schedule or claim any more.
+    /// True as soon as the node must no longer fire jobs or claim attempts.
     pub stopping: watch::Sender<bool>,
-    /// Notified when a failed run counts towards pausing its job.
+    /// Notified when a run of a job that pauses after repeated failures has failed.
     pub failing: Notify,
-    /// Notified when the store has declared this node dead.
+    /// Notified when another node has declared this node dead.
     pub fenced: Notify,
-    /// While true, pings do not raise the low watermark. Cleared by the reconciler.
+    /// While true, pings do not raise the low watermark. The reconciler sets it to false.
     pub hold_watermark: AtomicBool,
-    /// Incremented when other nodes may have handled this node's shards for a while.
+    /// Incremented after a time without pings, in which other nodes may have handled this node's
+    /// shards.
     pub shard_absences: AtomicU64,
 }
 
 impl NodeContext {
-    /// The clock by which the store decides.
+    /// The store uses the clock of the database for all decisions.
     pub const NOW: Now = Now::Database;
 
     /// Returns a time that the database's clock has certainly reached.
@@ -79,7 +80,7 @@ impl NodeContext {
         !*self.stopping.borrow() && self.lease.holds(instant_now())
     }
 
-    /// Starts the body of an attempt for which a slot was taken.
+    /// Starts an attempt for which a worker slot was taken.
     pub fn start(&self, attempt: AttemptToStart) {
         if self.events.has_listeners() {
             let data = json!({
@@ -95,7 +96,8 @@ impl NodeContext {
         self.worker.start(attempt);
     }
 
-    /// Returns the live schedulers among `members`; they share the shards.
+    /// Returns the nodes among `members` that are alive and have the scheduler role. All shards are
+    /// divided among these nodes.
     pub fn schedulers(&self, members: &[Member]) -> Vec<NodeNo> {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
@@ -107,7 +109,7 @@ impl NodeContext {
             .collect()
     }
 
-    /// True if other live nodes put attempts into the queue or claim them.
+    /// True if another node that is alive queues or claims attempts.
     pub fn shares_queue(&self) -> bool {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
@@ -119,29 +121,28 @@ impl NodeContext {
         })
     }
 
-    /// True if this node does the work that one node does for the whole cluster. That is the owner
-    /// of shard 0. While members change, there may be none or two.
+    /// True if this node owns shard 0. That node does the housekeeping for the whole cluster. While
+    /// nodes join or leave, the cluster may have no or two such nodes for a moment.
     pub fn is_housekeeper(&self) -> bool {
         let schedulers = self.schedulers(&self.members.borrow());
         owner_of(Shard(0), &schedulers) == Some(self.node)
     }
 
-    /// Requests a reconcile, because the store may have assigned attempts to this node that it does
-    /// not know of.
+    /// Requests a pass of the reconciler, because the store may assign attempts to this node that
+    /// the node does not know of.
     pub fn request_reconcile(&self) {
         self.hold_watermark.store(true, Ordering::Release);
         self.worker.needs_reconcile.store(true, Ordering::Release);
     }
 
-    /// True until the reconciler has ruled out that this node owns attempts that it does not know
-    /// of.
+    /// True if this node may own attempts that it does not know of. The reconciler finds out.
     pub fn may_own_unknown_attempts(&self) -> bool {
         self.hold_watermark.load(Ordering::Acquire)
             || self.worker.needs_reconcile.load(Ordering::Acquire)
     }
 
-    /// Signals other loops and nodes without waiting for the store. A lost signal delays them by
-    /// one poll.
+    /// Sends a signal to other loops and nodes without waiting for the store. If the signal is
+    /// lost, the receivers notice the change at their next poll.
     pub fn announce(&self, signal: Signal) {
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
@@ -149,7 +150,7 @@ impl NodeContext {
         });
     }
 
-    /// Waits for `time` or until the node stops. Returns false if it stops.
+    /// Waits for `time`, or until the node stops. Returns false if the node stops.
     pub async fn pause(&self, time: Duration) -> bool {
         let mut stopping = self.stopping.subscribe();
         tokio::select! {
@@ -160,26 +161,27 @@ impl NodeContext {
     }
 }
 
-/// The current time on Tokio's clock, on which leases are measured.
+/// Returns the current time of Tokio's clock, with which leases are measured.
 #[expect(clippy::disallowed_methods, reason = "the simulation pauses Tokio's clock")]
 pub fn instant_now() -> Instant {
     Instant::now()
 }
 
-/// Waits until `wanted` is signalled, or until it may have been missed.
+/// Waits for the signal `wanted`. Also returns if signals were dropped, because `wanted` may have
+/// been among them.
 pub async fn signalled(signals: &mut broadcast::Receiver<Signal>, wanted: Signal) {
     loop {
         match signals.recv().await {
             Ok(signal) if signal == wanted => return,
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => return,
-            // Without signals, only polling is left.
+            // The channel of signals is closed, so callers must rely on polling.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }
 
-/// Delay between retries at an unreachable store: doubles from 50 ms to 1.6 s.
+/// Delay between retries while the store is unreachable. The delay doubles from 50 ms to 1.6 s.
 #[derive(Debug, Default)]
 pub struct Backoff(u32);
 

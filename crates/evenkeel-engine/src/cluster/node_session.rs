@@ -1,4 +1,4 @@
-//! One session of a node: joins the cluster, runs all loops, and drains.
+//! One session of a node, which joins the cluster, runs all loops, and drains.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,11 +45,11 @@ use crate::worker::recorder::{Recorder, UnsavedNotes, store_last};
 use crate::worker::slots::Slots;
 use crate::worker::{Worker, WorkerParts};
 
-/// Time for bodies and the store after the grace period of a drain.
+/// Time limit for cancelling attempts and storing results after the grace period of a drain.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
-/// One membership in the cluster, from joining until the node is fenced or drained. Dropping it
-/// ends its loops and bodies.
+/// One membership in the cluster, from joining until the node is fenced or drained. Dropping the
+/// session aborts its loops and running attempts.
 pub struct NodeSession {
     pub context: Arc<NodeContext>,
     /// Loops that also run while the node drains.
@@ -186,8 +186,8 @@ impl NodeSession {
             while self.until_stop.join_next().await.is_some() {}
         })
         .await;
-        // A loop that still waits for the store could start an attempt. What it has claimed is
-        // handed back below.
+        // A loop that still waits for the store could start an attempt. Attempts that it has
+        // claimed are given back to the queue below.
         self.until_stop.shutdown().await;
         wait_until(deadline, || ctx.worker.busy_count() == 0).await;
         ctx.worker.cancel_all(CancelReason::ShuttingDown);
@@ -198,7 +198,7 @@ impl NodeSession {
         publish_rest(&ctx).await;
     }
 
-    /// Gives back attempts whose bodies have not ended; retries until `deadline`.
+    /// Gives attempts that have not finished back to the queue. Retries until `deadline`.
     async fn hand_back(&self, deadline: Instant) {
         let ctx = &self.context;
         let lost = ctx.worker.all_lost();
@@ -223,8 +223,8 @@ impl NodeSession {
     async fn try_hand_back(&self) -> Result<(), StoreError> {
         let ctx = &self.context;
         let own = FormerOwner::own(ctx);
-        // All loops that start attempts have ended, so an owned attempt that this node does not
-        // know of never had a body: the answer to its claim was late or lost.
+        // All loops that start attempts have ended. If the store assigns another attempt to this
+        // node, the answer to its claim was late or lost, and the attempt never started.
         let mut owned = ctx.store.list_owned(ctx.node, u32::MAX >> 1).await?;
         owned.retain(|owned| !ctx.worker.has(owned.key));
         let lost =

@@ -1,4 +1,4 @@
-//! Declares silent nodes dead and takes over their attempts.
+//! Declares nodes without recent pings dead and takes over their attempts.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ impl Reaper {
                 NodeState::Dead => self.take_over(member).await,
                 NodeState::Gone => Ok(()),
             };
-            // An error about one node must not stop the check of others; an outage concerns all.
+            // An error about one node must not stop the check of the other nodes. Only an outage of
+            // the store ends the pass.
             match done {
                 Err(error) if error.is_outage() => return Err(error),
                 Err(error) => trouble = Err(error),
@@ -83,7 +84,7 @@ impl Reaper {
         }
     }
 
-    /// Takes all attempts from a dead node, then retires it.
+    /// Takes all attempts from a dead node, then marks the node as retired.
     async fn take_over(&self, dead: &Member) -> Result<(), StoreError> {
         let store = &self.ctx.store;
         let (node, heard_until) = (dead.node, dead.last_ping_at);
@@ -106,7 +107,8 @@ impl Reaper {
             }
             let done = given.count();
             if done == 0 {
-                // Another node takes them over at the same time; the next pass continues.
+                // Another node takes over the same attempts at the same time. The next pass
+                // continues.
                 break;
             }
             taken += done;
@@ -128,7 +130,7 @@ impl Reaper {
 
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
-        // Twice per ping interval, to notice silence early.
+        // Two passes per ping interval detect a missing ping early.
         let every = std::time::Duration::from(ctx.settings.leases.ping) / 2;
         loop {
             if let Err(error) = self.run_once().await {

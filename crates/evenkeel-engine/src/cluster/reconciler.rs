@@ -1,10 +1,11 @@
-//! Compares the attempts that the store assigns to this node with those it runs. Gives back
-//! attempts without a body here, and cancels bodies whose attempt is no longer this node's.
+//! Compares the attempts that the store assigns to this node with the attempts that run here. Gives
+//! back assigned attempts that do not run, and cancels running attempts that are not assigned to
+//! this node any more.
 //!
-//! Such differences come from commits whose answer was lost, and from bodies that were cancelled
-//! while the store was unreachable. No other node takes such an attempt over, because its owner is
-//! alive. While one may exist, pings do not raise the low watermark, or a search from there would
-//! miss it.
+//! The two differ if the answer to a committed claim was lost, or if attempts were cancelled while
+//! the store was unreachable. No other node takes over an assigned attempt that does not run,
+//! because its owner is alive. While such an attempt may exist, pings do not raise the low
+//! watermark, so that a search from the watermark still finds it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,15 +27,15 @@ use crate::worker::recorder::store_last;
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Interval of regular passes.
 const SELDOM: Duration = Duration::from_secs(60);
-/// A request is followed by passes for this long: a statement may still commit this late after its
-/// answer was lost.
+/// After a request, the reconciler runs at every ping for this long. A statement whose answer was
+/// lost may commit this much later.
 const RECONCILE_FOR: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
 pub struct Reconciler {
     ctx: Arc<NodeContext>,
-    /// Attempts without a body at the last pass, with the number of the first batch that began
-    /// after it was first missed.
+    /// Assigned attempts that did not run here at the last pass. The value is the number of the
+    /// first batch that began after the attempt was first found missing.
     missing: BTreeMap<(AttemptKey, Fence), u64>,
     reconcile_until: Duration,
 }
@@ -44,15 +45,16 @@ impl Reconciler {
         Self { ctx, missing: BTreeMap::new(), reconcile_until: Duration::ZERO }
     }
 
-    /// Compares once and gives back attempts that certainly have no body. Returns how many.
+    /// Compares once, and gives back attempts that certainly do not run here. Returns how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let ctx = Arc::clone(&self.ctx);
-        // Read before the query, because batches that begin later are not in its answer.
+        // Read this number before the query, because the answer does not contain batches that begin
+        // later.
         let batch_no = ctx.low_watermark.next_batch_no();
-        // Read before the query: these attempts are committed, so the query finds them unless they
-        // were taken away.
+        // Read the running attempts before the query. Their claims are committed, so the query
+        // finds all of them that this node still owns.
         let running = ctx.worker.running();
-        // Attempts that are lost during this pass are handled by the next one.
+        // Attempts that are lost during this pass are handled by the next pass.
         let mut lost = ctx.worker.all_lost();
         let owned = ctx.store.list_owned(ctx.node, LIMIT).await?;
         self.cancel_disowned_bodies(running, &owned).await?;
@@ -64,8 +66,9 @@ impl Reconciler {
             let right = (attempt.key, attempt.fence);
             let known = ctx.worker.lost(attempt.key, attempt.fence);
             let since = self.missing.get(&right).copied();
-            // A lost attempt has no body any more. For an unknown attempt the answer was lost; once
-            // all batches sent before are answered, no body of it can start.
+            // An attempt that is known as lost does not run any more. An unknown attempt can still
+            // start while the answer to its claim is on the way. After all batches sent before are
+            // answered, it cannot start any more.
             let is_certain = known.is_some()
                 || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
             if !is_certain {
@@ -87,16 +90,15 @@ impl Reconciler {
             );
             let _ = ctx.store.announce(Signal::Ready).await;
         }
-        // All attempts that the store assigns to this node are known or given back; other lost ones
-        // belong to another node.
+        // Assigned attempts that were lost are given back now. All other lost attempts belong to
+        // another node.
         lost.retain(|right| !self.missing.contains_key(right));
         ctx.worker.forget_lost(&lost);
         Ok(count)
     }
 
-    /// Looks up bodies whose attempt was not in the answer, and cancels them if the store confirms
-    /// that the attempt is no longer this node's. Their outcome was overridden and the message
-    /// about it was lost.
+    /// Looks up running attempts that were not in the answer, and cancels those that this node does
+    /// not own any more. Their outcome was overridden, and the message about the override was lost.
     async fn cancel_disowned_bodies(
         &self,
         mut running: Vec<(AttemptKey, Fence)>,
@@ -126,7 +128,8 @@ impl Reconciler {
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut last_pass = ctx.clock.monotonic();
-        // After a request, one pass per ping. An unknown attempt must be missing in two passes.
+        // After a request, one pass runs per ping interval. An unknown attempt is given back only
+        // if two passes found it missing.
         let soon = Duration::from(ctx.settings.leases.ping);
         let reconcile_for = RECONCILE_FOR.max(2 * soon);
         while ctx.pause(soon).await {

@@ -9,17 +9,18 @@ use tracing::{debug, error, info, warn};
 
 use crate::sync::lock;
 
-/// While the database refuses writes, this is logged at this interval.
+/// Interval at which a line is logged while the database refuses writes.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// The database counts as writable again after this long without a refused write. Loops retry more
-/// often, so one small write that succeeds does not end the condition.
+/// often than this, so a single small write that succeeds on a full disk does not count as
+/// recovery.
 const RECOVERED_AFTER: Duration = Duration::from_secs(5);
 
 /// Logs that a loop failed and will retry.
 pub fn log_trouble(error: &StoreError, what: &str) {
     let source = error as &dyn std::error::Error;
-    // A full disk fails every retry of every loop until an operator helps; `WriteHealth` logs it
-    // once for all.
+    // On a full disk, every retry of every loop fails until an operator frees space. `WriteHealth`
+    // logs this once for all loops.
     if error.unwritable().is_some() {
         debug!(error = source, "{what}");
     } else {
@@ -27,7 +28,7 @@ pub fn log_trouble(error: &StoreError, what: &str) {
     }
 }
 
-/// Tracks from the results of store verbs whether the database accepts writes.
+/// Tracks whether the database accepts writes, from the results of store calls.
 #[derive(Debug, Default)]
 pub struct WriteHealth(Mutex<Option<Refusing>>);
 
@@ -60,7 +61,8 @@ impl WriteHealth {
         self.lock().map(|refusing| refusing.why)
     }
 
-    /// Records the result of a store verb at `now`. `writes` is true for a verb that always writes.
+    /// Records the result of a store call at `now`. `writes` is true for a call that always writes
+    /// to the database.
     pub(crate) fn answered(&self, error: Option<&StoreError>, writes: bool, now: Instant) {
         match (error, error.and_then(StoreError::unwritable)) {
             (Some(error), Some(why)) => {
@@ -135,7 +137,7 @@ mod tests {
         let begin = instant_now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut events = Vec::new();
-        // Two refused writes per second for 150 s, and small writes that succeed.
+        // For 150 s, two writes per second are refused while small writes succeed.
         for second in 0..150 {
             for _ in 0..2 {
                 events.extend(health.refused(Unwritable::DiskFull, at(second)));

@@ -1,5 +1,5 @@
-//! Handles attempts that may not start now: queued attempts whose claim window has ended, and
-//! active runs that a newer time of their job replaces.
+//! Gives queued attempts a new claim window after a blackout has ended their claim window. Cancels
+//! active runs of jobs whose overlap policy is `replace` when the next run is due.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use evenkeel_store::{ClaimWindow, ClosedAttempt, Signal, StoreError, Supersede};
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 
-/// Interval of checking for ended windows.
+/// Interval of the check for claim windows that have ended.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// Windows of attempts that other nodes queued are checked once per this many polls.
+/// Claim windows of attempts that other nodes queued are checked once per this many poll intervals.
 const POLLS_PER_CHECK: u32 = 60;
 /// Attempts per query.
 const PAGE: u32 = 1000;
@@ -19,14 +19,16 @@ const PAGE: u32 = 1000;
 const PAGES_PER_CHECK: usize = 10;
 
 impl Scheduler {
-    /// Records that a queued attempt may not be claimed from `closing` on.
+    /// Records that a queued attempt may not be claimed after `closing`, because of a blackout of
+    /// its job.
     pub(super) fn note_window_end(&mut self, closing: Timestamp) {
         const SECOND: i64 = 1_000_000;
         let whole = closing.as_micros().div_euclid(SECOND) + 1;
         self.window_ends.insert(Timestamp::from_micros(whole * SECOND));
     }
 
-    /// Returns the time until the next claim window ends, but not before the next check.
+    /// Returns the delay until the next claim window ends, or until the next check if that is
+    /// later.
     pub(super) fn until_window_end(&self) -> Duration {
         let Some(closing) = self.window_ends.first() else { return Duration::MAX };
         let own_now = self.ctx.clock.monotonic();
@@ -59,7 +61,8 @@ impl Scheduler {
                 self.note_window_end(until);
             }
             if count < PAGE as usize {
-                // Only after success: a failed check is repeated.
+                // Window ends are removed only after a successful check, so a failed check is
+                // repeated.
                 self.window_ends =
                     self.window_ends.split_off(&now.saturating_add(Span::from_micros(1)));
                 break;
@@ -69,8 +72,8 @@ impl Scheduler {
     }
 
     fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, ClaimWindow) {
-        // An attempt with an unreadable definition must be claimable, so that it fails and its run
-        // ends.
+        // An attempt whose job definition cannot be parsed must stay claimable. The worker that
+        // claims it marks it as failed, and its run ends.
         let opening = match self.ctx.definitions.read(closed.key.job_no, &closed.definition) {
             Ok(definition) => {
                 let average = definition.average(closed.average_good_duration);
@@ -81,7 +84,8 @@ impl Scheduler {
         (closed.key, opening)
     }
 
-    /// Cancels active runs that newer due times replace, if those still wait.
+    /// Cancels active runs of jobs with the overlap policy `replace` whose next run is still
+    /// waiting.
     pub(super) async fn end_replaced(&mut self) -> Result<(), StoreError> {
         if self.replacing.is_empty() {
             return Ok(());
@@ -103,7 +107,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Reports jobs that miss their deadline to the judge.
+    /// Passes jobs that miss their deadline to the `Judge` loop, which sets their condition.
     pub(super) fn report_late_jobs(&mut self) {
         let upcoming = &mut self.ctx.due.lock().upcoming;
         if upcoming.waiting().iter().any(|count| *count > 0) {

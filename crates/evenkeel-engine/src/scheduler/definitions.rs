@@ -1,4 +1,4 @@
-//! Parses stored definitions and shares equal ones.
+//! Parses stored job definitions and keeps one copy of equal definitions.
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::{Arc, Mutex, Weak};
@@ -9,14 +9,15 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::sync::lock;
 
-/// Cache of parsed definitions. A million jobs with the same definition share one copy; unused
+/// Cache of parsed job definitions. A million jobs with the same definition share one copy. Unused
 /// copies are dropped.
 #[derive(Debug, Default)]
 pub struct Definitions(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the hash of the text. The text is compared to detect collisions.
+    /// Parsed definitions by the hash of their JSON text. The text is compared as well, to detect
+    /// hash collisions.
     read: FxHashMap<u64, (Box<str>, Weak<Definition>)>,
     prune_at: usize,
 }

@@ -1,4 +1,4 @@
-//! Retries and triggers that are due soon, as loaded from the store.
+//! Holds retries and triggers that are due soon, as loaded from the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,25 @@ type Id = (Timestamp, AttemptKey);
 /// Where a delayed attempt starts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DelayedDestination {
-    /// On this node, which needs a slot. The key gives its dispatch order.
+    /// The attempt starts on this node and needs a free worker slot. The key determines the
+    /// dispatch order.
     ThisNode(DispatchKey),
-    /// In the queue, which needs no slot and takes all of them.
+    /// The attempt goes into the queue. This needs no worker slot, and the number of queued
+    /// attempts is not limited.
     Queue,
 }
 
-/// Delayed attempts by due time. They are sorted in dispatch order only if more are due than may
-/// start.
+/// Retries and triggers, ordered by the time at which they are due. They are sorted in dispatch
+/// order only if more of them are due than may start.
 #[derive(Debug)]
 pub struct DelayedQueue {
     upcoming: BTreeMap<Id, DelayedAttempt>,
     due: BTreeMap<Id, DelayedAttempt>,
     order: DispatchOrder<Id>,
-    /// Due attempts that go into the queue, oldest first.
+    /// Due attempts that will be queued, oldest first.
     for_queue: BTreeSet<Id>,
-    /// True if all due attempts are in `order` or `for_queue`; otherwise both are empty.
+    /// True if each due attempt is in `order` or in `for_queue`. If false, `order` and `for_queue`
+    /// are empty.
     is_ordered: bool,
     has_more_due: bool,
 }
@@ -47,13 +50,13 @@ impl DelayedQueue {
         }
     }
 
-    /// Takes over delayed attempts that the store returned at `now`, oldest first. `are_all` is
-    /// false if the store has more than it returned.
+    /// Stores the delayed attempts that the store returned at `now`, oldest first. `are_all` is
+    /// false if the store did not return all delayed attempts.
     pub fn learn(&mut self, found: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
         self.forget_order();
         self.has_more_due = !are_all && found.last().is_some_and(|last| last.due <= now);
         if are_all {
-            // An attempt that is missing was withdrawn.
+            // An attempt that the store no longer returns was withdrawn.
             self.upcoming.clear();
             self.due.clear();
         }
@@ -76,7 +79,7 @@ impl DelayedQueue {
         self.is_ordered = false;
     }
 
-    /// Moves attempts that are due at `now`. Returns how many are due.
+    /// Marks attempts that are due at `now` as due. Returns the number of all due attempts.
     pub fn move_due(
         &mut self,
         now: Timestamp,
@@ -93,7 +96,7 @@ impl DelayedQueue {
         self.due.len()
     }
 
-    /// Returns the due time of the first attempt.
+    /// Returns the earliest time at which an attempt is due.
     pub fn next_due(&self) -> Option<Timestamp> {
         let first = self.due.first_key_value().or_else(|| self.upcoming.first_key_value());
         first.map(|((due, _), _)| *due)
@@ -103,8 +106,8 @@ impl DelayedQueue {
         self.due.is_empty()
     }
 
-    /// True if the store has more due attempts than were loaded. Then the first in dispatch order
-    /// may be unknown here.
+    /// True if some due attempts in the store were not loaded. The attempt that should start first
+    /// may be one of them.
     pub fn has_more_due(&self) -> bool {
         self.has_more_due
     }
@@ -118,9 +121,9 @@ impl DelayedQueue {
         }
     }
 
-    /// Takes all due attempts if there are at most `here`. Otherwise takes up to `here` for this
-    /// node, by lane shares and dispatch order, and fills up to `most` with attempts for the queue,
-    /// which get at least half of `most`.
+    /// Takes all due attempts if there are at most `here`. Otherwise takes up to `here` attempts
+    /// that start on this node, by lane shares and dispatch order. Then adds attempts for the queue
+    /// until `most` are taken. At least half of `most` is reserved for attempts for the queue.
     pub fn take(
         &mut self,
         here: usize,
@@ -168,7 +171,7 @@ mod tests {
         Timestamp::from_micros(secs * 1_000_000)
     }
 
-    /// A retry of a job, with a priority of its own.
+    /// Returns a retry with the given priority.
     fn retry(job: i64, due: i64, priority: u8) -> DelayedAttempt {
         let job = DueJob {
             no: JobNo(job),
@@ -224,7 +227,7 @@ mod tests {
         assert_eq!(queue.move_due(at(4_999), destination_of), 4_000);
         assert_eq!(take(&mut queue, 1), [0]);
         assert_eq!(queue.move_due(at(5_000), destination_of), 4_000);
-        // Some have waited for an hour, and the oldest gained thirty, which is not enough.
+        // Aging has raised the oldest attempts, but not to the priority 100 of job 9,999.
         assert_eq!(take(&mut queue, 2), [9_999, 1]);
         assert_eq!(take(&mut queue, 1), [2]);
     }
@@ -284,11 +287,12 @@ mod tests {
             taken.into_iter().map(|delayed| delayed.key.job_no.0).collect()
         };
         assert_eq!(take(&mut queue, 0, 1), [10]);
-        // Neither kind keeps the other from being taken.
+        // Attempts for this node and attempts for the queue do not block each other.
         assert_eq!(take(&mut queue, 2, 2), [2, 11]);
         assert_eq!(take(&mut queue, 0, 9), [12]);
         assert_eq!(queue.move_due(at(25), destination_of), 1);
-        // An attempt that becomes due while the others are sorted is sorted in, too.
+        // An attempt that becomes due after the other attempts were sorted is inserted at its place
+        // in the order.
         queue.upcoming.insert((at(30), retry(13, 30, 0).key), retry(13, 30, 0));
         assert_eq!(queue.move_due(at(30), destination_of), 2);
         assert_eq!(take(&mut queue, 0, 9), [13]);

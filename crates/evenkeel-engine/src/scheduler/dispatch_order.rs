@@ -1,9 +1,10 @@
-//! Due entries in dispatch order: by rank, then by deadline.
+//! Sorts due entries in dispatch order, first by rank and then by deadline.
 //!
-//! The rank of an entry is the higher of its priority and of what it has gained by waiting. Time
-//! changes ranks, but neither of the two orders by themselves, so each is kept in a sorted set and
-//! the first entry is the first of one of them. Entries that have gained nothing yet are in the
-//! first set alone, so an entry that is taken soon costs one insertion.
+//! The rank of an entry is the higher of two numbers: its priority, and a number that grows with
+//! its waiting time (aging). Ranks change over time. The order by priority does not change, and the
+//! order by waiting time does not change either. So two sorted sets suffice, and the entry with the
+//! highest rank is the first entry of one of the sets. An entry that has not waited long enough for
+//! aging is only in the set by priority, so an entry that is taken soon costs one insertion.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -14,15 +15,16 @@ use evenkeel_core::order::{DispatchKey, Lane};
 
 const LANES: usize = Lane::ALL.len();
 
-/// Sort key among entries that have gained by waiting; the least comes first.
+/// Sort key of entries whose rank has risen by aging. The entry with the lowest key starts first.
 type AgedKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
 
-/// Due entries by dispatch key. An entry waits since its [`DispatchKey::ready_at`].
+/// Due entries, sorted by dispatch key. The waiting time of an entry counts from
+/// [`DispatchKey::ready_at`].
 #[derive(Debug)]
 pub struct DispatchOrder<Id> {
     aging: Aging,
     by_priority: [BTreeSet<(DispatchKey, Id)>; LANES],
-    /// Entries that have waited since before `gained_before`.
+    /// Entries that have been waiting since a time before `gained_before`.
     aged: [BTreeSet<AgedKey<Id>>; LANES],
     gained_before: Timestamp,
     now: Timestamp,
@@ -39,8 +41,8 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// Sets the time. All entries are searched for those that gain for the first time, but only at
-    /// the few moments at which one can.
+    /// Sets the current time, and finds entries whose rank begins to rise by aging. This searches
+    /// all entries, but only at the few moments at which a rank can begin to rise.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = now;
         let gained_before = self.aging.gained_before(now);
@@ -84,7 +86,7 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         [self.by_priority[0].len(), self.by_priority[1].len(), self.by_priority[2].len()]
     }
 
-    /// Entries of a lane by priority and deadline, without regard to waiting.
+    /// Returns the entries of a lane, sorted by priority and deadline without aging.
     pub fn by_priority(&self, lane: Lane) -> &BTreeSet<(DispatchKey, Id)> {
         &self.by_priority[lane as usize]
     }
@@ -99,7 +101,8 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         Some(id)
     }
 
-    /// The first entry is the first of one of the two orders.
+    /// Returns the entry with the highest rank, which is the first entry by priority or the first
+    /// entry by waiting time.
     fn first(&self, lane: Lane) -> Option<(DispatchKey, Id)> {
         let first = self.by_priority[lane as usize].first().copied()?;
         let Some((.., id, key)) = self.aged[lane as usize].first().copied() else {
@@ -152,14 +155,14 @@ mod tests {
         let mut due = DispatchOrder::new(Aging::default());
         due.insert(key(Lane::Standard, 0, 900_000, 10), 0);
         for n in 1.. {
-            // Each new entry has an earlier deadline than the waiting one.
+            // Each new entry has an earlier deadline than the waiting entry.
             let now = n * 60;
             due.advance(at(now));
             due.insert(key(Lane::Standard, 100, now, now), n);
             due.insert(key(Lane::Standard, 100, now, now), -n);
             if due.pop_first(Lane::Standard) == Some(0) {
-                // The waiting entry gains 10 at 3,900 s and then every 300 s; at 100 its rank is
-                // equal, and the earlier deadline decides.
+                // Aging raises the waiting entry by 10 at 3,900 s and then every 300 s. At 100 all
+                // ranks are equal, and the earlier deadline decides.
                 assert_eq!(now, 3_900 + 10 * 300);
                 break;
             }
@@ -199,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a plain sort of all entries by rank.
+        /// Compares the first entry with the result of sorting all entries by rank.
         #[test]
         fn first_entry_has_the_highest_rank(
             steps in prop::collection::vec(any_step(), 1..120),

@@ -1,5 +1,5 @@
-//! Due jobs, separated by where they may start, so that jobs for one destination never wait for
-//! another.
+//! Groups due jobs by destination (this node, or the queue of a pool), so that jobs for one
+//! destination never wait for jobs for another destination.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ const LANES: usize = Lane::ALL.len();
 /// Where a due job may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Destination<'a> {
-    /// This node may start it itself.
+    /// This node may start the job.
     ThisNode,
-    /// Only a claim from the queue of this pool starts it.
+    /// The job must be queued, and a worker of this pool starts it.
     PoolQueue(&'a str),
 }
 

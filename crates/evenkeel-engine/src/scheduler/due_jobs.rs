@@ -1,5 +1,5 @@
-//! The due jobs of a node, shared by all its schedulers. Each scheduler may fire any job of the
-//! node and takes the first, so the node has one dispatch order.
+//! Holds the due jobs of a node, shared by all schedulers of the node. Each scheduler takes the
+//! first due job of the whole node, so the node has one dispatch order.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -16,27 +16,27 @@ use crate::sync::lock;
 
 const LANES: usize = Lane::ALL.len();
 
-/// A rank per lane, such as the highest of a batch or the lowest that may be taken.
+/// One rank per lane, for example the highest rank of a batch.
 pub type LaneRanks = [Option<Rank>; LANES];
 
-/// State shared by the schedulers of a node. Its lock is never held during a store call.
+/// Due jobs that all schedulers of a node share. The lock is never held during a store call.
 #[derive(Debug)]
 pub struct SharedDueJobs {
     due_jobs: Mutex<DueJobs>,
-    /// Notified by the first scheduler when members changed. The other schedulers wait for this
-    /// instead of the members themselves, because a watch wakes its receivers in random order and a
-    /// simulation must be repeatable.
+    /// Notified by the first scheduler of the node when nodes have joined or left the cluster. The
+    /// other schedulers do not watch the members of the cluster directly: a watch channel wakes its
+    /// receivers in random order, and a simulation must be repeatable.
     pub members_changed: Notify,
 }
 
 #[derive(Debug)]
 pub struct DueJobs {
     pub upcoming: UpcomingJobs,
-    /// Shards of the node's schedulers, with the slot up to which each is loaded.
+    /// Shards of this node, with the time slot up to which the jobs of each shard are loaded.
     pub loaded: BTreeMap<Shard, Option<Slot>>,
-    /// Jobs whose copy is stale.
+    /// Jobs whose copy in memory is stale.
     pub reload: Vec<JobNo>,
-    /// The highest ranks in the batch that each scheduler is putting into the queue.
+    /// The highest rank per lane in the batch that each scheduler is queueing now.
     queueing: BTreeMap<usize, LaneRanks>,
 }
 
@@ -57,13 +57,13 @@ impl SharedDueJobs {
 }
 
 impl DueJobs {
-    /// Returns the slot up to which a job's shard is loaded.
+    /// Returns the time slot up to which the shard of a job is loaded.
     pub fn loaded_until(&self, job: JobNo) -> Option<Slot> {
         self.loaded.get(&Shard::of(job)).copied().flatten()
     }
 
-    /// Puts back a job that was taken to be fired, with its next time. If the store reported a
-    /// change meanwhile, the job is reloaded instead.
+    /// Puts back a job that was taken to be fired, with its next scheduled time. If the store
+    /// reported a change of the job since it was taken, the job is reloaded instead.
     pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) {
         let job = taken.job;
         if !self.upcoming.put_back(taken, next) {
@@ -71,26 +71,27 @@ impl DueJobs {
         }
     }
 
-    /// Reloads a job that was taken to be fired, because the copy was stale.
+    /// Requests a reload of a job that was taken to be fired, because its copy was stale.
     pub fn reload_taken(&mut self, taken: TakenDue) {
         self.reload.push(taken.job);
         self.upcoming.put_back(taken, None);
     }
 
-    /// Records that a scheduler puts a batch with these highest ranks into the queue. Until
-    /// [`DueJobs::end_queueing`], other schedulers take no lower ranks.
+    /// Records that a scheduler queues a batch with these highest ranks. Until
+    /// [`DueJobs::end_queueing`], other schedulers take no jobs with lower ranks.
     pub fn begin_queueing(&mut self, scheduler: usize, highest: LaneRanks) {
         let all = self.queueing.entry(scheduler).or_default();
         all.iter_mut().zip(highest).for_each(|(all, highest)| *all = (*all).max(highest));
     }
 
-    /// Records that the batch is in the queue or has failed.
+    /// Records that the batch of a scheduler is queued or has failed.
     pub fn end_queueing(&mut self, scheduler: usize) {
         self.queueing.remove(&scheduler);
     }
 
-    /// Returns the lowest ranks this scheduler may take while slots are scarce. A lower job could
-    /// start before a higher one that another scheduler is putting into the queue.
+    /// Returns the lowest rank per lane that this scheduler may take while worker slots are scarce.
+    /// A job with a lower rank could start before a job with a higher rank that another scheduler
+    /// is queueing.
     pub fn min_rank_for(&self, scheduler: usize) -> LaneRanks {
         let mut least = [None; LANES];
         for highest in self.queueing.iter().filter(|(of, _)| **of != scheduler).map(|(_, it)| it) {
@@ -106,7 +107,7 @@ impl DueJobs {
         Lane::ALL.map(|lane| self.upcoming.first_rank(destination, lane))
     }
 
-    /// True if no due job of this destination ranks high enough to be taken.
+    /// True if all due jobs for this destination have lower ranks than `least`.
     pub fn is_held_back(&self, destination: Destination<'_>, least: LaneRanks) -> bool {
         let firsts = self.first_ranks(destination);
         firsts.iter().zip(least).all(|(first, least)| first.is_none() || *first < least)

@@ -1,7 +1,7 @@
 //! Puts due jobs that this node may not start itself into the queue.
 //!
-//! They do not wait for slots of this node, and jobs for one pool do not wait for another pool:
-//! each pool has its own order and its own queue capacity.
+//! These jobs do not wait for worker slots of this node. Each pool has its own dispatch order and
+//! its own queue capacity, so jobs for one pool do not wait for jobs of another pool.
 
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use super::Scheduler;
 use super::fire::Picked;
 use crate::scheduler::due_by_destination::Destination;
 
-/// Pools whose queues are checked in one pass.
+/// Number of pools whose queues are checked in one pass.
 const POOLS_A_PASS: usize = 4;
-/// A full queue of a pool that this node does not serve is not checked again for this long.
+/// Delay before the full queue of a pool is checked again, for jobs that this node may not start
+/// itself.
 const POOL_FULL: Duration = Duration::from_millis(100);
-/// Delay until the next pools are checked.
+/// Delay before the queues of the next pools are checked.
 const NEXT_POOLS: Duration = Duration::from_millis(20);
 
 impl Scheduler {
@@ -27,8 +28,8 @@ impl Scheduler {
         settings.roles.worker && self.ctx.worker.takes_directly(definition, tenant, settings)
     }
 
-    /// Fires one batch of due jobs into pool queues. Returns how many, and the delay until the next
-    /// batch if more are due.
+    /// Queues one batch of due jobs that this node may not start itself. Returns how many, and the
+    /// delay until the next batch if further jobs are due.
     pub(super) async fn fire_to_pools(
         &mut self,
         now: Timestamp,
@@ -37,7 +38,8 @@ impl Scheduler {
             self.pool_observations.clear();
             return Ok((0, None));
         };
-        // All capacities are read first, because a job that was taken must be fired.
+        // Read the capacities of all queues before taking jobs, because a job that was taken must
+        // be fired.
         let mut left = self.ctx.store.batch_sizing().batch;
         let mut quotas = Vec::with_capacity(pools.len());
         for pool in pools {
@@ -63,8 +65,8 @@ impl Scheduler {
         Ok((count, more.then_some(again)))
     }
 
-    /// Returns the pools to check in this pass, and whether there are others; `None` without due
-    /// jobs.
+    /// Returns the pools whose queues are checked in this pass, and whether further pools have due
+    /// jobs. Returns `None` if no pool has due jobs.
     fn pools_to_check(&mut self) -> Option<(Vec<String>, bool)> {
         let (due_jobs, own_now) = (self.ctx.due.lock(), self.ctx.clock.monotonic());
         let upcoming = &due_jobs.upcoming;

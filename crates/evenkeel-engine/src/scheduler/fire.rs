@@ -19,7 +19,7 @@ use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::TakenDue;
 use crate::worker::open_attempt::AttemptToStart;
 
-/// Delay before a busy job is tried again; doubles with each try,
+/// Delay before a job that still has an active run is tried again. The delay doubles with each try,
 const BUSY_WAIT: Span = Span::from_millis(100);
 /// up to 3.2 s.
 const BUSY_DOUBLINGS: u8 = 5;
@@ -29,13 +29,13 @@ const BUSY_DOUBLINGS: u8 = 5;
 pub(super) struct Picked {
     batch: Vec<Fire>,
     taken: Vec<TakenDue>,
-    /// Due jobs that wait for the end of a blackout instead.
+    /// Number of due jobs that wait for the end of a blackout.
     deferred: usize,
 }
 
 impl Scheduler {
     /// Fires one batch of due jobs that this node may start itself. Returns how many, and whether
-    /// more are due than capacity allows.
+    /// further due jobs wait for capacity.
     pub(super) async fn fire_local(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
         let waiting = self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode);
         let total = waiting.iter().sum::<usize>();
@@ -58,7 +58,8 @@ impl Scheduler {
         Ok((count, total > count + deferred))
     }
 
-    /// Takes due jobs within `quota`, and one of `slots` for each body that will start here.
+    /// Takes due jobs within `quota`. Uses one of `slots` for each job that will start on this
+    /// node.
     pub(super) fn pick(
         &mut self,
         destination: Destination<'_>,
@@ -86,7 +87,8 @@ impl Scheduler {
                     break;
                 }
                 let Some(taken) = due_jobs.upcoming.take_due(destination, lane) else { break };
-                // A time that is only recorded as skipped does not wait for a blackout's end.
+                // A scheduled time that is only recorded as skipped does not wait for the end of a
+                // blackout.
                 let opening = taken.entry.opens_at(now).filter(|_| taken.entry.skip.is_none());
                 if let Some(opening) = opening {
                     let mut closed = taken.entry.clone();
@@ -101,7 +103,8 @@ impl Scheduler {
         }
     }
 
-    /// True if all jobs of a destination must wait until another scheduler has queued its batch.
+    /// True if all due jobs for a destination must wait until another scheduler of this node has
+    /// queued its batch.
     fn hold_back(&mut self, destination: Destination<'_>) -> bool {
         let due_jobs = self.ctx.due.lock();
         let held_back = due_jobs.is_held_back(destination, due_jobs.min_rank_for(self.index));
@@ -133,7 +136,8 @@ impl Scheduler {
         count
     }
 
-    /// Builds the store request for a due job. Takes one of `slots` if a body will start here.
+    /// Builds the store request that fires a due job. Uses one of `slots` if the job will start on
+    /// this node.
     fn decide(&self, job: JobNo, entry: &JobEntry, now: Timestamp, slots: &mut usize) -> Fire {
         let definition = &entry.definition;
         let plain = Fire {
@@ -163,7 +167,8 @@ impl Scheduler {
             }
             let deadline = entry.deadline_of(scheduled);
             let aging = &self.ctx.settings.aging;
-            // A run that stands for several missed times has waited since the first.
+            // The waiting time of a run that makes up for several missed scheduled times counts
+            // from the first of them.
             let waited = QueueWait { since: entry.since(), priority: None, aging };
             (scheduled, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });
@@ -176,7 +181,8 @@ impl Scheduler {
         }
     }
 
-    /// Starts fired runs and puts all jobs back. Returns how many were fired.
+    /// Starts the fired runs of a batch and puts all jobs of the batch back. Returns how many were
+    /// fired.
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
@@ -238,7 +244,7 @@ impl Scheduler {
         let job = taken.job;
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
-            // If the job is busy, the judge watches its active run.
+            // If the job still has an active run, the `Judge` loop already watches this run.
             let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
             if fire.start.is_none() && !busy {
                 due_jobs.upcoming.note_late(job);
@@ -253,7 +259,7 @@ impl Scheduler {
         due_jobs.put_back(taken, next);
     }
 
-    /// Tries due times again whose overlapping run has ended.
+    /// Tries jobs again that waited for the end of their active run.
     pub(super) fn retry_ended_overlaps(&mut self) {
         let now = self.ctx.db_now();
         let due_jobs = &mut *self.ctx.due.lock();
@@ -272,8 +278,8 @@ impl Scheduler {
         let (job, mut entry) = (taken.job, taken.entry.clone());
         entry.try_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
-            // The run has ended and only its result is not stored yet. Then the job is not busy any
-            // more.
+            // The run has finished on this node, but its result is not stored yet. The job will be
+            // free in a moment, so try it again instead of skipping.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
                 entry.try_at = now.saturating_add(BUSY_WAIT);
                 return self.ctx.due.lock().put_back(taken, Some(entry));
@@ -297,7 +303,7 @@ impl Scheduler {
     }
 }
 
-/// The attempt that a fire claims for this node.
+/// Returns the attempt that a fire request claims for this node.
 fn claimed_attempt(fire: &Fire) -> Option<AttemptKey> {
     match fire.start {
         Some((scheduled, Start::Claimed)) => Some(AttemptKey::regular(fire.job, scheduled)),

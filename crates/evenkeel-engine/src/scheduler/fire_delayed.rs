@@ -1,4 +1,4 @@
-//! Fires delayed attempts: retries and triggers.
+//! Fires delayed attempts, which are retries and triggers.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -25,20 +25,20 @@ type ReadDefinition = Result<Arc<Definition>, StoreError>;
 struct Decided {
     fire: FireDelayed,
     definition: ReadDefinition,
-    /// Set if the run has a priority of its own.
+    /// Set if the run has another priority than its job.
     priority: Option<Priority>,
 }
 
 impl Decided {
-    /// True if a slot was taken for its body.
+    /// True if a worker slot was taken for this attempt.
     fn has_slot(&self) -> bool {
         self.fire.start == Start::Claimed && self.definition.is_ok()
     }
 }
 
 impl Scheduler {
-    /// Fires one batch of due delayed attempts. Returns how many, and whether more are due than
-    /// capacity allows.
+    /// Fires one batch of due retries and triggers. Returns how many, and whether further due
+    /// attempts wait for capacity.
     pub(super) async fn fire_delayed(&mut self) -> Result<(usize, bool), StoreError> {
         let (ctx, now) = (Arc::clone(&self.ctx), self.ctx.db_now());
         let destination = |delayed: &DelayedAttempt| destination_of(&ctx, delayed);
@@ -48,8 +48,9 @@ impl Scheduler {
         }
         let batch_max = ctx.store.batch_sizing().batch;
         let wanted = due.min(batch_max);
-        // If the first in dispatch order is unknown, or slots are short, the queue sorts them.
-        // Queued retries and triggers block no other run, because their runs already exist.
+        // If some due attempts are not loaded, or worker slots are scarce, attempts are queued and
+        // the queue sorts them. Queueing a retry or trigger blocks no other run, because its run
+        // already exists in the store.
         let capacity = if self.delayed.has_more_due() || self.must_queue_delayed(due) {
             StartCapacity::Queue
         } else {
@@ -76,8 +77,9 @@ impl Scheduler {
         }
         ctx.worker.slots.give(slots);
         if !put_off.is_empty() {
-            // Postponed in the store, or each look-ahead would return them again in place of
-            // others. If this fails, the whole batch is loaded again.
+            // Postpone attempts in blackout in the store, or each look-ahead would return them
+            // again instead of attempts that may start. If postponing fails, the whole batch is
+            // loaded again.
             if let Err(error) = ctx.store.postpone(&put_off).await {
                 ctx.worker.slots.give(batch.iter().filter(|delayed| delayed.has_slot()).count());
                 return Err(error);
@@ -85,7 +87,7 @@ impl Scheduler {
         }
         let woken = self.fire_delayed_batch(batch, now).await;
         let done = woken + put_off.len();
-        // Load the due attempts that did not fit into the last answer.
+        // Load the due attempts that did not fit into the last answer of the store.
         self.look_ahead_now |=
             done > 0 && self.delayed.is_none_due() && self.delayed.has_more_due();
         Ok((woken, due > done))
@@ -114,16 +116,16 @@ impl Scheduler {
         count
     }
 
-    /// True if slots are so short that delayed attempts must be queued. There they share one order
-    /// with regular runs and with delayed attempts of other schedulers.
+    /// True if worker slots are so scarce that delayed attempts must be queued. The queue sorts
+    /// them together with regular runs and with delayed attempts of other schedulers.
     fn must_queue_delayed(&self, due: usize) -> bool {
         let regular: usize =
             self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode).iter().sum();
         (regular > 0 || self.count > 1) && self.ctx.worker.has_fewer_slots_than(due + regular)
     }
 
-    /// An attempt with an unreadable definition is fired and fails at once; otherwise its run would
-    /// never end.
+    /// An attempt whose job definition cannot be parsed is fired and fails at once. Without this
+    /// its run would never end.
     fn decide_delayed(
         &self,
         delayed: DelayedAttempt,
@@ -187,13 +189,13 @@ impl Scheduler {
                     (count, queued) = (count + 1, true);
                 }
                 (FireResult::Stale | FireResult::Busy { .. } | FireResult::Early, start) => {
-                    // The attempt was withdrawn, or the next look-ahead returns it again.
+                    // The attempt was withdrawn, or the next look-ahead will return it again.
                     self.look_ahead_now |= result == FireResult::Early;
                     unused += usize::from(*start == Start::Claimed && definition.is_ok());
                 }
             }
             if delayed.key.attempt == AttemptNo::FIRST {
-                // The trigger is the job's newest run now.
+                // The triggered run is now the newest run of its job.
                 self.ctx.due.lock().reload.push(delayed.key.job_no);
             }
         }
@@ -225,7 +227,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the highest queued ranks by lane.
+/// Returns the highest rank per lane among the attempts of a batch that will be queued.
 fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks {
     let mut highest = LaneRanks::default();
     for delayed in batch {
@@ -238,15 +240,15 @@ fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks
     highest
 }
 
-/// True if the attempt may start on this node without being queued. With a checkpoint it may not,
-/// because only a claim returns checkpoints.
+/// True if the attempt may start on this node without being queued. An attempt with a checkpoint
+/// must be queued, because only a claim from the queue returns the checkpoint.
 fn is_direct(ctx: &NodeContext, definition: &Definition, delayed: &DelayedAttempt) -> bool {
     let settings = &ctx.settings;
     !delayed.has_checkpoint && ctx.worker.takes_directly(definition, delayed.job.tenant, settings)
 }
 
 fn destination_of(ctx: &NodeContext, delayed: &DelayedAttempt) -> DelayedDestination {
-    // An attempt with an unreadable definition needs no slot: it fails at once.
+    // An attempt whose job definition cannot be parsed fails at once, so it needs no worker slot.
     let Ok(definition) = ctx.definitions.read(delayed.key.job_no, &delayed.job.definition) else {
         return DelayedDestination::Queue;
     };
@@ -275,7 +277,8 @@ fn opens_at(
     Some(definition.may_start_from(now, average)).filter(|open| *open > now)
 }
 
-/// A retry keeps the deadline of its run; a trigger's deadline counts from its own time.
+/// Returns the latest start of a delayed attempt. A retry keeps the deadline of its run, and the
+/// deadline of a trigger counts from the time of the trigger.
 fn deadline(definition: &Definition, delayed: &DelayedAttempt, past: &Past) -> Timestamp {
     if delayed.key.sequence != Sequence::REGULAR {
         return deadline_without_history(definition, delayed.key.scheduled_at);

@@ -1,4 +1,4 @@
-//! A scheduler's copy of one job.
+//! A scheduler's copy of one job in memory.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use evenkeel_store::{DueJob, Fire, RunLink};
 
 use crate::scheduler::due_by_destination::Destination;
 
-/// A scheduler's copy of one job, with what it needs to fire the job's next time.
+/// A scheduler's copy of one job, with all data needed to fire its next run.
 #[derive(Clone, Debug)]
 pub struct JobEntry {
     pub tenant: TenantNo,
@@ -18,29 +18,31 @@ pub struct JobEntry {
     pub next_at: Timestamp,
     /// The newest run.
     pub head: Option<RunLink>,
-    /// Reference time and average duration, which determine the deadline.
+    /// Reference time and average duration of past runs, from which the deadline is computed.
     past: Past,
-    /// Regular times fired so far.
+    /// Number of scheduled times fired so far.
     pub fired: u64,
     pub definition: Arc<Definition>,
-    /// Set if the due time must be recorded as skipped.
+    /// Set if the next scheduled time must be recorded as skipped.
     pub skip: Option<SkipReason>,
-    /// When to try the next time: when it may start, or later if the job was busy.
+    /// When the scheduler tries to fire the next run. This is later than the scheduled time during
+    /// a blackout, or while the job still has an active run.
     pub try_at: Timestamp,
-    /// How often the due time was tried while the job was busy.
+    /// Number of failed tries to fire the next run while the job had an active run.
     pub waits: u8,
-    /// The active run was cancelled in favour of the next time.
+    /// True if the active run was cancelled so that the next run can start.
     pub replaces: bool,
-    /// Runs may start on this node without being queued.
+    /// True if runs of the job may start on this node without being queued.
     pub is_direct: bool,
-    /// The next time was reported to the judge as late.
+    /// True if the next run was already reported to the `Judge` loop as late.
     pub reported_late: bool,
-    /// The next time will change when the active run ends.
+    /// True if the next scheduled time will be computed anew when the active run ends.
     awaits_end: bool,
-    /// Latest start of the next time that meets the deadline. Cached: some schedules compute it
-    /// slowly, and the dispatch order must not change while the entry is in it.
+    /// Latest start of the next run that meets the deadline. The value is cached, because it is
+    /// slow to compute for some schedules, and because a sort key must not change while the job is
+    /// in the dispatch order.
     should_start_by: Timestamp,
-    /// Earliest possible start of the next time.
+    /// Earliest possible start of the next run.
     since: Timestamp,
 }
 
@@ -73,8 +75,8 @@ impl JobEntry {
         .postponed_by_blackout(now)
     }
 
-    /// Returns the job after it was fired at `now`, with its next time. The started run is assumed
-    /// to succeed; the store reports if it does not.
+    /// Returns the copy of the job after a fire at `now`, with its next scheduled time. Assumes
+    /// that the started run succeeds. If the run fails, the store reports a change of the job.
     pub fn after(self, fire: &Fire, next_at: Timestamp, now: Timestamp) -> Self {
         let started = fire.start.as_ref().map(|(scheduled, _)| *scheduled);
         let newest = started.or(fire.skip.map(|skip| skip.from));
@@ -98,8 +100,8 @@ impl JobEntry {
         .postponed_by_blackout(now)
     }
 
-    /// Takes over new facts about an otherwise unchanged job. Returns whether its dispatch key
-    /// changed.
+    /// Copies the run history of a job whose definition and next scheduled time have not changed.
+    /// Returns whether the dispatch key of the job changed.
     pub fn refresh(&mut self, job: &DueJob) -> bool {
         let past = past_of(job, &self.definition);
         self.fired = job.fired;
@@ -133,7 +135,7 @@ impl JobEntry {
         &self.past
     }
 
-    /// Time since which the next time counts as waiting, once it is due.
+    /// Returns the time from which the waiting time of the next run counts.
     pub fn since(&self) -> Timestamp {
         self.since
     }
@@ -142,7 +144,7 @@ impl JobEntry {
         self.should_start_by
     }
 
-    /// Latest start of the run for `scheduled` that meets its deadline.
+    /// Returns the latest start with which the run for `scheduled` meets its deadline.
     pub fn deadline_of(&self, scheduled: Timestamp) -> Timestamp {
         if scheduled == self.next_at {
             return self.should_start_by;
@@ -150,7 +152,7 @@ impl JobEntry {
         should_start_by(&self.definition, scheduled, &self.past)
     }
 
-    /// True if the next time will miss its deadline before it can be tried, and this was not
+    /// True if the deadline of the next run passes before the run can start, and this was not
     /// reported yet.
     pub fn will_be_late(&self) -> bool {
         self.should_start_by < self.try_at && !self.reported_late && !self.awaits_end
@@ -182,7 +184,7 @@ fn earliest_start(definition: &Definition, time: Timestamp, past: &Past) -> Time
     crate::insight::run_metrics::earliest_start(definition, time, past.average)
 }
 
-/// The active run is assumed to succeed, unless one of its attempts has failed.
+/// Assumes that the active run will succeed, unless one of its attempts has failed.
 fn past_of(job: &DueJob, definition: &Definition) -> Past {
     let past = definition.past(&job.history, job.since);
     let hopeful = job.live > 0 && job.history.consecutive_failures == 0;

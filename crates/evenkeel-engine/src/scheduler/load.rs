@@ -1,4 +1,4 @@
-//! Loads jobs that are due soon from the store, and their changes.
+//! Loads jobs that are due soon, and changes of jobs, from the store.
 
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{DueJob, StoreError};
@@ -8,15 +8,17 @@ use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 use crate::scheduler::job_entry::JobEntry;
 
-/// Shards are loaded this long ahead.
+/// Jobs are loaded into memory this long before they are due.
 const LOAD_AHEAD: Span = Span::from_secs(60);
 /// Jobs per query.
 const PAGE: u32 = 5000;
-/// Shards loaded in one pass, so that due jobs fire in between.
+/// Number of shards loaded in one pass. The limit lets due jobs fire while many shards are being
+/// loaded.
 const SHARDS_PER_PASS: usize = 4;
 
 impl Scheduler {
-    /// Loads shards that are not loaded far enough. Returns whether all are now.
+    /// Loads the jobs of up to four shards that are not loaded up to the look-ahead time. Returns
+    /// whether all shards are loaded now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
         let until = Slot::of(self.ctx.db_now().saturating_add(LOAD_AHEAD));
         let behind: Vec<Shard> = {
@@ -66,7 +68,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Reads changed jobs and delayed attempts, if signalled or after the poll interval.
+    /// Reads changed jobs and delayed attempts from the store, after a signal or after the poll
+    /// interval.
     pub(super) async fn look_ahead_if_needed(&mut self) -> Result<(), StoreError> {
         let own_now = self.ctx.clock.monotonic();
         let polled =
@@ -79,8 +82,8 @@ impl Scheduler {
         let found = match self.ctx.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
             Ok(found) => found,
             Err(error) => {
-                // The store reports a change once, and the lost answer may have contained one.
-                // Reload all.
+                // The store reports each change only once, and the lost answer may have contained a
+                // change. So reload all shards.
                 if error.unwritable().is_none() {
                     self.unload_shards();
                 }
@@ -100,7 +103,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Takes over a changed job, if its shard is loaded.
+    /// Updates the copy of a changed job, if the shard of the job is loaded.
     fn learn_changed(&self, job: DueJob) {
         let loaded = self.ctx.due.lock().loaded_until(job.no);
         match loaded {
@@ -118,7 +121,8 @@ impl Scheduler {
         if known.is_some_and(|known| {
             (known.generation, known.next_at, known.head) == (job.generation, next_at, job.head)
         }) {
-            // Its next time is the same, but its history may have changed.
+            // The next scheduled time of the job is unchanged, but its run history may have
+            // changed.
             return upcoming.refresh(&job);
         }
         match self.ctx.definitions.read(job.no, &job.definition) {

@@ -1,10 +1,10 @@
 //! Fires due jobs, retries and triggers.
 //!
-//! One loop, [`Scheduler`], of which a node runs one or more. Each pass loads jobs that are due
-//! soon into memory ([`load`], [`upcoming_jobs`]), then fires a batch of due ones: [`fire`] those
-//! that this node may start itself, [`enqueue`] those that only other nodes may start, and
-//! [`fire_delayed`] retries and triggers. [`start_capacity`] decides how many start here and how
-//! many are queued.
+//! A node runs one or more [`Scheduler`] loops. Each pass loads jobs that are due soon into memory
+//! ([`load`], [`upcoming_jobs`]), then fires a batch of due jobs. [`fire`] handles jobs that this
+//! node may start, [`enqueue`] jobs that only other nodes may start, and [`fire_delayed`] retries
+//! and triggers. [`start_capacity`] decides how many runs start on this node and how many are
+//! queued.
 
 mod claim_windows;
 pub(crate) mod definitions;
@@ -40,67 +40,71 @@ use start_capacity::QueueObservation;
 
 /// Delay before a full queue is checked again.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
-/// Delay after a batch in which all copies of jobs were stale.
+/// Delay after a batch in which the copies of all jobs were stale.
 const STALE_WAIT: Duration = Duration::from_millis(20);
 
-/// One of a node's schedulers, with its share of the node's shards.
+/// One of the scheduler loops of a node, with its share of the node's shards.
 pub struct Scheduler {
     ctx: Arc<NodeContext>,
-    /// This is scheduler `index` of `count` on the node.
+    /// Number of this scheduler on the node, from 0 to `count` - 1.
     index: usize,
     count: usize,
-    /// The shards this scheduler loads. Any scheduler of the node may fire the jobs in them.
+    /// Shards whose jobs this scheduler loads. Each scheduler of the node may fire these jobs.
     shards: BTreeSet<Shard>,
-    /// Nodes that share all shards.
+    /// Nodes with the scheduler role, among which all shards are divided.
     schedulers: Vec<NodeNo>,
-    /// Shards to load once more at a time: their former owner may have received changes after they
-    /// were loaded here.
+    /// Shards that must be loaded a second time, with the time for this. The former owner of a
+    /// shard may still receive changes after this node has loaded the shard.
     load_again: BTreeMap<Shard, Duration>,
-    /// Value of `NodeContext::shard_absences` when the shards were loaded.
+    /// Value of `NodeContext::shard_absences` when this scheduler loaded its shards.
     absences_seen: u64,
     delayed: DelayedQueue,
-    /// When claim windows of queued attempts end, rounded up to seconds.
+    /// Times at which claim windows of queued attempts end, rounded up to seconds.
     window_ends: BTreeSet<Timestamp>,
     /// Time of the last check for attempts whose claim window has ended.
     windows_checked_at: Option<Duration>,
-    /// Jobs whose active run must end so that this due time can start.
+    /// Jobs whose active run must be cancelled, with the scheduled time of the run that replaces
+    /// it.
     replacing: Vec<(JobNo, Timestamp)>,
-    /// Jobs in the store may have changed.
+    /// True if jobs in the store may have changed, so the next pass must read changes.
     look_ahead_now: bool,
     looked_ahead_at: Option<Duration>,
-    /// Since when no slot was free, with the number of slots given back until then.
+    /// Time since which no worker slot was free, with the number of slots that had been given back
+    /// by then.
     no_slot_since: Option<(u64, Duration)>,
-    /// The queue of this node's own pools.
+    /// State of the queue for the pools that this node serves.
     own_queue: QueueObservation,
-    /// The queue has no capacity for jobs that this node could start itself.
+    /// True if the queue has no capacity for jobs that this node could also start itself.
     queue_is_full: bool,
-    /// Due jobs must wait until another scheduler has queued a batch that ranks higher.
+    /// True if due jobs must wait until another scheduler of this node has queued jobs with a
+    /// higher rank.
     is_held_back: bool,
     /// True if the last pass served jobs for this node before jobs for pool queues.
     local_first: bool,
-    /// The queues of pools with due jobs that this node may not start.
+    /// State of the queue of each pool, for due jobs that this node may not start itself.
     pool_observations: BTreeMap<String, QueueObservation>,
-    /// The pool that was served last.
+    /// The pool whose queue was filled last.
     last_pool: String,
-    /// Jobs fired by the last batch; many indicate load.
+    /// Number of jobs fired by the last batch. A high number indicates load.
     last_batch: usize,
-    /// The store refused to fire in this pass. On a full disk reads still succeed, so without this
-    /// flag the loop would retry without delay.
+    /// True if the store refused to fire jobs in this pass. On a full disk reads still succeed, so
+    /// without this flag the loop would retry without delay.
     could_not_fire: bool,
 }
 
-/// What a pass did, and when the next one is due.
+/// Result of one pass of a scheduler, and the delay before its next pass.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pass {
     pub fired: usize,
-    /// Latest start of the next pass.
+    /// Delay after which the next pass starts at the latest.
     pub again_in: Duration,
-    /// Start the next pass earlier if a slot becomes free.
+    /// True if the next pass should start as soon as a worker slot becomes free.
     pub wants_slot: bool,
 }
 
 impl Scheduler {
-    /// Creates scheduler `index` of `count`, without shards.
+    /// Creates scheduler `index` of the `count` schedulers of a node. The scheduler has no shards
+    /// yet.
     pub fn new(ctx: Arc<NodeContext>, index: usize, count: usize) -> Self {
         let aging = ctx.settings.aging;
         Self {
@@ -129,7 +133,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes this scheduler's shards among `members`.
+    /// Determines the shards of this scheduler from the list of cluster members.
     pub fn take_shards(&mut self, members: &[Member]) {
         let schedulers = self.ctx.schedulers(members);
         if schedulers == self.schedulers {
@@ -149,8 +153,9 @@ impl Scheduler {
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.ctx.store.is_shared() {
-            // Also shards that it owned before: a member that joins may have been a silent owner
-            // that received changes in any shard.
+            // Shards that this node already owned are loaded again as well. A node that joins may
+            // have been an owner of these shards without a recent ping, and may have received their
+            // changes.
             self.load_again.extend(mine.iter().map(|shard| (*shard, handed_over_at)));
         }
         self.schedulers = schedulers;
@@ -171,7 +176,7 @@ impl Scheduler {
         self.look_ahead_now = true;
     }
 
-    /// Loads changes, then fires one batch of due jobs.
+    /// Loads changes of jobs, then fires one batch of due jobs.
     pub async fn run_once(&mut self) -> Result<Pass, StoreError> {
         let poll = self.ctx.settings.poll;
         if !self.ctx.may_start() || self.shards.is_empty() {
@@ -187,7 +192,8 @@ impl Scheduler {
         let (woken, delayed_wants_slot) = self.fire_delayed().await?;
         let now = self.ctx.db_now();
         self.ctx.due.lock().upcoming.move_due(now);
-        // Both may need capacity of the same queue, so they take turns at being first.
+        // Jobs for this node and jobs for pool queues may need capacity of the same queue, so the
+        // order alternates with each pass.
         self.local_first = !self.local_first;
         let ((fired_here, due_wants_slot), (fired_elsewhere, queues_again_in)) = if self.local_first
         {
@@ -204,10 +210,11 @@ impl Scheduler {
         let wants_slot = delayed_wants_slot || due_wants_slot;
         let has_stale = !self.ctx.due.lock().reload.is_empty();
         let again_in = if !all_loaded || has_stale {
-            // All copies were stale: perhaps this node was declared dead. The next ping shows it.
+            // If the copies of all jobs were stale, this node may have been declared dead. The next
+            // ping will show this.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if woken > 0 && self.delayed.has_more_due() {
-            // The first in dispatch order is known only when all due attempts are loaded.
+            // The attempt that must start first is known only when all due attempts are loaded.
             Duration::ZERO
         } else if self.is_held_back {
             self.ctx.settings.linger
@@ -219,25 +226,28 @@ impl Scheduler {
             self.until_next().min(poll)
         };
         let again_in = queues_again_in.map_or(again_in, |queues| queues.min(again_in));
-        // A free slot does not help jobs that wait for the queue or for another scheduler.
+        // A free worker slot does not help jobs that wait for queue capacity or for another
+        // scheduler.
         let waits = self.queue_is_full || self.is_held_back;
         let wants_slot = wants_slot && !waits && self.ctx.settings.roles.worker;
         Ok(Pass { fired: self.last_batch, again_in, wants_slot })
     }
 
-    /// Returns when all other nodes have certainly noticed which shards this node owns.
+    /// Returns the time at which all other nodes have certainly noticed which shards this node
+    /// owns.
     fn handover_ends_at(&self) -> Duration {
         let leases = self.ctx.settings.leases;
         let handed_over = leases.silent_after.saturating_add(leases.ping);
         self.ctx.clock.monotonic() + Duration::from(handed_over)
     }
 
-    /// Unloads shards whose changes may have been received by other nodes.
+    /// Unloads this scheduler's shards if other nodes may have received changes in them.
     fn unload_missed_shards(&mut self) {
         let away = self.ctx.shard_absences.load(Ordering::Acquire);
         if std::mem::replace(&mut self.absences_seen, away) != away {
             self.unload_shards();
-            // Until they notice this node again, other nodes receive changes in its shards.
+            // Other nodes receive changes in the shards of this node until they notice that this
+            // node is back.
             let handed_over_at = self.handover_ends_at();
             self.load_again.extend(self.shards.iter().map(|shard| (*shard, handed_over_at)));
         }
@@ -252,7 +262,7 @@ impl Scheduler {
         });
     }
 
-    /// Marks all own shards as not loaded.
+    /// Marks all shards of this scheduler as not loaded.
     fn unload_shards(&self) {
         let due_jobs = &mut *self.ctx.due.lock();
         for shard in &self.shards {
@@ -264,7 +274,7 @@ impl Scheduler {
         let next_try_at = self.ctx.due.lock().upcoming.next_try_at();
         let next = [self.delayed.next_due(), next_try_at].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.ctx.db_clock.until(due));
-        // Under load a batch waits for more entries.
+        // Under load, wait a few milliseconds so that the next batch contains more jobs.
         let linger = if self.last_batch > 16 { self.ctx.settings.linger } else { Duration::ZERO };
         wait.max(linger).min(self.until_window_end())
     }
@@ -295,7 +305,8 @@ impl Scheduler {
                     if let Err(error) = failed {
                         log_trouble(&error, "scheduling failed; will retry");
                     }
-                    // Until the store accepts writes, signals must not cause earlier retries.
+                    // While the store refuses writes, signals must not shorten the delay before the
+                    // next try.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Due times that wait for the end of an overlapping run of their job.
+//! Tracks jobs whose next run waits for the end of their active run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -9,14 +9,15 @@ use tokio::sync::watch;
 
 use crate::sync::lock;
 
-/// Further waits, and ends on other nodes, are found by trying again after a delay.
+/// Maximum number of tracked jobs. The scheduler tries further jobs again after a delay, and also
+/// jobs whose active run is on another node.
 const COUNT_MAX: usize = 100_000;
 
-/// Filled by schedulers; the finisher marks ended runs. While no job waits, this costs one atomic
-/// load.
+/// Schedulers add waiting jobs, and the finisher marks jobs whose run has ended. While no job
+/// waits, a finished attempt costs one atomic load.
 #[derive(Debug)]
 pub struct OverlapWaits {
-    /// Waiting jobs, with whether their run has ended since.
+    /// Waiting jobs. The value is true if the active run of the job has ended since.
     jobs: Mutex<FxHashMap<JobNo, bool>>,
     any: AtomicBool,
     ends: watch::Sender<u64>,
@@ -29,7 +30,7 @@ impl Default for OverlapWaits {
 }
 
 impl OverlapWaits {
-    /// Records that a due time of the job waits for the end of a run.
+    /// Records that the next run of the job waits for the end of the active run.
     pub fn await_end(&self, job: JobNo) {
         let mut jobs = self.lock();
         if jobs.len() < COUNT_MAX {
@@ -44,7 +45,7 @@ impl OverlapWaits {
         self.any.store(!jobs.is_empty(), Ordering::Release);
     }
 
-    /// Marks jobs of which an attempt has ended and is stored.
+    /// Marks jobs as free after the result of one of their attempts was stored.
     pub fn ended(&self, ended: impl Iterator<Item = JobNo>) {
         if !self.any.load(Ordering::Acquire) {
             return;
@@ -63,7 +64,8 @@ impl OverlapWaits {
         }
     }
 
-    /// Removes and returns the jobs of `mine` whose run has ended.
+    /// Removes and returns the waiting jobs for which `mine` is true and whose active run has
+    /// ended.
     pub fn take_ended(&self, mine: impl Fn(JobNo) -> bool) -> Vec<JobNo> {
         if !self.any.load(Ordering::Acquire) {
             return Vec::new();
@@ -78,7 +80,7 @@ impl OverlapWaits {
         ended
     }
 
-    /// Changes whenever a run has ended for which a due time waits.
+    /// Returns a channel that changes whenever the active run of a waiting job has ended.
     pub fn ends(&self) -> watch::Receiver<u64> {
         self.ends.subscribe()
     }

@@ -1,4 +1,4 @@
-//! Finds out whether a batch took effect whose answer was lost.
+//! After the answer to a batch was lost, asks the store whether the batch was committed.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{FireResult, Fired, OwnedAttempt, StoreError};
@@ -8,9 +8,9 @@ use crate::cluster::node_context::Backoff;
 use crate::cluster::store_health::log_trouble;
 
 impl Scheduler {
-    /// Asks the store until it answers whether a batch took effect. `claimed` holds, for each entry
-    /// of the batch, the attempt that it claims for this node. Attempts that were claimed count as
-    /// fired, all others as stale.
+    /// Asks the store whether a batch was committed, until the store answers. `claimed` holds the
+    /// attempt that each entry of the batch claims for this node. Entries whose attempt is claimed
+    /// count as fired, all other entries as stale.
     pub(super) async fn read_back(
         &mut self,
         claimed: Vec<Option<AttemptKey>>,
@@ -40,7 +40,7 @@ impl Scheduler {
         Fired { now, results }
     }
 
-    /// Returns those of `keys` that this node owns. Retries until the store answers.
+    /// Returns the attempts in `keys` that this node owns. Retries until the store answers.
     async fn owned_of(&self, keys: &[AttemptKey]) -> Vec<OwnedAttempt> {
         let mut backoff = Backoff::default();
         loop {

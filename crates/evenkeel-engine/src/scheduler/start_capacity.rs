@@ -1,4 +1,4 @@
-//! Decides how many due jobs may start now: in slots of this node, or in the queue.
+//! Decides how many due jobs may start on this node now, and how many may be queued.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,56 +12,59 @@ use crate::cluster::node_context::NodeContext;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::LaneRanks;
 
-/// Capacity of the queue for regular times, in batches.
+/// Number of batches of regular runs that the queue holds before it counts as full.
 const QUEUED_BATCHES: usize = 4;
-/// A full queue from which nothing was claimed for this long counts as stuck.
+/// A full queue counts as stuck if no attempt was claimed from it for this long.
 const QUEUE_STUCK: Duration = Duration::from_secs(2);
-/// Interval of reading the front of a full queue.
+/// Interval at which the first entries of a full queue are read.
 const FRONT_EVERY: Duration = Duration::from_millis(500);
-/// Rows per lane that are read. No worker may be able to claim some of them.
+/// Maximum number of queue entries read per lane. It is large, because the first entries may be
+/// attempts that no worker can claim.
 const FRONT_ROWS: u32 = 500;
-/// A lane that was full counts as full for this long, for jobs that rank no higher.
+/// After the queue had no capacity for a lane, it counts as full for this long for jobs of this
+/// lane with the same or a lower rank.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
 /// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum StartCapacity {
-    /// In slots of this node, which were taken.
+    /// Due jobs start on this node, for which this many worker slots were taken.
     Slots(usize),
-    /// In the queue, where other nodes may claim them, too.
+    /// Due jobs are queued, and each node that serves their pool may claim them.
     Queue,
 }
 
-/// How many jobs of each lane may be fired.
+/// Maximum number of jobs that may be fired, per lane.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct LaneQuota {
     pub max: [usize; Lane::ALL.len()],
-    /// The lowest rank that may be fired, by lane.
+    /// The lowest rank that may be fired, per lane.
     pub min_rank: LaneRanks,
-    /// True if more jobs are due than may be fired. Then none may overtake a batch that another
-    /// scheduler of this node is queueing.
+    /// True if more jobs are due than may be fired. In this case no job may overtake a batch that
+    /// another scheduler of this node is queueing.
     pub in_order: bool,
 }
 
-/// What is known about the queue of a pool.
+/// What a scheduler knows about the queue of a pool.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct QueueObservation {
-    /// Time of the last claim seen, or of the last time that the queue was not full.
+    /// Last time at which a claim was observed or the queue was not full.
     claimed_at: Duration,
-    /// Attempts claimed by this node at that time.
+    /// Number of attempts that this node had claimed at `claimed_at`.
     claimed: u64,
-    /// The front of the queue, with the time it was read.
+    /// The first entries of the queue, with the time at which they were read.
     front: Option<(QueueFront, Duration)>,
-    /// Time when the queue had no capacity in any lane.
+    /// Last time at which the queue had no capacity in any lane.
     pub full_at: Option<Duration>,
-    /// By lane, the highest rank for which there was no capacity, with the time.
+    /// Per lane, the highest rank for which the queue had no capacity, with the time of this
+    /// observation.
     full: [Option<(Rank, Duration)>; Lane::ALL.len()],
 }
 
 impl Scheduler {
-    /// Takes slots for up to `wanted` bodies. Due jobs are queued instead if no slot is freed for a
-    /// while, or if slots are short and other nodes share the queue: those have due jobs of their
-    /// own, and only the queue orders all of them.
+    /// Takes up to `wanted` worker slots. Due jobs are queued instead if no worker slot becomes
+    /// free for the `stall` time. They are also queued if worker slots are scarce and other nodes
+    /// use the same queue, because only the queue can order the due jobs of all nodes.
     pub(super) fn start_capacity(&mut self, wanted: usize) -> StartCapacity {
         let ctx = Arc::clone(&self.ctx);
         if !ctx.settings.roles.worker || ctx.worker.has_backlog() {
@@ -72,8 +75,8 @@ impl Scheduler {
         }
         let slots = ctx.worker.take_slots(wanted);
         let (returned, now) = (ctx.worker.slots.returned(), ctx.clock.monotonic());
-        // A claim holds all free slots for a moment, so only a longer time without free slots is a
-        // stall.
+        // A claim holds all free worker slots for a moment, so only a longer time without free
+        // slots counts as a stall.
         let stalled = match self.no_slot_since {
             _ if slots > 0 => {
                 self.no_slot_since = None;
@@ -90,7 +93,7 @@ impl Scheduler {
         if stalled { StartCapacity::Queue } else { StartCapacity::Slots(slots) }
     }
 
-    /// Splits `slots` among the lanes.
+    /// Divides `slots` among the lanes.
     pub(super) fn slot_quota(
         &self,
         slots: usize,
@@ -101,12 +104,13 @@ impl Scheduler {
         LaneQuota { max: most, min_rank: [None; Lane::ALL.len()], in_order: slots < wanted }
     }
 
-    /// Returns how many jobs of a destination may be queued, at most `wanted`.
+    /// Returns how many due jobs for a destination may be queued, at most `wanted`.
     ///
-    /// The queue holds a few batches, enough for the next claims. Further due jobs wait in memory:
-    /// a queued run counts as active, and would make its job skip the next time. Exceptions: a job
-    /// that ranks higher than most of a full queue is queued at once. If nothing is claimed from a
-    /// full queue, more is queued, because workers may be able to claim only the later entries.
+    /// The queue holds a few batches, which is enough for the next claims. Further due jobs wait in
+    /// memory, because a queued run counts as active and its job could skip the next scheduled
+    /// time. There are two exceptions. A job that ranks higher than most entries of a full queue is
+    /// queued at once. If no worker claims from a full queue, further jobs are queued, because
+    /// workers may be able to claim only these.
     pub(super) async fn queue_quota(
         &mut self,
         destination: Destination<'_>,
@@ -139,8 +143,8 @@ impl Scheduler {
         Ok(quota)
     }
 
-    /// True if a queue is full and nothing was claimed from it for a while. Claims of other nodes
-    /// are detected by a change of the queue's front.
+    /// True if a queue is full and no attempt was claimed from it for 2 s. Claims of other nodes
+    /// are detected by comparing the first entries of the queue.
     async fn is_stuck(
         &mut self,
         destination: Destination<'_>,
@@ -149,7 +153,7 @@ impl Scheduler {
     ) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let now = ctx.clock.monotonic();
-        // This node does not claim from queues of other pools.
+        // The counter of claims is compared only for jobs that this node may start itself.
         let claimed = if destination == Destination::ThisNode { ctx.worker.claimed() } else { 0 };
         let seen = self.observation(destination);
         if has_capacity || claimed != seen.claimed {
@@ -177,8 +181,9 @@ impl Scheduler {
         }
     }
 
-    /// Returns how many jobs of each lane would be claimed before most of a full queue. One query
-    /// per lane counts for all jobs that rank as high as its first.
+    /// Returns how many jobs of each lane rank higher than most entries of a full queue. The query
+    /// for a lane uses the rank of its first job, and the answer holds for all jobs of the same
+    /// rank.
     async fn quota_ahead_of_queue(
         &mut self,
         destination: Destination<'_>,
@@ -208,8 +213,8 @@ impl Scheduler {
         Ok(LaneQuota { max: most, min_rank: least, in_order: true })
     }
 
-    /// Records a queued attempt: its claim window, and that this node must not overtake it if it
-    /// could claim it.
+    /// Records the claim window of a queued attempt. If this node can claim the attempt, also
+    /// records that later jobs must not overtake it.
     pub(super) fn note_queued(&mut self, entry: &QueueEntry) {
         if let Some(closing) = entry.open_until {
             self.note_window_end(closing);

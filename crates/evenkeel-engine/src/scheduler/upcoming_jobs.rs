@@ -1,4 +1,5 @@
-//! Jobs that are due soon or due, in memory: by time until they are due, then in dispatch order.
+//! Holds the jobs of a node that are due or due soon. Upcoming jobs are sorted by time, due jobs in
+//! dispatch order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +20,8 @@ enum State {
     Coming,
     /// In dispatch order, in `due`.
     Due,
-    /// A scheduler fires it. `changed`: the store has reported a change since then.
+    /// A scheduler is firing the job. `changed` is true if the store has reported a change of the
+    /// job since it was taken.
     Taken { serial: u64, changed: bool },
 }
 
@@ -30,7 +32,8 @@ struct Held {
 }
 
 impl Held {
-    /// True if this entry of the timeline is current.
+    /// True if the job is upcoming and still has this try time, so the timeline entry is not
+    /// outdated.
     fn is_awaited(&self, try_at: Timestamp) -> bool {
         self.state == State::Coming && self.entry.try_at == try_at
     }
@@ -39,7 +42,7 @@ impl Held {
 #[derive(Debug)]
 pub struct TakenDue {
     pub job: JobNo,
-    /// The copy of the job when it was taken.
+    /// Copy of the job at the moment when it was taken.
     pub entry: JobEntry,
     serial: u64,
 }
@@ -47,14 +50,16 @@ pub struct TakenDue {
 #[derive(Debug)]
 pub struct UpcomingJobs {
     jobs: FxHashMap<JobNo, Held>,
-    /// By time. Contains outdated entries; only those that match `try_at` count.
+    /// Upcoming jobs by try time. An entry whose time differs from the `try_at` of its job is
+    /// outdated and ignored.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueByDestination<JobNo>,
-    /// Counts taken jobs, to recognise the latest.
+    /// Number of jobs taken so far. It gives each taken job a unique serial number.
     serial: u64,
-    /// Jobs that miss their deadline, or will, once per due time.
+    /// Jobs that have missed or will miss their deadline. A job is added at most once per scheduled
+    /// time.
     late: Vec<JobNo>,
-    /// All due jobs that should have started before this are known to be late.
+    /// All due jobs with a latest start before this time were already reported as late.
     late_checked_until: Timestamp,
 }
 
@@ -78,15 +83,15 @@ impl UpcomingJobs {
         self.jobs.get(&job).map(|held| &held.entry)
     }
 
-    /// Inserts or replaces a job. If it is being fired, only the change is recorded:
-    /// [`UpcomingJobs::put_back`] then requests a reload.
+    /// Inserts or replaces a job. If the job is being fired, only records that it changed, and
+    /// [`UpcomingJobs::put_back`] later causes a reload.
     pub fn insert(&mut self, job: JobNo, entry: JobEntry) {
         if !self.note_change_while_taken(job) {
             self.put(job, entry);
         }
     }
 
-    /// If the job is being fired, records a change and returns true.
+    /// If the job is being fired, records that it changed and returns true.
     fn note_change_while_taken(&mut self, job: JobNo) -> bool {
         match self.jobs.get_mut(&job).map(|held| &mut held.state) {
             Some(State::Taken { changed, .. }) => {
@@ -107,7 +112,7 @@ impl UpcomingJobs {
         self.not_due_any_more(job, before);
     }
 
-    /// Takes over new facts about an otherwise unchanged job.
+    /// Updates the run history of a job whose definition and next scheduled time have not changed.
     pub fn refresh(&mut self, job: &DueJob) {
         if self.note_change_while_taken(job.no) {
             return;
@@ -133,7 +138,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Removes a job. If it is being fired, it is removed when it is put back.
+    /// Removes a job. A job that is being fired is removed when it is put back.
     pub fn remove(&mut self, job: JobNo) {
         if !self.note_change_while_taken(job) {
             self.forget(job);
@@ -151,7 +156,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Removes all jobs of other shards, also those being fired.
+    /// Removes all jobs whose shard is not kept, including jobs that are being fired.
     pub fn retain_shards(&mut self, keep: impl Fn(Shard) -> bool) {
         let gone: Vec<JobNo> =
             self.jobs.keys().copied().filter(|job| !keep(Shard::of(*job))).collect();
@@ -160,7 +165,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Moves jobs that are due at `now` into dispatch order.
+    /// Moves upcoming jobs that are due at `now` into the dispatch order.
     pub fn move_due(&mut self, now: Timestamp) {
         self.due.advance(now);
         while let Some(Reverse((try_at, job))) = self.timeline.peek().copied() {
@@ -183,7 +188,8 @@ impl UpcomingJobs {
         }
     }
 
-    /// Finds due jobs that should have started by `now`. Jobs found before are not visited again.
+    /// Finds due jobs whose latest start has passed at `now`. Jobs found by an earlier call are not
+    /// visited again.
     pub fn find_late(&mut self, now: Timestamp) {
         if now <= self.late_checked_until {
             return;
@@ -219,7 +225,8 @@ impl UpcomingJobs {
         self.late.push(job);
     }
 
-    /// Jobs that miss their deadline, to be drained by the caller.
+    /// Returns the list of jobs that miss their deadline. The caller removes the jobs from the
+    /// list.
     pub fn late(&mut self) -> &mut Vec<JobNo> {
         &mut self.late
     }
@@ -238,7 +245,8 @@ impl UpcomingJobs {
         self.due.count(destination)
     }
 
-    /// Returns the pools with jobs for their queues: those after `name`, then from the first on.
+    /// Returns the pools with due jobs in alphabetical order. The list begins after `name` and
+    /// wraps around.
     pub fn pools_after(&self, name: &str) -> impl Iterator<Item = &str> {
         let pools = self.due.pools();
         let after = pools.range::<str, _>((Bound::Excluded(name), Bound::Unbounded));
@@ -254,7 +262,8 @@ impl UpcomingJobs {
         self.due.first_rank(destination, lane)
     }
 
-    /// Takes the first due job of a lane to fire it. It is not due again until it is put back.
+    /// Takes the first due job of a lane to fire it. The job cannot be taken again until it is put
+    /// back.
     pub fn take_due(&mut self, destination: Destination<'_>, lane: Lane) -> Option<TakenDue> {
         let job = self.due.pop_first(destination, lane)?;
         let held = self.jobs.get_mut(&job)?;
@@ -263,8 +272,8 @@ impl UpcomingJobs {
         Some(TakenDue { job, entry: held.entry.clone(), serial: self.serial })
     }
 
-    /// Puts back a job that was taken, with its next time if it has one. Returns false, and drops
-    /// the job, if the store has reported a change meanwhile.
+    /// Puts back a job that was taken, with its next scheduled time if it has one. If the store has
+    /// reported a change of the job since it was taken, drops the job and returns false.
     pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) -> bool {
         let TakenDue { job, serial, .. } = taken;
         match self.jobs.get(&job).map(|held| held.state) {
@@ -275,7 +284,7 @@ impl UpcomingJobs {
                 }
                 !changed
             }
-            // It was removed, and perhaps loaded again.
+            // The job was removed while it was being fired, and perhaps loaded again.
             Some(_) | None => false,
         }
     }

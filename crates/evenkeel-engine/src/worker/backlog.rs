@@ -8,8 +8,8 @@ use super::Worker;
 use crate::settings::Settings;
 
 impl Worker {
-    /// True if runs of the job may start on this node without being queued. Jobs under a limit may
-    /// not, because only a claim counts permits.
+    /// True if runs of the job may start on this node without being queued. Runs under a
+    /// concurrency limit must be queued, because only a claim from the queue counts permits.
     pub fn takes_directly(
         &self,
         definition: &Definition,
@@ -22,27 +22,27 @@ impl Worker {
             && settings.pools.contains(&definition.pool)
     }
 
-    /// True if the queue is known to hold attempts that this node could claim. Then due jobs are
-    /// queued behind them.
+    /// True if the queue holds attempts that this node could claim. In this case due jobs are
+    /// queued behind these attempts instead of started directly.
     pub fn has_backlog(&self) -> bool {
         self.backlog.load(Ordering::Acquire)
     }
 
-    /// Records that attempts were queued that this node could claim.
+    /// Records that attempts which this node could claim were queued.
     pub fn note_queued(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
         self.backlog.store(true, Ordering::Release);
         self.arrivals.notify_one();
     }
 
-    /// Waits until this node has queued attempts that it could claim itself. This needs no signal
-    /// from the store, which may be lost.
+    /// Waits until this node has queued attempts that it could claim itself. This does not depend
+    /// on a signal from the store, which could be lost.
     pub async fn arrived(&self) {
         self.arrivals.notified().await;
     }
 
-    /// Takes up to `wanted` slots for a claim, which holds them until [`Worker::note_claimed`] or
-    /// [`Worker::claim_failed`].
+    /// Takes up to `wanted` worker slots for a claim. The claim holds these slots until
+    /// [`Worker::note_claimed`] or [`Worker::claim_failed`] is called.
     pub fn take_slots_to_claim(&self, wanted: usize) -> usize {
         let slots = self.take_slots(wanted);
         self.claiming.store(slots, Ordering::Release);
@@ -53,13 +53,14 @@ impl Worker {
         self.claiming.store(0, Ordering::Release);
     }
 
-    /// True if more runs are due than slots are free. Slots that a claim holds count as free,
-    /// because the claim returns those it does not use.
+    /// True if `due` is higher than the number of free worker slots. Slots that a claim holds count
+    /// as free, because the claim gives back the slots that it does not use.
     pub fn has_fewer_slots_than(&self, due: usize) -> bool {
         due > self.slots.free() + self.claiming.load(Ordering::Acquire)
     }
 
-    /// Counter to be read before a claim and passed to [`Worker::note_claimed`].
+    /// Returns the number of times attempts were queued. Read it before a claim and pass it to
+    /// [`Worker::note_claimed`].
     pub fn queued_before(&self) -> u64 {
         self.queued.load(Ordering::Acquire)
     }
@@ -69,8 +70,8 @@ impl Worker {
         self.claimed.load(Ordering::Acquire)
     }
 
-    /// Records that a claim returned `found` attempts, and whether `more` wait. It may have missed
-    /// attempts that were queued since `queued_before` was read.
+    /// Records that a claim returned `found` attempts, and whether `more` attempts wait in the
+    /// queue. The claim may have missed attempts that were queued after `queued_before` was read.
     pub fn note_claimed(&self, found: usize, more: bool, queued_before: u64) {
         self.claimed.fetch_add(found as u64, Ordering::AcqRel);
         self.claiming.store(0, Ordering::Release);

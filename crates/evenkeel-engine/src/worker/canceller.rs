@@ -1,4 +1,4 @@
-//! Cancels running bodies whose cancellation was requested.
+//! Cancels running attempts whose cancellation was requested.
 
 use std::sync::Arc;
 
@@ -17,20 +17,22 @@ impl Canceller {
         Self { ctx }
     }
 
-    /// Reads the requested cancellations of this node once. Returns how many.
+    /// Reads the requested cancellations of this node's attempts once, and applies them. Returns
+    /// how many.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let wanted = self.ctx.store.cancellations(self.ctx.node).await?;
         for Cancellation { key, superseded } in &wanted {
             let reason =
                 if *superseded { CancelReason::Superseded } else { CancelReason::Requested };
-            // The store returns a cancellation until the attempt has ended; a body receives only
-            // the first.
+            // The store returns a cancellation until the attempt has finished. Only the first call
+            // of `cancel` has an effect on a running attempt.
             self.ctx.worker.cancel(*key, reason);
         }
         Ok(wanted.len())
     }
 
-    /// Runs until its task is aborted; a draining node cancels bodies, too.
+    /// Runs until its task is aborted, because attempts of a draining node can be cancelled as
+    /// well.
     pub async fn run(self) {
         let mut signals = self.ctx.store.signals().subscribe();
         loop {

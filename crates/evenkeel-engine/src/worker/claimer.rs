@@ -1,4 +1,4 @@
-//! Claims queued attempts, as many as there are free slots.
+//! Claims as many queued attempts as this node has free worker slots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +13,8 @@ use crate::worker::open_attempt::{AttemptToStart, deadline_without_history};
 
 pub struct Claimer {
     ctx: Arc<NodeContext>,
-    /// Most attempts per claim. Halved whenever the store does not answer: a claim returns
-    /// checkpoints, and a large answer might never arrive in time.
+    /// Maximum number of attempts per claim. It is halved whenever the store does not answer,
+    /// because a claim returns checkpoints and a large answer might always exceed the time limit.
     claim_max: AtomicUsize,
 }
 
@@ -24,7 +24,8 @@ impl Claimer {
         Self { ctx, claim_max }
     }
 
-    /// Claims one batch and starts it. Returns whether more attempts may wait.
+    /// Claims and starts one batch of queued attempts. Returns whether the queue may hold more
+    /// attempts.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let ctx = &self.ctx;
         if !ctx.may_start() {
@@ -44,7 +45,8 @@ impl Claimer {
             aging: ctx.settings.aging,
             limits: ctx.settings.limits.clone(),
         };
-        // The claimed times are not known yet, so no ping may raise the low watermark meanwhile.
+        // The scheduled times of the claimed attempts are not known before the answer, so no ping
+        // may raise the low watermark until then.
         let in_flight = ctx.low_watermark.begin_batch(Timestamp::MIN).await;
         let queued_before = ctx.worker.queued_before();
         let claimed = match ctx.store.claim(&claim, NodeContext::NOW).await {
@@ -53,8 +55,8 @@ impl Claimer {
                 ctx.worker.claim_failed();
                 ctx.worker.slots.give(slots);
                 self.claim_max.store((claim_max / 2).max(1), Ordering::Relaxed);
-                // The claim may have been committed; the reconciler finds attempts that did not
-                // start.
+                // The claim may have been committed. The reconciler finds claimed attempts that
+                // were not started.
                 if error.unwritable().is_none() {
                     ctx.request_reconcile();
                 }
@@ -73,8 +75,8 @@ impl Claimer {
         drop(in_flight);
         ctx.worker.slots.give(slots - got);
         if more && got == 0 {
-            // Another node is handing out permits, or many attempts in front may not be claimed.
-            // Wait a moment.
+            // Wait a moment, because another node is handing out permits, or because many attempts
+            // at the front of the queue may not be claimed.
             tokio::time::sleep(ctx.settings.linger).await;
         }
         Ok(more)
@@ -137,7 +139,8 @@ impl Claimer {
                 }
                 Err(error) => {
                     log_trouble(&error, "claiming failed; will retry");
-                    // While the store fails, signals must not cause earlier retries.
+                    // While the store fails, signals must not shorten the delay before the next
+                    // try.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }
@@ -148,8 +151,8 @@ impl Claimer {
                 _ = stopping.changed() => {}
                 () = ctx.worker.slots.freed(wait), if full => {}
                 () = signalled(&mut signals, Signal::Ready) => if full {
-                    // The next free slot is for the queued attempt, unless a due job of this node
-                    // ranks higher.
+                    // The next free worker slot is for the queued attempt, unless a due job of this
+                    // node ranks higher.
                     ctx.worker.note_queued();
                 },
                 () = ctx.worker.arrived(), if !full => {}

@@ -1,4 +1,4 @@
-//! Messages for attempts that have not started here yet.
+//! Keeps messages for attempts that this node has not started yet.
 //!
 //! A claim is committed before its answer arrives, so other nodes may already send messages about
 //! an attempt that this node does not know of.
@@ -10,7 +10,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_executors::CancelReason;
 use tracing::{debug, warn};
 
-/// Messages of each kind that are kept.
+/// Maximum number of kept messages of each kind.
 const EARLY_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -31,10 +31,12 @@ impl EarlyMessages {
         self.cancels.insert(key, reason);
     }
 
-    /// Keeps the message that another node has ended the attempt with this fence.
+    /// Keeps the message that the outcome of the attempt with this fence was overridden on another
+    /// node.
     pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
         if self.ended.len() >= EARLY_MAX {
-            // Most are about bodies that have ended meanwhile; the reconciler finds the others.
+            // Most of these messages are about attempts that have already finished. The reconciler
+            // finds the other attempts.
             debug!(
                 "too many messages for attempts that have not started here; dropping the oldest"
             );
@@ -44,13 +46,13 @@ impl EarlyMessages {
         *known = fence.max(*known);
     }
 
-    /// True if the attempt that is about to start under this fence was already ended by an
-    /// override.
+    /// True if an operator or client has already overridden the outcome of the attempt that is
+    /// about to start with this fence.
     pub(super) fn take_ended(&mut self, key: AttemptKey, fence: Fence) -> bool {
         !self.ended.is_empty() && self.ended.remove(&key).is_some_and(|until| fence <= until)
     }
 
-    /// Returns the reason if the attempt that is about to start must be cancelled.
+    /// Returns the reason for a cancellation that was requested before the attempt started.
     pub(super) fn take_cancel(&mut self, key: AttemptKey) -> Option<CancelReason> {
         self.cancels.remove(&key)
     }

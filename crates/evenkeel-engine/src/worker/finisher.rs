@@ -1,4 +1,4 @@
-//! Stores the results of ended bodies in batches.
+//! Stores the results of finished attempts in batches.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::cluster::store_health::log_trouble;
 use crate::upkeep::auto_pauser;
 use crate::worker::recorder::BATCH_BYTES_MAX;
 
-/// Stores results in batches: results that arrive while a batch is stored form the next batch.
+/// Stores the results of attempts in batches. Results that arrive while a batch is being stored
+/// form the next batch.
 pub struct Finisher {
     ctx: Arc<NodeContext>,
     ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>,
@@ -23,12 +24,13 @@ pub struct Finisher {
 }
 
 impl Finisher {
-    /// Several finishers may share `ended`.
+    /// Several finishers may receive results from the same channel `ended`.
     pub fn new(ctx: Arc<NodeContext>, ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>) -> Self {
         Self { ctx, ended, last_batch: 0 }
     }
 
-    /// Waits for results and stores one batch. Returns `None` when no more can come.
+    /// Waits for results of attempts and stores one batch. Returns `None` after the channel was
+    /// closed.
     pub async fn run_once(&mut self) -> Option<usize> {
         let batch_max = self.ctx.store.batch_sizing().batch;
         let mut batch = Vec::new();
@@ -48,12 +50,13 @@ impl Finisher {
         Some(self.last_batch)
     }
 
-    /// Stores a batch; retries for as long as the store is unavailable.
+    /// Stores a batch of results. Retries for as long as the store is unavailable.
     async fn store(&self, mut batch: Vec<Finish>) {
         let results = match self.try_store(&batch).await {
             Ok(results) => results,
             Err(_) => {
-                // A single result that the store refuses must not block the others.
+                // A single result that the store refuses must not block the other results of the
+                // batch.
                 let mut results = Vec::with_capacity(batch.len());
                 for end in &batch {
                     results.push(self.store_alone(end).await);
@@ -96,7 +99,7 @@ impl Finisher {
         }
     }
 
-    /// Retries until the store answers. An error means that the store refuses the batch.
+    /// Sends a batch until the store answers. An error means that the store refuses the batch.
     async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
         let mut backoff = Backoff::default();
         loop {
@@ -144,11 +147,12 @@ impl Finisher {
     }
 }
 
-/// A result that is stored later than this after the end. Meanwhile, other nodes counted the run as
-/// active.
+/// A result counts as late if it is stored more than this time after the attempt finished. Until
+/// then, other nodes count the run as active.
 const LATE: Span = Span::from_secs(1);
 
-/// Marks late results, so that the store corrects what was recorded while it could not be reached.
+/// Marks late results. For these the store corrects records of the time in which the run still
+/// counted as active.
 fn mark_late(batch: &mut [Finish], now: Timestamp) {
     for end in batch {
         let is_late = end.finished_at.saturating_add(LATE) < now;
@@ -156,12 +160,13 @@ fn mark_late(batch: &mut [Finish], now: Timestamp) {
     }
 }
 
-/// True if the job's next time is computed from this end.
+/// True if the next scheduled time of the job is computed from the time at which this run finished.
 fn moves_next_time(end: &Finish) -> bool {
     matches!(end.then, Then::EndRun { next_at: Some(_), .. })
 }
 
-/// Splits the batch into parts that are small enough for one statement. Usually that is one part.
+/// Splits a batch into parts that are small enough for one SQL statement each. Usually the batch
+/// stays whole.
 fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
     let size = |finish: &Finish| {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);

@@ -1,4 +1,4 @@
-//! Delivers messages from other nodes to running bodies.
+//! Delivers messages from other nodes to running attempts.
 
 use std::sync::Arc;
 
@@ -19,17 +19,19 @@ impl Inbox {
         Self { ctx }
     }
 
-    /// Delivers waiting messages. Returns whether more may wait.
+    /// Delivers one batch of messages from the store. Returns whether the store may have more
+    /// messages.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let taken = self.ctx.store.take_messages(self.ctx.node, LIMIT).await;
-        // The store may have removed the messages although the answer was lost; the reconciler
-        // detects their effects.
+        // If the answer was lost, the store may have removed the messages. The reconciler then
+        // detects the changes that the messages were about.
         let messages = taken.inspect_err(|_| self.ctx.request_reconcile())?;
         messages.iter().for_each(|message| self.ctx.worker.deliver(*message));
         Ok(messages.len() >= LIMIT as usize)
     }
 
-    /// Runs until its task is aborted; bodies of a draining node receive messages, too.
+    /// Runs until its task is aborted, because attempts of a draining node receive messages as
+    /// well.
     pub async fn run(self) {
         let mut signals = self.ctx.store.signals().subscribe();
         loop {

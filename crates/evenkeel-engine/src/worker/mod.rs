@@ -1,8 +1,8 @@
-//! Runs the bodies of attempts.
+//! Runs attempts. The body of an attempt is its program, HTTP call or crawl.
 //!
-//! Loops: [`claimer`] claims queued attempts, [`finisher`] stores results, [`recorder`] stores
-//! progress, [`canceller`] and [`inbox`] receive requests about running bodies. [`Worker`] holds
-//! all open attempts of the node, and [`slots`] limits how many bodies run at once.
+//! [`claimer`] claims queued attempts, [`finisher`] stores results and [`recorder`] stores
+//! progress. [`canceller`] and [`inbox`] receive requests about running attempts. [`Worker`] holds
+//! all open attempts of the node, and [`slots`] limits how many attempts run at once.
 
 mod backlog;
 pub(crate) mod canceller;
@@ -45,13 +45,14 @@ use crate::worker::slots::Slots;
 
 use self::early_messages::EarlyMessages;
 
-/// With this many ended bodies whose result is not stored yet, no more bodies start.
+/// The node starts no further attempts while this many finished attempts have a result that is not
+/// stored yet.
 const UNSTORED_MAX: usize = 8192;
 
 /// All open attempts of this node.
 pub struct Worker {
     pub slots: Arc<Slots>,
-    /// The store may assign attempts to this node that it does not know of.
+    /// True if the store may assign attempts to this node which the node does not know of.
     pub needs_reconcile: AtomicBool,
     /// Totals that are not stored yet.
     pub stats: PendingStats,
@@ -62,7 +63,7 @@ pub struct Worker {
     claiming: AtomicUsize,
     arrivals: Notify,
     open: Mutex<FxHashMap<AttemptKey, OpenAttempt>>,
-    /// The process did not run while its lease ended, the last time it lost the store.
+    /// True if the whole process was suspended when its last lease expired.
     pub was_frozen: AtomicBool,
     early: Mutex<EarlyMessages>,
     registry: Arc<Registry>,
@@ -83,7 +84,7 @@ pub struct WorkerParts {
     pub db_clock: Arc<DbClock>,
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
-    /// Receives the result of every body.
+    /// Sends the result of every attempt to the finisher.
     pub ended: mpsc::UnboundedSender<Finish>,
     /// Approximate limit of stored output per attempt, in bytes.
     pub log_bytes: usize,
@@ -115,31 +116,34 @@ impl Worker {
         }
     }
 
-    /// Takes up to `wanted` slots; fewer if many results are not stored yet. Returns how many.
+    /// Takes up to `wanted` worker slots, or fewer if many results are not stored yet. Returns how
+    /// many.
     pub fn take_slots(&self, wanted: usize) -> usize {
         let behind = self.open_count().saturating_sub(self.slots.total());
         self.slots.take(wanted.min(UNSTORED_MAX.saturating_sub(behind)))
     }
 
-    /// Starts the body of an attempt for which a slot was taken.
+    /// Starts an attempt for which a worker slot was taken.
     ///
     /// If the lease ended before the claim was answered, another node may own the attempt by now.
-    /// Then no body starts, and the reconciler gives the attempt back if it is still this node's.
+    /// In this case the attempt is not started. If this node still owns it, the reconciler requeues
+    /// or fails it.
     pub fn start(self: &Arc<Self>, attempt: AttemptToStart) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
         let live = LiveReport::new(attempt.started_at, self.log_bytes);
         let mut open = OpenAttempt::new(&attempt, handle, live.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
-        // A lost attempt may start again under a higher fence, or if it never had a body.
+        // A lost attempt may start again with a higher fence, or if it never started before.
         let may_start = |known: &OpenAttempt| {
             let lost = known.lost();
             lost.is_some_and(|lost| known.fence < fence || !lost.loss.body_may_have_started())
         };
         if let Some(known) = all.get(&key).filter(|known| !may_start(known)) {
             if known.fence < fence {
-                // The attempt was requeued by an override and claimed here again, but its old body
-                // still runs. Once that has ended, the reconciler gives the attempt back.
+                // An override requeued the attempt and this node claimed it again, but its old
+                // execution still runs here. After the old execution has ended, the reconciler
+                // gives the attempt back to the queue.
                 self.needs_reconcile.store(true, Ordering::Release);
             } else {
                 let id = self.run_ids.attempt_id(key);
@@ -157,8 +161,8 @@ impl Worker {
             let mut early = lock(&self.early);
             let cancel = early.take_cancel(key);
             if early.take_ended(key, fence) {
-                // The message arrived before the answer to the claim. The outcome is known, so no
-                // body starts.
+                // The message about the override arrived before the answer to the claim. The
+                // outcome is already stored, so the attempt is not started.
                 self.drop_overridden(attempt.tenant, key);
                 return self.slots.give(1);
             }
@@ -179,7 +183,8 @@ impl Worker {
             live,
         };
         let (worker, printed) = (Arc::clone(self), open.live.clone());
-        // Spawned under the lock, so that the body cannot end before it is in the map.
+        // The task is spawned while the lock is held, so the attempt cannot finish before it is in
+        // the map.
         let task = tokio::spawn(async move {
             let report = AssertUnwindSafe(worker.run_body(invocation)).catch_unwind().await;
             let mut report = report.unwrap_or_else(|_| Report::failed("the executor panicked"));
@@ -190,15 +195,16 @@ impl Worker {
         all.insert(key, open);
     }
 
-    /// Sends the result of a body to the finisher and frees its slot.
+    /// Sends the result of an attempt to the finisher and frees its worker slot.
     fn body_ended(&self, key: AttemptKey, fence: Fence, report: Report) {
         let mut all = lock(&self.open);
         self.slots.give(1);
         let Some(open) = all.get_mut(&key).filter(|open| open.fence == fence) else { return };
         let was_ended = report.outcome == Outcome::Cancelled;
         match open.cancel.reason() {
-            // The body cancelled itself because the lease ended. A body that succeeded or failed
-            // meanwhile is reported; the fence decides whether the result counts.
+            // The attempt was cancelled because the node's lease ended. If the attempt has
+            // succeeded or failed instead, its result is sent to the store, which accepts it if the
+            // fence is still valid.
             None | Some(CancelReason::LeaseLost) if was_ended => {
                 open.lose(Loss::StoreUnreachable, self.db_clock.now());
                 self.needs_reconcile.store(true, Ordering::Release);
@@ -220,20 +226,21 @@ impl Worker {
         }
     }
 
-    /// Forgets an attempt whose outcome was overridden and which has no body here.
+    /// Records the end of an attempt whose outcome was overridden and which does not run on this
+    /// node.
     fn drop_overridden(&self, tenant: TenantNo, key: AttemptKey) {
         self.stats.ended_elsewhere(tenant, key);
         self.permits.release([key]);
     }
 
-    /// Fails an attempt of this node that can never start. It needs no slot.
+    /// Marks an attempt of this node that can never start as failed. This needs no worker slot.
     pub fn refuse(&self, attempt: &evenkeel_store::OwnedAttempt, why: &str) {
         let id = self.run_ids.attempt_id(attempt.key);
         error!(run.id = %id, reason = why, "attempt cannot be started; marking it as failed");
         let _ = self.ended.send(refused(attempt, why));
     }
 
-    /// Forgets attempts whose result is stored, or which belong to another node.
+    /// Removes attempts whose result is stored, or which another node owns now.
     pub fn stored<'a>(&self, ends: impl IntoIterator<Item = &'a Finish>) {
         let mut open = lock(&self.open);
         for end in ends {
@@ -253,7 +260,7 @@ impl Worker {
         }
     }
 
-    /// Forgets lost attempts that were given back or belong to another node.
+    /// Removes lost attempts that were given back or that another node owns now.
     pub fn forget_lost(&self, lost: &[(AttemptKey, Fence)]) {
         let mut all = lock(&self.open);
         for (key, fence) in lost {
@@ -266,8 +273,8 @@ impl Worker {
         self.permits.release(lost.iter().map(|(key, _)| *key));
     }
 
-    /// Delivers a message to the body that runs under its fence. An override is kept for an attempt
-    /// that has not started yet, because it is sent only once.
+    /// Delivers a message to the running attempt with the fence of the message. A message about an
+    /// override is sent only once, so it is kept if its attempt has not started yet.
     pub fn deliver(&self, message: NodeMessage) {
         let NodeMessage { key, fence, kind: word } = message;
         let all = lock(&self.open);
@@ -282,7 +289,7 @@ impl Worker {
         }
     }
 
-    /// Cancels bodies whose fence has ended. Returns how many.
+    /// Cancels running attempts that this node no longer owns. Returns how many.
     pub fn cancel_disowned(&self, lost: impl Iterator<Item = (AttemptKey, Fence)>) -> usize {
         let all = lock(&self.open);
         let runs = |(key, fence)| {
@@ -293,7 +300,8 @@ impl Worker {
         bodies.map(|open| open.cancel.cancel(CancelReason::EndReported)).count()
     }
 
-    /// Cancels a body; if it has not started yet, as soon as it starts.
+    /// Cancels a running attempt. If the attempt has not started yet, it is cancelled as soon as it
+    /// starts.
     pub fn cancel(&self, key: AttemptKey, reason: CancelReason) {
         match lock(&self.open).get(&key) {
             Some(open) => open.cancel.cancel(reason),
@@ -307,7 +315,7 @@ impl Worker {
         }
     }
 
-    /// Aborts all bodies without cleanup, as a crash would.
+    /// Aborts all running attempts without cleanup, as a crash would.
     pub fn abort_all(&self) {
         for open in lock(&self.open).values() {
             if let Some(task) = &open.task {

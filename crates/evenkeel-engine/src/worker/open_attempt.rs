@@ -1,4 +1,4 @@
-//! An attempt that this node owns: its state from the claim to the stored result.
+//! State of an attempt that this node owns, from the claim until its result is stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use evenkeel_store::{
 };
 use tokio::task::AbortHandle;
 
-/// An attempt that this node has claimed and must start. A slot was taken for it.
+/// An attempt that this node has claimed and must start. A worker slot was already taken for it.
 #[derive(Clone, Debug)]
 pub struct AttemptToStart {
     pub key: AttemptKey,
@@ -27,18 +27,19 @@ pub struct AttemptToStart {
     pub started_at: Timestamp,
     /// Waiting time before the claim.
     pub waited: Span,
-    /// Saved by an earlier attempt of the run.
+    /// The checkpoint that an earlier attempt of the run saved.
     pub checkpoint: Option<Vec<u8>>,
-    /// Set if this run has a priority of its own, different from its job's.
+    /// Set if this run has another priority than its job.
     pub priority: Option<Priority>,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttemptStage {
     Running,
-    /// The body has ended; the result is not stored yet.
+    /// The attempt has finished, but its result is not stored yet.
     Ended,
-    /// The attempt has no body and no result. The store may still show it as running here.
+    /// The attempt no longer runs on this node and has no result. The store may still show it as
+    /// running here.
     Lost(LossInfo),
 }
 
@@ -50,7 +51,7 @@ pub struct LossInfo {
     pub waited: Span,
 }
 
-/// An attempt of this node, from its start until its result is stored.
+/// An attempt of this node that has started and whose result is not stored yet.
 #[derive(Debug)]
 pub struct OpenAttempt {
     pub fence: Fence,
@@ -58,10 +59,10 @@ pub struct OpenAttempt {
     definition: Arc<Definition>,
     started_at: Timestamp,
     waited: Span,
-    /// Start on this node's monotonic clock.
+    /// Start time of the attempt on this node's monotonic clock.
     pub since: Duration,
     pub cancel: CancelHandle,
-    /// Carries progress, output and checkpoints of the body.
+    /// Receives progress, output and checkpoints from the running attempt.
     pub live: LiveReport,
     had_checkpoint: bool,
     priority: Option<Priority>,
@@ -96,7 +97,7 @@ impl OpenAttempt {
         self.tenant
     }
 
-    /// Marks the attempt as lost: it has no body and no result.
+    /// Marks the attempt as lost, which means that it neither runs nor has a result.
     pub fn lose(&mut self, loss: Loss, at: Timestamp) {
         self.stage = AttemptStage::Lost(LossInfo { loss, at, waited: self.waited });
     }
@@ -108,7 +109,7 @@ impl OpenAttempt {
         }
     }
 
-    /// Decides what the store does with progress and checkpoint when `then` follows.
+    /// Decides whether the store keeps or deletes the progress and the checkpoint of the attempt.
     fn attachments(&self, then: Then) -> Attachments {
         let noted = self.live.may_be_stored();
         let unsaved = self.live.take_unsaved_checkpoint();
@@ -127,20 +128,21 @@ impl OpenAttempt {
     }
 }
 
-/// Returns progress, output and checkpoint since the last call, with their version.
+/// Returns new progress, output and checkpoint of an attempt since the last call, with their
+/// version.
 pub fn note_of(key: AttemptKey, fence: Fence, live: &LiveReport) -> Option<(ProgressNote, u64)> {
     let LiveUpdate { progress, log, checkpoint, version } = live.take_update()?;
     Some((ProgressNote { key, fence, progress, log, checkpoint }, version))
 }
 
-/// Returns the last checkpoint of a body, unless it is known to be stored.
+/// Returns the last checkpoint of an attempt, unless the checkpoint is known to be stored.
 pub fn unsaved_note(key: AttemptKey, fence: Fence, live: &LiveReport) -> Option<ProgressNote> {
     let checkpoint = Some(live.take_unsaved_checkpoint()?);
     Some(ProgressNote { key, fence, progress: None, log: None, checkpoint })
 }
 
-/// Returns the latest start of the run for `time` that meets its deadline, without regard to the
-/// job's history.
+/// Returns the latest start with which a run scheduled for `time` meets its deadline. Past runs of
+/// the job are not considered.
 pub fn deadline_without_history(definition: &Definition, time: Timestamp) -> Timestamp {
     must_end_by(definition, time).saturating_sub(definition.average(None))
 }
@@ -149,10 +151,11 @@ fn must_end_by(definition: &Definition, time: Timestamp) -> Timestamp {
     definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
 }
 
-/// No schedule has times closer together than this, or a shorter deadline.
+/// The minimum interval between two runs of a job, and the minimum deadline.
 const SHORTEST_PROMISE: Span = Span::from_secs(1);
 
-/// True if the run ended after its job's deadline. A late start was reported when it happened.
+/// True if the run finished after the deadline of its job. A late start does not count, because it
+/// was already reported when the run started.
 fn misses_its_deadline(
     definition: &Definition,
     time: Timestamp,
@@ -164,7 +167,8 @@ fn misses_its_deadline(
         && finished_at > must_end_by(definition, time)
 }
 
-/// Builds the result to store. `draw` is the random part of a retry's delay.
+/// Builds the result that the finisher stores. `draw` is the random part of the delay before a
+/// retry.
 pub fn finish_of(
     key: AttemptKey,
     open: &OpenAttempt,
@@ -207,7 +211,7 @@ pub fn finish_of(
     }
 }
 
-/// Builds the failure of an attempt that never had a body.
+/// Builds the failed result of an attempt that never started.
 pub fn refused(attempt: &OwnedAttempt, why: &str) -> Finish {
     Finish {
         key: attempt.key,
@@ -251,10 +255,10 @@ mod tests {
         ] {
             assert!(!breaks(schedule.clone(), 3600, 7190), "{schedule:?}");
             assert!(breaks(schedule.clone(), 3600, 7201), "{schedule:?}");
-            // A late start was reported when it happened.
+            // A late start was already reported when the run started.
             assert!(!breaks(schedule.clone(), 9000, 9000), "{schedule:?}");
         }
-        // The deadline of a one-time job is about its start.
+        // The deadline of a one-time job applies to its start, not to its end.
         assert!(!breaks(Schedule::Once(Once::NOW), 3600, 7201));
     }
 

@@ -1,4 +1,4 @@
-//! Queries about the open attempts of a worker.
+//! Queries for the open attempts of a worker.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use crate::sync::lock;
 use crate::worker::open_attempt::{AttemptStage, LossInfo, OpenAttempt, note_of, unsaved_note};
 
 impl Worker {
-    /// Returns progress, output and checkpoints of running bodies since the last call, with their
-    /// versions.
+    /// Returns new progress, output and checkpoints of running attempts since the last call, with
+    /// their versions.
     pub fn notes(&self) -> Vec<(ProgressNote, u64)> {
-        // Notes may be long, so they are copied after the lock is released.
+        // Progress and output may be long, so they are copied after the lock is released.
         let running: Vec<_> = lock(&self.open)
             .iter()
             .filter(|(_, open)| open.stage == AttemptStage::Running)
@@ -26,14 +26,14 @@ impl Worker {
         running.into_iter().filter_map(|(key, fence, live)| note_of(key, fence, &live)).collect()
     }
 
-    /// Returns the last checkpoint of a lost attempt, unless it is known to be stored.
+    /// Returns the last checkpoint of a lost attempt, unless the checkpoint is known to be stored.
     pub fn lost_checkpoint(&self, key: AttemptKey) -> Option<ProgressNote> {
         let all = lock(&self.open);
         let open = all.get(&key).filter(|open| open.lost().is_some())?;
         unsaved_note(key, open.fence, &open.live)
     }
 
-    /// Records that the store has the notes of a body up to this version.
+    /// Records that the store has the progress and checkpoint of an attempt up to this version.
     pub fn noted(&self, key: AttemptKey, fence: Fence, version: u64) {
         if let Some(open) = lock(&self.open).get(&key).filter(|open| open.fence == fence) {
             open.live.checkpoint_saved(version);
@@ -46,12 +46,14 @@ impl Worker {
         running.map(|(key, open)| (*key, open.fence)).collect()
     }
 
-    /// True if the attempt runs here, or its result is about to be stored.
+    /// True if the attempt runs on this node, or has finished here and its result is about to be
+    /// stored.
     pub fn has(&self, key: AttemptKey) -> bool {
         lock(&self.open).get(&key).is_some_and(|open| open.lost().is_none())
     }
 
-    /// Returns how this node lost the attempt that it owned under this fence.
+    /// Returns why this node lost the attempt with this fence, or `None` if the attempt is not
+    /// lost.
     pub fn lost(&self, key: AttemptKey, fence: Fence) -> Option<LossInfo> {
         let all = lock(&self.open);
         let mut lost = all.get(&key).filter(|open| open.fence == fence)?.lost()?;
@@ -68,7 +70,7 @@ impl Worker {
         lost.map(|(key, open)| (*key, open.fence)).collect()
     }
 
-    /// True if a body of the job has ended here and its result is not stored yet.
+    /// True if an attempt of the job has finished on this node and its result is not stored yet.
     pub fn has_unstored_end(&self, job: JobNo) -> bool {
         let all = lock(&self.open);
         all.iter().any(|(key, open)| key.job_no == job && open.stage == AttemptStage::Ended)
@@ -86,7 +88,7 @@ impl Worker {
         running
     }
 
-    /// Returns how long the oldest body has been running.
+    /// Returns how long the oldest running attempt has been running.
     pub fn oldest_running(&self) -> Option<Duration> {
         let now = self.clock.monotonic();
         let open = lock(&self.open);
@@ -99,7 +101,7 @@ impl Worker {
         lock(&self.open).values().filter(|open| open.lost().is_none()).count()
     }
 
-    /// Returns the oldest scheduled time of open attempts, except those open for longer than
+    /// Returns the oldest scheduled time of all attempts that have been open for less than
     /// `long_after`.
     pub fn oldest_open(&self, long_after: Duration) -> Option<Timestamp> {
         let now = self.clock.monotonic();
@@ -108,7 +110,7 @@ impl Worker {
         open.iter().filter(|(_, open)| short(open)).map(|(key, _)| key.scheduled_at).min()
     }
 
-    /// Returns the attempts open for longer than `long_after`.
+    /// Returns the attempts that have been open for at least `long_after`.
     pub fn long_attempts(&self, long_after: Duration) -> Vec<LongAttempt> {
         let now = self.clock.monotonic();
         let mut runs: Vec<LongAttempt> = lock(&self.open)

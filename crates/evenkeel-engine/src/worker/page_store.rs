@@ -1,4 +1,4 @@
-//! Gives the crawl executor access to its pages in the store.
+//! Gives the crawl executor access to the crawled pages in the store.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use evenkeel_executors::{ArchiveError, PageArchive, PageArchives};
 use evenkeel_store::{Now, PageQuota, Store, StoreError};
 use tokio::sync::Semaphore;
 
-/// Crawls of a node that may use the store at once: API requests share its connections.
+/// Maximum number of crawls of a node that use the store at the same time. The limit leaves
+/// database connections for API requests.
 const LANE: usize = 2;
 
 pub struct StorePages {
@@ -60,8 +61,8 @@ impl PageArchive for StoreShelf {
     }
 }
 
-/// Converts a store error with all its causes. Whether the verb took effect may be unknown, but all
-/// of these verbs may be repeated.
+/// Converts a store error, with all its causes, to an executor error. The failed operation may have
+/// been committed, but all page operations can be repeated safely.
 fn failed(error: StoreError) -> ArchiveError {
     let passes = error.is_outage();
     let mut message = error.to_string();

@@ -1,4 +1,4 @@
-//! Stores progress, output and checkpoints of running bodies, in batches at an interval.
+//! Stores progress, output and checkpoints of running attempts in batches at a fixed interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,13 @@ use crate::cluster::store_health::log_trouble;
 /// Size limit of a batch.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A note and the number of checkpoints its body had made by then.
+/// Progress, output and checkpoint of an attempt, with the number of checkpoints that the attempt
+/// had made by then.
 pub type VersionedNote = (ProgressNote, u64);
 
-/// Notes that are not stored yet, by attempt. Bodies do not send them again. Only the holder of the
-/// lock writes to the store, so an older note never follows a newer one.
+/// Progress notes that are not stored yet, by attempt. A running attempt does not send them again.
+/// Only the holder of the lock writes notes to the store, so an older note never overwrites a newer
+/// note.
 pub type UnsavedNotes = Mutex<BTreeMap<AttemptKey, VersionedNote>>;
 
 pub struct Recorder {
@@ -31,20 +33,20 @@ impl Recorder {
         Self { ctx }
     }
 
-    /// Stores new notes. Returns of how many bodies.
+    /// Stores new progress, output and checkpoints. Returns the number of attempts that had any.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut unsaved = self.ctx.unsaved_notes.lock().await;
         for (note, version) in self.ctx.worker.notes() {
             add(&mut unsaved, note, version);
         }
-        // The results of ended bodies contain their last notes.
+        // The result of a finished attempt already contains its last progress note.
         unsaved.retain(|key, _| self.ctx.worker.has(*key));
         let count = unsaved.len();
         flush(&self.ctx, &mut unsaved).await?;
         Ok(count)
     }
 
-    /// Runs until its task is aborted; bodies of a draining node make progress, too.
+    /// Runs until its task is aborted, because attempts of a draining node make progress as well.
     pub async fn run(self) {
         let mut backoff = Backoff::default();
         let mut wait = self.ctx.settings.progress_every;
@@ -64,8 +66,8 @@ impl Recorder {
     }
 }
 
-/// Stores the last checkpoints of attempts before they are requeued, so that the next attempt
-/// resumes there. After `patience` they are requeued without.
+/// Stores the last checkpoints of attempts before the attempts are requeued, so that the next
+/// execution resumes there. Gives up after `patience`.
 pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: Duration) {
     if notes.is_empty() {
         return;
@@ -100,7 +102,8 @@ async fn flush(
     while !unsaved.is_empty() {
         let batch = first_batch(unsaved, ctx.store.batch_sizing().batch);
         let notes = batch.iter().map(|(note, _)| note.clone()).collect();
-        // `false` for a note: its attempt has ended or belongs to another node.
+        // The store returns `false` for a note whose attempt has finished or belongs to another
+        // node.
         let stored = match ctx.store.save_progress(ctx.node, notes, NodeContext::NOW).await {
             Err(refusal) if !refusal.is_outage() => {
                 error!(
@@ -121,7 +124,8 @@ async fn flush(
     Ok(())
 }
 
-/// Replaces an older note; fields that the newer note leaves out are kept.
+/// Adds a progress note and replaces an older note of the same attempt. Fields that the newer note
+/// leaves empty keep their old values.
 fn add(unsaved: &mut BTreeMap<AttemptKey, VersionedNote>, newer: ProgressNote, version: u64) {
     let older = unsaved.remove(&newer.key).map(|(older, _)| older);
     let ProgressNote { progress, log, checkpoint, .. } = match older {
@@ -138,7 +142,7 @@ fn add(unsaved: &mut BTreeMap<AttemptKey, VersionedNote>, newer: ProgressNote, v
     unsaved.insert(key, (merged, version));
 }
 
-/// Returns as many notes as fit into a batch, at least one.
+/// Returns as many progress notes as fit into one batch, at least one.
 fn first_batch(
     unsaved: &BTreeMap<AttemptKey, VersionedNote>,
     rows_max: usize,

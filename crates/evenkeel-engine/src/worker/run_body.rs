@@ -1,4 +1,5 @@
-//! Runs a body within its job's duration limits and blackouts.
+//! Runs the body (program, HTTP call or crawl) of an attempt within the duration limits and
+//! blackouts of its job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +10,28 @@ use tracing::{error, warn};
 
 use super::Worker;
 
-/// A limit, and what happens to a body that reaches it.
+/// A time limit of an attempt, and what happens when the attempt reaches it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Limit {
     /// Logged.
     Expected,
     /// The body is cancelled.
     Allowed,
-    /// The body is cancelled, because a blackout of its job begins.
+    /// The attempt is cancelled, because a blackout of its job begins.
     Blackout,
 }
 
-/// True if the job has any limit. Most have none, and need no timer.
+/// True if the job has a duration limit or blackouts. Most jobs have neither, so their attempts
+/// need no timer.
 fn has_limits(definition: &Definition) -> bool {
     definition.max_expected_duration.is_some()
         || definition.max_allowed_duration.is_some()
         || !definition.blackout_periods.is_empty()
 }
 
-/// Returns the limits that a body will reach, with the time from `now` to each, soonest first and
-/// none after a cancelling one. `started_at` is the time of the claim.
+/// Returns the time limits that an attempt can reach, soonest first, with the delay from `now` to
+/// each of them. A limit that cancels the attempt is the last in the list. `started_at` is the time
+/// of the claim.
 fn limits_of(
     definition: &Definition,
     started_at: Timestamp,
@@ -37,7 +40,8 @@ fn limits_of(
     let dark = !definition.blackout_periods.is_empty();
     let closing = dark.then(|| definition.blackouts().next_start(started_at)).flatten();
     let limits = [
-        // At the same moment the blackout comes first, because it is the more specific reason.
+        // If a blackout begins at the same moment as another limit, the blackout comes first,
+        // because it is the more specific reason.
         (closing.map(|closing| closing.since(now)), Limit::Blackout),
         (definition.max_allowed_duration, Limit::Allowed),
         (definition.max_expected_duration, Limit::Expected),
@@ -61,7 +65,7 @@ impl Worker {
         if !has_limits(&invocation.definition) {
             return executor.run(invocation).await;
         }
-        // Boxed, so that the task of a body without limits stays small.
+        // The future is boxed, so that the task of an attempt without limits stays small.
         Box::pin(self.run_limited(&**executor, invocation)).await
     }
 

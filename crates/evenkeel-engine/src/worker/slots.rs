@@ -1,16 +1,17 @@
-//! Limits how many bodies run at once on this node.
+//! Limits how many attempts run at once on this node.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Counts free slots. A slot is taken before a body starts and given back when it ends.
+/// Counts free worker slots. A slot is taken before an attempt starts and given back when the
+/// attempt finishes.
 #[derive(Debug)]
 pub struct Slots {
     total: usize,
     free: AtomicUsize,
-    /// Slots given back since the start. While it grows, bodies end.
+    /// Number of slots given back since the start. It grows whenever an attempt finishes.
     returned: AtomicU64,
     closed: AtomicBool,
     changed: Notify,
@@ -27,7 +28,7 @@ impl Slots {
         }
     }
 
-    /// Takes up to `wanted` slots. Returns how many.
+    /// Takes up to `wanted` worker slots. Returns how many were taken.
     pub fn take(&self, wanted: usize) -> usize {
         if self.closed.load(Ordering::Acquire) {
             return 0;
@@ -48,7 +49,7 @@ impl Slots {
         }
     }
 
-    /// Hands out no more slots, because the node drains.
+    /// Lets `take` return no more slots, because the node is draining.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
@@ -69,7 +70,7 @@ impl Slots {
         self.returned.load(Ordering::Acquire)
     }
 
-    /// Waits until a slot is free, at most `patience`.
+    /// Waits until a worker slot is free, but at most for `patience`.
     pub async fn freed(&self, patience: Duration) {
         let changed = self.changed.notified();
         if self.free() == 0 {

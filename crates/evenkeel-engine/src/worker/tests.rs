@@ -11,7 +11,7 @@ use super::*;
 use crate::chance::RandomChance;
 use crate::clock::SystemClock;
 
-/// An executor whose bodies run until they are cancelled.
+/// An executor whose attempts run until they are cancelled.
 struct Endless {
     begun: mpsc::UnboundedSender<Fence>,
 }
@@ -59,7 +59,7 @@ impl Rig {
         Self { worker: Arc::new(worker), begun: begins, ended: ends }
     }
 
-    /// Takes a slot and starts the attempt, as the claimer does.
+    /// Takes a worker slot and starts the attempt, as the claimer does.
     fn start(&self, fence: u32) {
         assert_eq!(self.worker.take_slots(1), 1);
         self.worker.start(AttemptToStart {
@@ -113,7 +113,7 @@ async fn attempt_overridden_before_its_start_has_no_body() {
     rig.start(1);
     rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // The message concerns fence 1 alone, so the next claim starts a body.
+    // The message is about fence 1 only, so the next claim, with fence 2, starts the attempt.
     rig.start(2);
     assert_eq!(rig.begun.recv().await, Some(Fence(2)));
 }
@@ -135,7 +135,8 @@ async fn attempt_claimed_again_waits_for_its_old_body_to_end() {
     let mut rig = Rig::new();
     rig.start(1);
     assert_eq!(rig.begun.recv().await, Some(Fence(1)));
-    // The attempt was requeued and claimed here again; the message arrives late.
+    // The attempt was requeued and claimed by this node again. The message about the override
+    // arrives later.
     rig.start(3);
     assert_eq!(rig.worker.slots.free(), SLOTS - 1);
     assert!(rig.worker.needs_reconcile.swap(false, Ordering::AcqRel), "a reconcile is requested");
@@ -143,7 +144,7 @@ async fn attempt_claimed_again_waits_for_its_old_body_to_end() {
     rig.end_by_message(1);
     rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // Given back and claimed once more, it starts.
+    // After the attempt was given back and claimed once more, it starts.
     rig.start(5);
     assert_eq!(rig.begun.recv().await, Some(Fence(5)));
 }

@@ -144,7 +144,7 @@ fn job_blocked_past_its_deadline_is_reported_at_once() {
     let blackout = Blackout { start: hour(1), end: hour(3) };
     let dark = Definition { blackout_periods: vec![blackout], ..hourly(0) };
     let mut upcoming = UpcomingJobs::new(Aging::default());
-    // The hour in which the job must run is in blackout.
+    // A blackout covers the whole hour in which the job must run.
     upcoming.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
     assert_eq!(upcoming.next_try_at(), Some(at(3 * 3600)));
     assert_eq!(late(&mut upcoming), [1]);
@@ -158,7 +158,7 @@ fn fired_run_is_assumed_to_succeed_until_the_store_disagrees() {
     let after = before.clone().after(&fired(&before), at(7_200), at(3_600));
     assert_eq!((after.fired, after.past().reference), (1, at(3_600)));
     assert_eq!(after.should_start_by(), at(7_200 + 3_600 - 60));
-    // The run failed, so the deadline still counts from the first time.
+    // The run failed, so the deadline still counts from the scheduled time of the first run.
     let head = RunLink { scheduled_at: at(3_600), sequence: evenkeel_core::Sequence::REGULAR };
     let mut known = UpcomingJobs::new(Aging::default());
     known.insert(JobNo(1), after);
@@ -185,7 +185,8 @@ fn long_wait_outranks_higher_priorities() {
     upcoming.insert(JobNo(2), entry(3_000, 90));
     upcoming.move_due(at(3_899));
     assert_eq!(upcoming.first_rank(Destination::ThisNode, Lane::Standard).unwrap().0, 90);
-    // The first job gains 10 at 3,900 s and then every 300 s, and has the earlier deadline.
+    // Aging raises the rank of the first job by 10 at 3,900 s and then every 300 s. This job has
+    // the earliest deadline.
     upcoming.move_due(at(3_900 + 8 * 300 - 1));
     assert_eq!(upcoming.first_rank(Destination::ThisNode, Lane::Standard).unwrap().0, 90);
     upcoming.insert(JobNo(3), entry(6_000, 90));
@@ -207,7 +208,7 @@ fn lowest_priority_is_taken_from_an_endless_stream_of_higher_ones() {
         upcoming.put_back(taken, None);
         job == JobNo(0)
     });
-    // At 6,600 s it has the same rank as the others, and the earliest deadline.
+    // At 6,600 s the waiting job has the same rank as the other jobs, and the earliest deadline.
     assert_eq!(taken, Some(6_600 / 60));
 }
 
@@ -279,7 +280,7 @@ fn job_waits_since_the_end_of_its_blackout() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
     upcoming.insert(JobNo(2), entry(3 * 3600, 10));
-    // It could not have started during the blackout.
+    // The waiting time of the job counts from the end of the blackout.
     assert_eq!(upcoming.get(JobNo(1)).unwrap().since(), at(3 * 3600));
     assert_eq!(due_jobs(&mut upcoming, 3 * 3600), [2, 1]);
 }
@@ -309,10 +310,10 @@ fn jobs_for_other_pools_are_ordered_by_pool() {
         upcoming.take_due(Destination::PoolQueue("chrome"), Lane::Standard).unwrap().job,
         JobNo(2)
     );
-    // Jobs are late whatever their destination.
+    // Late jobs are found for all destinations.
     upcoming.find_late(at(3_615));
     assert_eq!(late(&mut upcoming), [1, 3, 4]);
-    // Refreshing and removing find jobs of any destination.
+    // Jobs of all destinations can be refreshed and removed.
     upcoming.refresh(&job(10, 3_000));
     upcoming.remove(JobNo(3));
     assert_eq!((upcoming.count_pools(), upcoming.waiting()), (1, [0, 2, 0]));
