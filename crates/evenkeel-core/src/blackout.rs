@@ -1,11 +1,11 @@
-//! Blackouts: local hours in which a job neither starts nor runs.
+//! Blackouts: local hours in which no run of a job starts and active runs are stopped.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Local hours of the day; may cross midnight.
+/// Local hours of the day, such as 22:00 to 06:00; they may cross midnight.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Blackout {
     pub start: jiff::civil::Time,
@@ -13,7 +13,7 @@ pub struct Blackout {
     pub end: jiff::civil::Time,
 }
 
-/// Local hours of the day that are not a blackout, such as preferred hours.
+/// Local hours of the day with another meaning than a blackout, such as preferred hours.
 pub type LocalHours = Blackout;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -26,8 +26,8 @@ pub enum BlackoutError {
 
 const DAY: i64 = 86_400 * 1_000_000;
 
-/// The next change of state is found within this many steps: a day has few blackouts, and clocks
-/// change rarely.
+/// Maximum number of steps in the search for the next start or end of a blackout. A day has few
+/// blackouts, and clocks change rarely, so this is enough.
 const STEPS_MAX: usize = 1000;
 
 impl Blackout {
@@ -63,7 +63,7 @@ impl<'a> Blackouts<'a> {
         Self { periods, zone }
     }
 
-    /// Refuses blackouts that leave no time to run.
+    /// Returns an error if the blackouts cover the whole day, so that the job could never run.
     pub fn check(periods: &[Blackout]) -> Result<(), BlackoutError> {
         if let Some(empty) = periods.iter().find(|period| period.length() == 0) {
             return Err(BlackoutError::Empty(empty.start));
@@ -82,7 +82,7 @@ impl<'a> Blackouts<'a> {
         !self.is_empty() && self.began(self.time_of_day(moment)).is_some()
     }
 
-    /// Returns the first time from `moment` on that is not in a blackout.
+    /// Returns the first time at or after `moment` that is not in a blackout.
     pub fn next_open(self, moment: Timestamp) -> Timestamp {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
@@ -102,7 +102,7 @@ impl<'a> Blackouts<'a> {
         moment
     }
 
-    /// Returns the first time from `moment` on that is in a blackout.
+    /// Returns the first time at or after `moment` that is in a blackout.
     pub fn next_start(self, moment: Timestamp) -> Option<Timestamp> {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
@@ -118,8 +118,8 @@ impl<'a> Blackouts<'a> {
         None
     }
 
-    /// Returns the start of the blackout that contains `moment` or ends at `moment`; otherwise
-    /// `moment`.
+    /// Returns the start of the blackout that contains `moment` or ends at `moment`. Without such a
+    /// blackout, returns `moment`.
     pub fn current_start(self, moment: Timestamp) -> Timestamp {
         let mut since = moment;
         for _ in 0..STEPS_MAX {
@@ -149,7 +149,8 @@ impl<'a> Blackouts<'a> {
         (moment.as_micros() + offset).rem_euclid(DAY)
     }
 
-    /// Returns how long ago the earliest of the blackouts that contain `time_of_day` began.
+    /// Returns how long ago the blackout began that contains `time_of_day`. If several blackouts
+    /// contain it, the earliest start counts.
     fn began(self, time_of_day: i64) -> Option<i64> {
         self.periods.iter().filter_map(|period| period.since(time_of_day)).max()
     }
@@ -224,9 +225,11 @@ mod tests {
         let zone = Zone::get("Europe/Berlin").unwrap();
         let periods = periods(&[("01:00", "02:30")]);
         let blackouts = Blackouts::new(&periods, &zone);
-        // 02:00 to 03:00 does not exist on this day: the blackout ends when the clocks jump.
+        // The hour from 02:00 to 03:00 does not exist on this day, so the blackout ends when the
+        // clocks jump forward.
         assert_eq!(blackouts.next_open(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
-        // 02:00 to 03:00 exists twice on this day, and half of it is in blackout both times.
+        // The hour from 02:00 to 03:00 exists twice on this day, and half of it is in a blackout
+        // both times.
         assert_eq!(blackouts.next_open(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
         assert_eq!(
             blackouts.next_start(at("2026-10-25T00:30:00Z")),

@@ -1,4 +1,4 @@
-//! Judges whether a job keeps its deadline promise.
+//! Determines whether a job meets its deadlines, which Evenkeel calls the job's promise.
 
 use serde::Serialize;
 
@@ -9,14 +9,14 @@ use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 use crate::window::{Past, StartWindow};
 
-/// How well a job keeps its promise.
+/// How well a job meets its deadlines.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     Ok,
-    /// A run failed or is likely to be late; the promise is still kept.
+    /// A run failed or is likely to be late, but the deadline has not passed yet.
     Warning,
-    /// The promise is broken.
+    /// The deadline has passed without a successful run.
     Error,
 }
 
@@ -26,37 +26,37 @@ names!(Level {
     Error => "ERROR",
 });
 
-/// Why a job has its level.
+/// Why a job has the level OK, WARNING or ERROR.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     OnTime,
     /// The job has never run, and its first deadline has not passed.
     NeverRan,
-    /// A paused job promises nothing.
+    /// The job is paused or cancelled, so it has no deadline.
     Paused,
-    /// The job has no further run and needs none.
+    /// The job has no further runs and no missed deadline.
     Over,
     LastRunFailed,
-    /// A run is active, but will probably end after the deadline.
+    /// A run is active, but it will probably finish after the deadline.
     LikelyViolatedRunning,
-    /// A run that started now would probably end after the deadline.
+    /// The job waits, and a run that started now would probably finish after the deadline.
     LikelyViolatedWaiting,
     /// No run succeeded by the deadline.
     Violated,
-    /// The last run failed, and the job has no further run.
+    /// The last run failed, and the job has no further runs.
     GivenUp,
-    /// No run succeeded by the deadline because a blackout held the run. A blackout never moves the
-    /// deadline.
+    /// No run succeeded by the deadline, and only because a blackout prevented the run. A blackout
+    /// never moves the deadline.
     HeldByBlackout,
-    /// The only run of the job failed more than [`GIVEN_UP_ERROR_FOR`] ago. The job no longer
-    /// raises an alert.
+    /// The only run of the job failed more than [`GIVEN_UP_ERROR_FOR`] ago. The failed job no
+    /// longer raises an alert.
     FinishedFailed,
 }
 
-/// A job that runs once and failed stays in `ERROR` for this long after its end. That is enough
-/// time for an operator to retry, cancel or delete it, and an alert that never ends would hide the
-/// next one.
+/// How long a job that runs only once stays in `ERROR` after its run has failed. One day is enough
+/// for an operator to retry, cancel or delete the job. An alert that never ends would hide the next
+/// alert.
 pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
 
 names!(Reason {
@@ -92,7 +92,7 @@ impl Reason {
 pub struct Facts<'a> {
     pub definition: &'a Definition,
     pub history: &'a History,
-    /// The start of the promise: when the job was created, last rescheduled or last resumed.
+    /// When the deadline promise began: when the job was created, last rescheduled or last resumed.
     pub since: Timestamp,
     /// False while the job is paused or cancelled.
     pub active: bool,
@@ -100,24 +100,25 @@ pub struct Facts<'a> {
     pub next_at: Option<Timestamp>,
     /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
-    /// True if a run is active.
+    /// True if the job has an active run.
     pub live: bool,
     /// When the running attempt started.
     pub running_since: Option<Timestamp>,
 }
 
-/// The judgement of a job, and until when it holds.
+/// The condition of a job: its level, the reason, and when it changes next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// Also determines the level.
+    /// The reason also determines the level.
     pub reason: Reason,
-    /// When a run must have succeeded; `None` if nothing is promised.
+    /// The time by which a run must have succeeded; `None` if the job has no deadline.
     pub deadline: Option<Timestamp>,
-    /// When a run must start to end by the deadline; `None` if nothing is promised.
+    /// The latest start with which a run probably finishes by the deadline; `None` if the job has
+    /// no deadline.
     pub should_start_by: Option<Timestamp>,
-    /// When the next run may and must start; `None` if no run follows.
+    /// The earliest and the latest start of the next run; `None` if no run follows.
     pub window: Option<StartWindow>,
-    /// When the condition changes if no event happens.
+    /// When the condition will change if no run starts or finishes and no command is given.
     pub changes_at: Option<Timestamp>,
     /// The end of the blackout, for [`Reason::HeldByBlackout`].
     pub blackout_ends_at: Option<Timestamp>,
@@ -128,11 +129,12 @@ impl Condition {
         self.reason.level()
     }
 
-    /// Returns when to judge the job again because its condition may change without an event.
+    /// Returns when to compute the condition again because it may change without an event. Returns
     /// `None` if the job is `OK` and the scheduler will notice the next change.
     ///
-    /// A job that waits for its time needs no check: the scheduler notices when the run is late. A
-    /// job that is due or runs does, because nothing else would notice.
+    /// A job that waits for its scheduled time needs no check, because the scheduler notices when
+    /// its run is late. A job that is due or running needs a check, because nothing else would
+    /// notice the change.
     pub fn next_check_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);
@@ -141,8 +143,8 @@ impl Condition {
                 || can_start.is_none_or(|can_start| *change <= can_start)
         };
         match self.level() {
-            // Nothing is promised, but a run is active. The job stays on the list, so that the end
-            // of the run is noticed.
+            // The job has no deadline, but a run is active. The job stays on the list of at-risk
+            // jobs, so that Evenkeel notices when the run finishes.
             Level::Ok if facts.live && self.changes_at.is_none() => Some(Timestamp::MAX),
             Level::Ok => self.changes_at.filter(unnoticed),
             Level::Warning | Level::Error => Some(self.changes_at.unwrap_or(Timestamp::MAX)),
@@ -176,7 +178,7 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
             return given_up(facts, now);
         }
         return Condition::lasting(match facts.last_fired_at.filter(missed) {
-            // The last scheduled time was skipped, and no other follows.
+            // The last scheduled time was skipped, and the job has no other scheduled time.
             Some(_) => Reason::Violated,
             None => Reason::Over,
         });
@@ -221,17 +223,17 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     Condition { reason, deadline, should_start_by, window, changes_at, blackout_ends_at }
 }
 
-/// A blackout that alone broke a promise.
+/// A blackout that is the only reason why a job missed its deadline.
 #[derive(Copy, Clone)]
 struct Held {
     ends_at: Timestamp,
-    /// Until when the blackout excuses the delay: after the blackout, the run has as much time as
-    /// the promise allows after the scheduled time.
+    /// How long after the deadline the blackout counts as the reason. After the blackout, a run has
+    /// as much time to succeed as it normally has after its scheduled time.
     excused_until: Timestamp,
 }
 
-/// Finds the blackout that covers the whole time between the promised time and the last possible
-/// start.
+/// Returns the blackout that prevented every start between the scheduled time and the latest start
+/// that would have met the deadline.
 fn held_by_blackout(
     facts: &Facts<'_>,
     past: &Past,
@@ -243,7 +245,8 @@ fn held_by_blackout(
         return None;
     }
     let could_start = match &definition.schedule {
-        // While a run is active, the next time of a periodic job is unknown.
+        // The next scheduled time of a periodic job is unknown while a run is active, so the end of
+        // the cooldown is used.
         Schedule::Periodic(periodic) => {
             let rested = |end: Timestamp| end.saturating_add(periodic.cooldown());
             facts.history.last_end_at.map_or(facts.since, rested).max(facts.since)
@@ -256,8 +259,9 @@ fn held_by_blackout(
         .then_some(Held { ends_at, excused_until })
 }
 
-/// Judges a job whose last run failed and that has no further run. A recurring job has stopped,
-/// which stays an error. For a job that runs once, the error ends after [`GIVEN_UP_ERROR_FOR`].
+/// Returns the condition of a job whose last run failed and that has no further runs. A recurring
+/// job that has stopped stays in `ERROR`. A job that runs once leaves `ERROR` after
+/// [`GIVEN_UP_ERROR_FOR`].
 fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
     let given_up = Condition::lasting(Reason::GivenUp);
     let Some(ended) = facts.history.last_end_at else { return given_up };
@@ -272,17 +276,19 @@ fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
     Condition { changes_at, ..given_up }
 }
 
-/// Returns the promised time and the deadline of its run.
+/// Returns the scheduled time for which a run must succeed, and its deadline.
 fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let time = match (&facts.definition.schedule, facts.next_at) {
         (Schedule::Once(_), next) => {
             let time = next.or(facts.last_fired_at)?;
-            // The job promises to start, and it has started.
+            // A job that runs once only has a deadline for its start, which no longer matters once
+            // it has started.
             let last_start = facts.running_since.max(facts.history.last_start_at);
             last_start.is_none_or(|start| start < time).then_some(time)?
         }
         (_, Some(next)) => next,
-        // The last time has come. It counts until a run has succeeded.
+        // The last time has come. The deadline of the last scheduled time counts until a run has
+        // succeeded.
         (_, None) => facts.last_fired_at.filter(|fired| *fired > reference)?,
     };
     Some((time, facts.definition.must_be_over_by(time, reference)))
@@ -349,8 +355,7 @@ mod tests {
         let held = condition(&idle, tick_after(hour(2)));
         assert_eq!((held.reason, held.level()), (Reason::HeldByBlackout, Level::Error));
         assert_eq!(held.blackout_ends_at, Some(hour(5)));
-        // The deadline stays. One hour after the blackout, the blackout no longer excuses the
-        // delay.
+        // The deadline stays. The blackout counts as the reason until one hour after its end.
         assert_eq!((held.deadline, held.changes_at), (Some(hour(2)), Some(tick_after(hour(6)))));
         let running =
             Facts { next_at: Some(hour(6)), live: true, running_since: Some(hour(5)), ..idle };
@@ -365,7 +370,6 @@ mod tests {
         let failed = History { consecutive_failures: 1, ..history };
         let reason = |facts: &Facts<'_>| condition(facts, hour(3)).reason;
         assert_eq!(reason(&facts(&job, &failed)), Reason::Violated);
-        // The scheduled time is ten minutes before the blackout.
         let early = Facts { next_at: Some(at(1200)), ..facts(&job, &history) };
         assert_eq!(reason(&early), Reason::Violated);
         let open = hourly();
@@ -427,7 +431,8 @@ mod tests {
         ] {
             assert_eq!(condition(&failed, now).reason, reason);
         }
-        // The job is judged again at that time and leaves the list of at-risk jobs.
+        // At that time, the condition is computed again, and the job leaves the list of at-risk
+        // jobs.
         let again = |now| condition(&failed, now).next_check_at(&failed, now);
         assert_eq!((again(ended), again(just_after)), (Some(just_after), None));
         assert_eq!(condition(&over(&recurs), Timestamp::MAX).reason, Reason::GivenUp);

@@ -1,31 +1,32 @@
-//! Checks whether a job can keep its deadline promise in spite of its blackouts. A blackout never
-//! moves the deadline, so some jobs break their promise from the first day.
+//! Checks whether a job's blackouts leave enough time to meet its deadlines. A blackout never moves
+//! a deadline, so some combinations of schedule and blackouts cannot meet their deadlines.
 
 use crate::job::Definition;
 use crate::schedule::{Periodic, Schedule};
 use crate::time::{Span, Timestamp};
 use crate::window::Past;
 
-/// Checks at most this many blackouts. If scheduled times rarely meet a blackout, this covers the
-/// first weeks or years.
+/// Maximum number of blackouts that are checked. The check covers weeks or, if scheduled times
+/// rarely fall into a blackout, years.
 const STEPS_MAX: usize = 100;
 
 const TICK: Span = Span::from_micros(1);
 
-/// A run whose promise a blackout breaks.
+/// A run that misses its deadline because of a blackout.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BlackoutConflict {
-    /// The scheduled time of the run. For a periodic job, at the latest the start of the blackout.
+    /// The scheduled time of the run. For a periodic job, this is at the latest the start of the
+    /// blackout.
     pub time: Timestamp,
     /// The end of the blackout.
     pub starts_at: Timestamp,
-    /// When the run must have succeeded; for a job that runs once, when it must have started.
+    /// The time by which the run must have succeeded or, for a job that runs once, started.
     pub deadline: Timestamp,
 }
 
 impl Definition {
-    /// Returns the first run from the scheduled time `next` on whose promise a blackout breaks.
-    /// Assumes that all earlier runs succeed and that a worker is always free.
+    /// Returns the first run at or after the scheduled time `next` that misses its deadline because
+    /// of a blackout. Assumes that all earlier runs succeed and that a worker is always free.
     pub fn blackout_conflict(&self, next: Timestamp, past: &Past) -> Option<BlackoutConflict> {
         let blackouts = self.blackouts();
         if blackouts.is_empty() {
@@ -41,7 +42,8 @@ impl Definition {
             if starts_at > time && time <= should_start_by && starts_at > should_start_by {
                 return Some(BlackoutConflict { time, starts_at, deadline });
             }
-            // Of the times in one blackout, the first waits longest for the end.
+            // Only the first scheduled time in each blackout is checked, because it waits longest
+            // for the end of the blackout.
             let blackout_start = blackouts.next_start(starts_at)?;
             if let Schedule::Periodic(periodic) = &self.schedule {
                 (time, reference) = just_before(periodic, blackout_start, starts_at);
@@ -57,8 +59,8 @@ impl Definition {
     }
 }
 
-/// Returns when a periodic job is due in the blackout that begins at `blackout_start`, and when the
-/// run before began: at best just before the blackout.
+/// Returns when a periodic job is due in the blackout that begins at `blackout_start`, and the
+/// latest possible start of its previous run, which is just before the blackout.
 fn just_before(
     periodic: &Periodic,
     blackout_start: Timestamp,
@@ -103,7 +105,7 @@ mod tests {
         let found = conflict(&job, "2026-11-16T08:16:00Z").unwrap();
         assert_eq!(found.starts_at, at("2026-11-16T18:00:00Z"));
         assert_eq!(found.deadline, at("2026-11-16T08:46:00Z"));
-        // Created in the evening, the job keeps its promise until the next morning.
+        // A job that is created in the evening meets its deadlines until the next morning.
         let found = conflict(&job, "2026-11-16T19:16:00Z").unwrap();
         assert_eq!(found.time, at("2026-11-17T08:16:00Z"));
     }
@@ -151,8 +153,8 @@ mod tests {
                 prop_assert!(!job.blackouts().is_in_blackout(found.starts_at));
                 prop_assert!(found.starts_at > found.deadline);
             } else {
-                // Within one week, the first time of each blackout can wait for the end within its
-                // promise.
+                // For every blackout, a run that is scheduled at its start and waits for its end
+                // still meets its deadline.
                 let mut time = next;
                 for _ in 0..100 {
                     let opening = job.blackouts().next_open(time);

@@ -1,8 +1,9 @@
-//! Deduplication: whether a job or run may exist beside another one with the same key.
+//! Deduplication: decides whether a job or run may exist while another job has the same
+//! deduplication key.
 //!
-//! The holder of a key is the job that took it last. Whether the holder still blocks others is
-//! decided when another job needs the key, from the state of the holder at that time. So claiming
-//! or finishing a run writes nothing.
+//! The holder of a deduplication key is the job that took the key last. Whether the holder still
+//! blocks other jobs is decided only when another job needs the key, from the holder's state at
+//! that time. So claiming or finishing a run does not have to update deduplication records.
 
 use std::fmt;
 
@@ -17,9 +18,9 @@ use crate::time::{Span, Timestamp};
 /// The deduplication setting of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Dedup {
-    /// Compared among jobs of the same tenant and executor.
+    /// Only jobs of the same tenant and executor can be duplicates of each other.
     pub key: String,
-    /// True if the key is derived from the job's target and follows it.
+    /// True if the key is derived from the job's target and changes with it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub by_target: bool,
     #[serde(default)]
@@ -28,25 +29,25 @@ pub struct Dedup {
 
 pub const LONGEST_WINDOW: Span = Span::from_secs(365 * 86_400);
 
-/// Which holder of a key blocks others.
+/// In which state the holder of a deduplication key blocks other jobs with the same key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DedupScope {
-    /// A holder with a scheduled time or a waiting run.
+    /// The holder blocks while it has a next scheduled time or a waiting run.
     #[default]
     Pending,
-    /// A holder as in `Pending`, or a holder with an active run.
+    /// The holder blocks while it has a next scheduled time, a waiting run or an active run.
     PendingOrRunning,
-    /// A holder that took the key within this time.
+    /// The holder blocks for this long after it took the key.
     Window(Span),
 }
 
-/// The stored hash of a key and its executor.
+/// The stored hash of a deduplication key and the job's executor type.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DedupKey([u8; 16]);
 
 impl DedupKey {
-    /// Returns the key `text` among jobs of the executor `kind`.
+    /// Returns the hash of the deduplication key `text` for jobs of the executor `kind`.
     pub fn of(kind: &str, text: &str) -> Self {
         let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(text).finalize();
         let mut key = [0; 16];
@@ -73,28 +74,28 @@ impl fmt::Debug for DedupKey {
     }
 }
 
-/// What a job needs its key for.
+/// The operation for which a job needs its deduplication key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DedupPurpose {
-    /// To exist: the job is new, changes its key or is resumed.
+    /// The job is created, changes its key or is resumed.
     Exist,
-    /// To start a triggered run.
+    /// A triggered run starts.
     Run,
-    /// To retry or redrive a failed run on request.
+    /// A user retries or redrives a failed run.
     RunAgain,
-    /// To put an active run back into the queue on request.
+    /// A user puts an active run back into the queue.
     Requeue,
 }
 
-/// The state of the job that took a key last.
+/// The state of the job that took a deduplication key last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyHolder {
     pub state: JobState,
-    /// True if the schedule has more than one time.
+    /// True if the schedule has more than one run time.
     pub recurs: bool,
     /// The next scheduled time.
     pub next_at: Option<Timestamp>,
-    /// True if a run waits for a worker or for its time.
+    /// True if a run waits for a worker or for its start time.
     pub waits: bool,
     /// Active runs.
     pub live: u32,
@@ -114,15 +115,15 @@ impl KeyHolder {
         }
     }
 
-    /// True if the job has a waiting run or a scheduled time. A paused recurring job counts,
-    /// because it continues after the pause.
+    /// True if the job has a waiting run or a next scheduled time. A paused recurring job counts as
+    /// pending, because it continues after the pause.
     fn is_pending(&self) -> bool {
         let resumes = self.recurs && self.state == JobState::Paused;
         self.waits || self.next_at.is_some() || resumes
     }
 
-    /// True if a run waits or is due. A later time of a recurring job does not count: otherwise a
-    /// user could not trigger a run between two times.
+    /// True if a run of the job waits or is due. A future scheduled time of a recurring job does
+    /// not count, because otherwise a user could not trigger a run between two scheduled times.
     fn has_pending_run(&self, now: Timestamp) -> bool {
         let is_due = |next_at: Timestamp| next_at <= now || !self.recurs;
         self.waits || self.next_at.is_some_and(is_due)
@@ -130,7 +131,7 @@ impl KeyHolder {
 }
 
 impl DedupScope {
-    /// True if `holder` blocks another job that needs its key.
+    /// True if `holder` blocks another job that needs the same deduplication key.
     pub fn blocks_others(self, holder: &KeyHolder, now: Timestamp) -> bool {
         if holder.state == JobState::Deleted {
             return false;
@@ -142,12 +143,12 @@ impl DedupScope {
         }
     }
 
-    /// True if a job that holds its own key blocks itself.
+    /// True if a job that holds the key is blocked by its own earlier run.
     pub fn blocks_itself(self, holder: &KeyHolder, purpose: DedupPurpose, now: Timestamp) -> bool {
         match (purpose, self) {
-            // A requeued run already had the key.
+            // A requeued run already passed the deduplication check when it was created.
             (DedupPurpose::Exist | DedupPurpose::Requeue, _) => false,
-            // A retried run replaces the failed run; it is no new run.
+            // A retried run replaces the failed run, so it is not a duplicate.
             (DedupPurpose::RunAgain, Self::Window(_)) => false,
             (_, Self::Pending) => holder.has_pending_run(now),
             (_, Self::PendingOrRunning) => holder.has_pending_run(now) || holder.live > 0,
@@ -226,7 +227,7 @@ mod tests {
     fn keys_belong_to_one_executor_and_read_back() {
         let key = DedupKey::of("crawl", "https://example.com/");
         assert_ne!(key, DedupKey::of("http", "https://example.com/"));
-        // The boundary between executor and key counts.
+        // The hash distinguishes where the executor name ends and the key begins.
         assert_ne!(DedupKey::of("a", "bc"), DedupKey::of("ab", "c"));
         assert_eq!(DedupKey::from_bytes(key.to_bytes()), key);
         assert_eq!(format!("{:?}", DedupKey::of("noop", "x")).len(), "DedupKey()".len() + 32);
@@ -261,7 +262,7 @@ mod tests {
             taken in -7200_i64..1,
         ) -> KeyHolder {
             let live = more + u32::from(waits);
-            // Only an active job has a next time.
+            // Only an active job has a next scheduled time.
             let next_at = next.filter(|_| state == JobState::Active).map(at);
             KeyHolder { state, recurs, next_at, waits, live, taken_at: at(taken) }
         }

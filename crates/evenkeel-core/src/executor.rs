@@ -1,8 +1,10 @@
-//! What each executor declares about itself, so that no other part of the program lists executors.
+//! The properties that each executor declares about itself, so that no other part of the program
+//! needs a list of executors.
 //!
-//! The declarations live next to the executors. This module has only their types, because crates
-//! that cannot see the executors (commands, API) use them: to redact configurations, to resolve
-//! aliases and to find the default deduplication key.
+//! The declarations themselves are in the code of the executors. This module contains only the
+//! types of these declarations, because the crates for commands and API use them without depending
+//! on the executors. They need them to redact configurations, to resolve aliases and to find the
+//! default deduplication key.
 
 mod config;
 
@@ -11,29 +13,30 @@ use serde_json::{Map, Value};
 use crate::job::ExecutorSpec;
 pub use config::{ConfigFault, Fields};
 
-/// The facts about one kind of executor that hold without running it.
+/// The constant properties of one kind of executor.
 #[derive(Debug)]
 pub struct ExecutorDeclaration {
     /// The value of `executor_type`.
     pub kind: &'static str,
     /// Other values of `executor_type` that are stored as `kind`.
     pub aliases: &'static [&'static str],
-    /// All fields of `executor_config`. The executor refuses others.
+    /// All fields of `executor_config`. The executor refuses unknown fields.
     pub fields: &'static [ConfigField],
-    /// The field whose text is the deduplication key of a unique job that has no `dedup_key`,
-    /// `target`, `source_id` or `url`.
+    /// The field that serves as the deduplication key of a unique job without `dedup_key`,
+    /// `target`, `source_id` and `url`.
     pub dedup_field: Option<&'static str>,
-    /// Set for the executor of jobs that have a `url` and no `executor_type`.
+    /// Set only for the executor that runs jobs with a `url` and no `executor_type`.
     pub start: Option<StartFields>,
-    /// False if the executor reads neither secrets nor the payload. Its attempts then skip the
-    /// search for secret references.
+    /// False if the executor reads neither secrets nor the payload. Attempts of such an executor
+    /// skip the search for secret references.
     pub resolves_secrets: bool,
-    /// What to add to the error if a job names this executor and the server has not enabled it.
+    /// A hint that is added to the error message if a job names this executor and the server has
+    /// not enabled it.
     pub disabled_hint: Option<&'static str>,
 }
 
 impl ExecutorDeclaration {
-    /// Declares an executor without aliases, deduplication field, start fields and hint.
+    /// Declares an executor without the optional properties.
     pub const fn new(kind: &'static str, fields: &'static [ConfigField]) -> Self {
         Self {
             kind,
@@ -56,23 +59,24 @@ pub struct ConfigField {
     pub takes_secrets: bool,
 }
 
-/// What a field of `executor_config` holds. This decides what viewers see of the field.
+/// The kind of data in a field of `executor_config`. The kind decides how much of the field users
+/// with the role viewer can see.
 ///
 /// A field that its executor does not declare is [`Hidden`](Self::Hidden).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FieldKind {
     /// Values that are never confidential. Viewers see them.
     Public,
-    /// A URL. Viewers do not see its user, password, query values and fragment.
+    /// A URL. Viewers do not see the user, password, query values and fragment of the URL.
     Url,
     /// A list of URLs, each redacted like [`Url`](Self::Url).
     UrlList,
-    /// An object. Viewers see its keys and no values.
+    /// An object. Viewers see the keys of the object but not the values.
     HiddenValues,
-    /// A program and its arguments. Viewers see the program. Arguments never take secrets, because
-    /// all users of the machine can read them.
+    /// A program and its arguments. Viewers see the program. Program arguments cannot contain
+    /// secrets, because all users of the machine can read them.
     Arguments,
-    /// Viewers see only that the field is set.
+    /// Viewers see only whether the field is set.
     Hidden,
 }
 
@@ -85,24 +89,26 @@ impl ConfigField {
         Self::new(name, FieldKind::Public)
     }
 
-    /// Lets the field refer to secrets.
+    /// Allows references to secrets in this field.
     #[must_use]
     pub const fn with_secrets(self) -> Self {
         Self { takes_secrets: true, ..self }
     }
 }
 
-/// The fields in which an executor expects the URL to start from.
+/// The configuration fields in which an executor expects its start URL, for example the first page
+/// of a crawl.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StartFields {
-    /// The field that gets the job's `url`.
+    /// The configuration field that receives the job's `url`.
     pub url: &'static str,
-    /// The field that replaces `url`. A job that has it keeps its configuration as sent.
+    /// The configuration field with a list of start URLs. The job's `url` is not added to a
+    /// configuration that has this field.
     pub list: &'static str,
 }
 
 impl StartFields {
-    /// Returns `config` with the start `url`, unless `config` names a start already.
+    /// Returns `config` with `url` as the start URL, unless `config` already has a start URL.
     pub fn add(&self, config: Value, url: Option<&str>) -> Value {
         let mut fields = match config {
             Value::Object(fields) => fields,
@@ -115,7 +121,7 @@ impl StartFields {
         Value::Object(fields)
     }
 
-    /// Undoes [`add`](Self::add): removes the start if it is `url`.
+    /// Undoes [`add`](Self::add): removes the start URL from `config` if it equals `url`.
     pub fn remove(&self, config: &mut Value, url: Option<&str>) {
         if let Some(fields) = config.as_object_mut() {
             let start = fields.get(self.url).and_then(Value::as_str);
@@ -126,7 +132,8 @@ impl StartFields {
     }
 }
 
-/// The declarations of all executors of the program, enabled on this server or not.
+/// The declarations of all executors in the program, including those that this server has not
+/// enabled.
 #[derive(Copy, Clone, Debug)]
 pub struct ExecutorCatalog(&'static [&'static ExecutorDeclaration]);
 
@@ -146,19 +153,20 @@ impl ExecutorCatalog {
         self.iter().find(|one| one.kind == kind || one.aliases.contains(&kind))
     }
 
-    /// Returns the name under which jobs with this `executor_type` are stored.
+    /// Returns the executor type that is stored for this `executor_type`; an alias is replaced with
+    /// the real name.
     pub fn canonical(self, kind: &str) -> &str {
         self.get(kind).map_or(kind, |declaration| declaration.kind)
     }
 
-    /// Returns the executor of jobs that have a `url` and no `executor_type`.
+    /// Returns the executor for jobs that have a `url` and no `executor_type`.
     pub fn for_urls(self) -> Option<(&'static str, StartFields)> {
         self.iter().find_map(|one| Some((one.kind, one.start?)))
     }
 
-    /// Returns the fields of an executor's configuration; none for an unknown executor, so that
-    /// every field of its configuration is redacted. A job that waits for the `url` of its target
-    /// has the configuration of the executor that will run it then.
+    /// Returns the configuration fields of an executor. An unknown executor has no known fields, so
+    /// its whole configuration is redacted. The configuration of a job that still waits for the
+    /// `url` of its target is treated as that of the executor that will run it.
     pub fn fields(self, kind: &str) -> &'static [ConfigField] {
         let kind = match self.for_urls() {
             Some((for_urls, _)) if kind == ExecutorSpec::NONE => for_urls,

@@ -11,8 +11,8 @@ use crate::overlap::OverlapPolicy;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
-/// A reason why a job does not run now, or [`Running`](Self::Running). `code` and the field names
-/// are part of the API.
+/// The reason why a job does not run now, or [`Running`](Self::Running) if it runs. The value of
+/// `code` and the field names are part of the API.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Why {
@@ -23,32 +23,32 @@ pub enum Why {
         /// When the run starts: at the next scheduled time, or at the end of the blackout that
         /// contains it.
         until: Timestamp,
-        /// An earlier run that may still be active then.
+        /// An earlier run of the job that may still be active at that time.
         #[serde(flatten)]
         busy: Option<Busy>,
     },
-    /// The cooldown after the previous run has not passed.
+    /// The job's cooldown after its previous run has not passed yet.
     CoolingDown {
         until: Timestamp,
     },
-    /// The next time depends on the end of the active run.
+    /// The next run time of a periodic job depends on when the active run finishes.
     AfterThisRun {
-        /// The cooldown after that end.
+        /// The cooldown after the active run finishes.
         cooldown: Span,
-        /// The latest possible next time.
+        /// The latest possible next run time.
         until: Timestamp,
     },
-    /// The job is in blackout, or a run that starts now would probably last into a blackout.
+    /// The job is in a blackout, or a run that started now would probably last into a blackout.
     Blackout {
         until: Timestamp,
     },
-    /// A run failed and waits for its retry.
+    /// A run of the job failed and waits for its retry.
     RetryPending {
         until: Timestamp,
         /// Counted from 1.
         retry: u16,
     },
-    /// A triggered run starts within moments.
+    /// A user triggered a run, which starts within a few seconds.
     TriggerPending {
         until: Timestamp,
     },
@@ -56,67 +56,70 @@ pub enum Why {
     WaitingInQueue {
         scheduled_at: Timestamp,
         since: Timestamp,
-        /// How many attempts of the same tenant are ahead in the pool's queue; counted up to 1,000.
+        /// Number of attempts of the same tenant that are ahead in the pool's queue; counting stops
+        /// at 1,000.
         ahead: u32,
-        /// The priority of the run, or of its job.
+        /// The priority of the run or, if it has none, of its job.
         priority: Priority,
         /// The priority after aging.
         effective_priority: Priority,
     },
-    /// The job forbids all live workers of its pool.
+    /// The job forbids all live workers of its pool (`dont_run_on_nodes`).
     NoNodeAllowed {
         /// The forbidden nodes.
         forbidden: Vec<String>,
     },
-    /// No live node is a worker.
+    /// No live node of the cluster is a worker.
     NoWorker,
     /// No live worker serves the pool of the job.
     NoWorkerForPool {
         pool: String,
     },
-    /// The job has no executor because the address of its target is unknown. Its runs fail.
+    /// The job has no executor, because its target has no URL yet. Runs of a job without an
+    /// executor fail.
     NoExecutor,
-    /// The scheduled time has come, and all workers are busy.
+    /// The scheduled time has been reached, but all workers are busy.
     NoCapacity {
-        /// When the time came.
+        /// When the scheduled time was reached.
         since: Timestamp,
     },
-    /// The scheduled time has come while an earlier run is active.
+    /// The scheduled time has been reached, but an earlier run is still active.
     #[serde(rename = "previous_run_going_on")]
     PreviousRunActive {
-        /// When the time came.
+        /// When the scheduled time was reached.
         since: Timestamp,
         #[serde(flatten)]
         busy: Busy,
     },
-    /// The scheduled time has come, and the run starts within moments.
+    /// The scheduled time has been reached, and the run starts within a few seconds.
     Starting,
     Paused,
     Cancelled,
-    /// The job has no further scheduled time.
+    /// The job has no further scheduled times.
     Over,
-    /// The job has no further scheduled time, and its last run failed.
+    /// The job has no further scheduled times, and its last run failed.
     GivenUp,
-    /// A run waits for a permit of a concurrency limit.
+    /// A run waits because a concurrency limit is reached.
     Limited {
         scheduled_at: Timestamp,
         since: Timestamp,
         scope: LimitScope,
-        /// Set if the limit is that of a key.
+        /// The concurrency key, if the limit belongs to a key.
         key: Option<String>,
-        /// Set if the limit is that of a lane.
+        /// The lane, if the limit belongs to a lane.
         lane: Option<Lane>,
         limit: u32,
-        /// The number of active runs. `None` for lanes: a tenant must not see the runs of others.
+        /// The number of active runs under this limit. `None` for lanes, because a tenant must not
+        /// see how many runs other tenants have.
         running: Option<u32>,
     },
 }
 
-/// An active run, and what it means for the next scheduled time.
+/// The state of an active run, and how it affects the next scheduled time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Busy {
     pub earlier: EarlierRun,
-    /// What happens to a scheduled time that comes while the run is active.
+    /// What happens to a scheduled time that is reached while the run is active.
     pub overlap: OverlapPolicy,
 }
 
@@ -129,13 +132,13 @@ pub enum EarlierRun {
     /// The run has not started.
     #[serde(rename = "waits")]
     Waiting,
-    /// The run failed and waits for its retry.
+    /// The active run failed and waits for its retry.
     #[serde(rename = "is_retried")]
     RetryPending,
 }
 
 impl Why {
-    /// Returns until when the reason holds at the latest, if known.
+    /// Returns the latest time until which this reason applies, if known.
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
             Self::NotDue { until, .. }
@@ -155,7 +158,7 @@ pub struct Waiting {
     pub scheduled_at: Timestamp,
     pub origin: Origin,
     pub attempt: AttemptNo,
-    /// The run's own priority, if set.
+    /// The priority of this run, if it differs from the job's priority.
     pub priority: Option<Priority>,
     pub waits_for: WaitsFor,
 }
@@ -164,18 +167,18 @@ pub struct Waiting {
 pub enum WaitsFor {
     Time(Timestamp),
     Worker {
-        /// When a worker could first have claimed the run.
+        /// The first time at which a worker could have claimed the run.
         since: Timestamp,
-        /// How many attempts of the same tenant are ahead.
+        /// Number of attempts of the same tenant that are ahead in the queue.
         ahead: u32,
         /// No worker may claim the run before this time.
         open_from: Option<Timestamp>,
-        /// No worker may claim the run from this time on.
+        /// No worker may claim the run at or after this time.
         open_until: Option<Timestamp>,
     },
     /// A permit of a limit.
     Permit {
-        /// When a worker could first have claimed the run.
+        /// The first time at which a worker could have claimed the run.
         since: Timestamp,
         limit: Limit,
         running: u32,
@@ -217,11 +220,12 @@ pub struct WorkerFacts {
 pub struct Explanation {
     /// The most important reason first.
     pub reasons: Vec<Why>,
-    /// The earliest possible start; `None` if it depends on other runs, or if no run follows.
+    /// The earliest possible start of a run; `None` if it depends on other runs, or if no run
+    /// follows.
     pub next_possible_start: Option<Timestamp>,
 }
 
-/// A run that is due for longer than this is blocked by something.
+/// If a due run has not started after this time, something blocks it.
 const START_DELAY_MAX: Span = Span::from_secs(5);
 
 /// Explains why a job does not run at `now`.
@@ -245,7 +249,7 @@ pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
             found.check_workers();
         }
     }
-    // A run that waits for a worker or permit may start at any time, and that time is unknown.
+    // If a run waits for a worker or a permit, its start time is unknown.
     let next_possible_start = found.starts.into_iter().min().filter(|_| !found.awaits_capacity);
     Explanation { reasons: found.reasons, next_possible_start }
 }
@@ -254,15 +258,15 @@ struct Found<'a> {
     facts: &'a Facts<'a>,
     now: Timestamp,
     reasons: Vec<Why>,
-    /// The times at which a run may start.
+    /// The possible start times of all waiting and scheduled runs.
     starts: Vec<Timestamp>,
     /// True if a run starts as soon as a worker or permit is free.
     awaits_capacity: bool,
 }
 
 impl Found<'_> {
-    /// Returns when a run that is due at `due` starts, now at the earliest. All reasons that wait
-    /// for a blackout name this same time.
+    /// Returns when a run with the scheduled time `due` can start, at the earliest now. All reasons
+    /// that wait for the end of a blackout show this same time.
     fn next_start(&self, due: Timestamp) -> Timestamp {
         let Facts { definition, average, .. } = *self.facts;
         definition.next_start(due, average, self.now).max(self.now)
@@ -345,7 +349,7 @@ impl Found<'_> {
         let busy = self.busy(cooldown.is_some());
         if next > self.now {
             if let Some(cooldown) = cooldown.filter(|_| facts.live > 0) {
-                // The start depends on the end of the active run.
+                // The start of the next run depends on when the active run finishes.
                 self.reasons.push(Why::AfterThisRun { cooldown, until: start });
                 return;
             }
@@ -355,7 +359,8 @@ impl Found<'_> {
                 self.reasons.push(Why::CoolingDown { until: next });
             }
             self.note_blackout(next, start);
-            // Only the policy `replace` makes the start certain, because it ends the active run.
+            // While a run is active, the next start is certain only with the overlap policy
+            // `replace`, which ends the active run.
             if busy.is_none_or(|busy| busy.overlap == OverlapPolicy::Replace) {
                 self.starts.push(start);
             }
@@ -370,11 +375,11 @@ impl Found<'_> {
         }
     }
 
-    /// Returns the active run that may block the next time.
+    /// Returns the active run that may block the next scheduled time.
     fn busy(&self, follows_its_end: bool) -> Option<Busy> {
         let facts = self.facts;
         let overlap = match facts.definition.overlap {
-            // A periodic job always waits, whatever its policy.
+            // A periodic job always waits for its active run, whatever its overlap policy.
             _ if follows_its_end => OverlapPolicy::Queue,
             OverlapPolicy::Allow => return None,
             overlap => overlap,
@@ -392,9 +397,10 @@ impl Found<'_> {
         (facts.live > 0).then_some(Busy { earlier, overlap })
     }
 
-    /// Adds the reason for a run that was due at `due` and may start now.
+    /// Adds the reason why a run with the scheduled time `due`, which may start now, has not
+    /// started.
     fn add_due(&mut self, due: Timestamp) {
-        // A run that a blackout held back could not start before the blackout ended.
+        // A blackout may have delayed the run, so the delay counts from the end of the blackout.
         let possible = self.facts.definition.may_start_from(due, self.facts.average);
         if self.now.since(possible) > START_DELAY_MAX {
             self.reasons.push(Why::NoCapacity { since: due });
@@ -418,7 +424,7 @@ impl Found<'_> {
         })
     }
 
-    /// Puts missing workers first: that matters more than any other reason.
+    /// Puts the reason that no suitable worker exists first, because it matters most.
     fn check_workers(&mut self) {
         let Definition { pool, dont_run_on_nodes: forbidden, .. } = self.facts.definition;
         let workers = self.facts.workers;
@@ -434,7 +440,7 @@ impl Found<'_> {
         };
         self.reasons.retain(|other| !matches!(other, Why::NoCapacity { .. } | Why::Starting));
         self.reasons.insert(0, reason);
-        // The start depends on workers that are not there.
+        // No start time can be given while no suitable worker exists.
         self.starts.clear();
     }
 }

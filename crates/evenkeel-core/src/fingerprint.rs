@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use crate::hash::fnv1a;
 
-/// The hash of an error message without its variable parts, such as numbers and ids.
+/// The hash of an error message from which variable parts, such as numbers and ids, are removed.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u64);
 
-/// Only this many characters count: the rest is mostly a stack trace or a page of text.
+/// Number of characters of an error message that count; the rest is mostly a stack trace or a web
+/// page.
 const CHARS_MAX: usize = 1000;
 
 impl Fingerprint {
@@ -18,8 +19,8 @@ impl Fingerprint {
     }
 }
 
-/// Replaces the parts of an error message that are likely to differ next time: numbers, ids, quoted
-/// text and line breaks.
+/// Replaces the parts of an error message that are likely to differ when the same error occurs
+/// again: numbers, ids, quoted text and line breaks.
 pub fn normalized(error: &str) -> String {
     let mut normalized = String::new();
     let mut chars = error.chars().take(CHARS_MAX).peekable();
@@ -42,7 +43,8 @@ pub fn normalized(error: &str) -> String {
                 {
                     word.push(next);
                 }
-                // A word with a digit is a number, an id or an address.
+                // A word that contains a digit is replaced, because it is probably a number, an id
+                // or an address.
                 if word.contains(|c: char| c.is_ascii_digit()) {
                     if !normalized.ends_with('#') {
                         normalized.push('#');

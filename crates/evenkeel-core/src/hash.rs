@@ -1,5 +1,5 @@
-//! Hash functions whose results are stored or must agree between nodes, so they never change. They
-//! are not cryptographic: no attacker gains from a collision.
+//! Hash functions whose results are stored or must agree between nodes, so they never change. These
+//! hash functions are not cryptographic, because an attacker would gain nothing from a collision.
 
 /// FNV-1a, for short texts.
 pub(crate) fn fnv1a(text: &str) -> u64 {
@@ -8,7 +8,8 @@ pub(crate) fn fnv1a(text: &str) -> u64 {
     })
 }
 
-/// The finalizer of SplitMix64: every bit of the input affects every bit of the result.
+/// The final mixing step of SplitMix64, in which every bit of the input affects every bit of the
+/// result.
 pub(crate) const fn mix(bits: u64) -> u64 {
     let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

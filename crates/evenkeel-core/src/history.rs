@@ -3,31 +3,34 @@
 use crate::attempt::Outcome;
 use crate::time::{Span, Timestamp};
 
-/// The part of a job's past that scheduling depends on. "Good" means succeeded.
+/// The statistics of past attempts on which scheduling depends. "Good" in a field name means
+/// succeeded.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct History {
     pub last_start_at: Option<Timestamp>,
     pub last_end_at: Option<Timestamp>,
     pub last_good_start_at: Option<Timestamp>,
     pub last_good_end_at: Option<Timestamp>,
-    /// Failed attempts since the last success.
+    /// Number of failed attempts since the last success.
     pub consecutive_failures: u32,
-    /// The moving average of the duration of successful attempts.
+    /// Moving average of the duration of successful attempts.
     pub average_good_duration: Option<Span>,
-    /// The moving variance of that duration, in square microseconds.
+    /// Moving variance of the duration of successful attempts, in square microseconds.
     pub duration_variance: f64,
 }
 
-/// The weight of the newest duration: the last three runs make up three quarters of the average.
+/// Weight of the newest duration in the moving average. With this value, the last three runs make
+/// up three quarters of the average.
 pub const DEFAULT_ALPHA: f64 = 0.37;
 
 impl History {
-    /// Returns the history after an attempt from `start` to `end` has ended with `outcome`.
+    /// Returns the updated statistics after an attempt that ran from `start` to `end` and has this
+    /// `outcome`.
     ///
-    /// The stores do the same arithmetic inside their finish statement, because two runs of a job
-    /// may end at the same time. The conformance suite compares them with this function. A
-    /// cancelled attempt says nothing about the job, so only its times are recorded. With an
-    /// `alpha` of 0, durations are not averaged at all.
+    /// Stores do the same computation inside the SQL statement that finishes an attempt, because
+    /// two runs of a job may finish at the same time. The conformance tests compare the results of
+    /// the stores with this function. A cancelled attempt neither succeeded nor failed, so only its
+    /// start and end times are recorded. If `alpha` is 0, durations are not averaged at all.
     #[must_use]
     pub fn after(self, outcome: Outcome, start: Timestamp, end: Timestamp, alpha: f64) -> Self {
         let ended = Self { last_start_at: Some(start), last_end_at: Some(end), ..self };
@@ -57,7 +60,7 @@ impl History {
         }
     }
 
-    /// The standard deviation of the duration of successful attempts.
+    /// Returns the standard deviation of the duration of successful attempts.
     pub fn duration_deviation(&self) -> Option<Span> {
         self.average_good_duration
             .map(|_| Span::from_micros(self.duration_variance.max(0.0).sqrt().round() as u64))

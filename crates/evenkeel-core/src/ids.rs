@@ -23,7 +23,8 @@ impl JobId {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// Returns a number that never changes for a job, evenly distributed over jobs.
+    /// Returns a number computed from the job id: it never changes, and different jobs have evenly
+    /// distributed numbers.
     pub fn seed(self) -> u64 {
         let (high, low) = self.0.as_u64_pair();
         mix(high ^ low.rotate_left(32))
@@ -60,11 +61,11 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// A job's number inside the store: dense, never reused, 40 bits.
+    /// The number of a job inside the store: 40 bits, assigned without gaps, never reused.
     JobNo(i64)
 }
 numbered! {
-    /// The number of one process of a node: every start gets a new number.
+    /// The number of one process of a node; a node gets a new number whenever it starts.
     NodeNo(i32)
 }
 numbered! {
@@ -77,30 +78,33 @@ numbered! {
 
 impl AttemptNo {
     pub const FIRST: Self = Self(0);
-    /// The highest number that fits into an id.
+    /// The highest attempt number that fits into an id.
     pub const MAX: Self = Self(1023);
 
-    /// The number as users see it, counted from 1. `attempt` in the API, in headers, environment
-    /// variables and templates is this number; `retry_attempt` is counted from 0.
+    /// The attempt number as users see it, counted from 1. The field `attempt` in the API, headers,
+    /// environment variables and templates has this number, whereas `retry_attempt` is counted from
+    /// 0.
     pub const fn from_one(self) -> u16 {
         self.0.saturating_add(1)
     }
 }
 
-/// Why a run exists. The discriminants are part of stored keys and of run ids.
+/// Why a run exists. The discriminants are part of stored keys and of run ids, so they must not
+/// change.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The schedule of the job came due.
+    /// A scheduled time of the job was reached.
     Schedule = 0,
     /// A user or client triggered the job.
     Trigger = 1,
-    /// Catches up on one scheduled time of a past range. Reserved: no run has this origin yet.
+    /// A backfill: the run makes up for one scheduled time in the past. Reserved for future use: no
+    /// run has this origin yet.
     Backfill = 2,
     /// A dead letter was redriven.
     Redrive = 3,
-    /// A run of another job, on which this job depends, has ended. Reserved: no run has this
-    /// origin yet.
+    /// A run of another job, on which this job depends, has finished. Reserved for future use: no
+    /// run has this origin yet.
     Dependency = 4,
 }
 
@@ -113,14 +117,15 @@ names!(Origin {
 });
 
 impl Origin {
-    /// Returns `None` for a code that this version does not know. Codes have 4 bits.
+    /// Returns `None` for a number that this version does not know. Codes have 4 bits.
     pub const fn from_bits(bits: u32) -> Option<Self> {
         let index = bits as usize;
         if index < Self::ALL.len() { Some(Self::ALL[index]) } else { None }
     }
 }
 
-/// Distinguishes runs of one job at the same microsecond: an origin and a number within the origin.
+/// Distinguishes runs of one job that have the same scheduled time: an origin, and a number that is
+/// unique within the origin.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Sequence {
     origin: Origin,
@@ -128,9 +133,9 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The sequence of every run that a schedule fires.
+    /// The sequence of all runs that the scheduler fires.
     pub const REGULAR: Self = Self { origin: Origin::Schedule, number: 0 };
-    /// How many numbers an origin has.
+    /// Number of different values of `n` per origin.
     pub const NUMBERS: u32 = 1 << 16;
 
     /// Takes `n` modulo [`Sequence::NUMBERS`].
@@ -138,7 +143,8 @@ impl Sequence {
         Self { origin, number: (n % Self::NUMBERS) as u16 }
     }
 
-    /// Reads the stored form; `None` if the origin is unknown or more than 20 bits are used.
+    /// Decodes the stored number; returns `None` if the origin is unknown or more than 20 bits are
+    /// used.
     pub const fn from_bits(bits: u32) -> Option<Self> {
         match Origin::from_bits(bits >> 16) {
             Some(origin) => Some(Self::new(origin, bits)),
@@ -146,7 +152,7 @@ impl Sequence {
         }
     }
 
-    /// The stored form: 4 bits of origin, then 16 bits of number.
+    /// Encodes the sequence as a number: 4 bits for the origin, then 16 bits for `n`.
     pub const fn bits(self) -> u32 {
         (self.origin as u32) << 16 | self.number as u32
     }
@@ -156,7 +162,7 @@ impl Sequence {
     }
 }
 
-/// The primary key of one attempt of a run. Keys sort as the stores order attempts.
+/// The primary key of one attempt of a run. Keys have the same sort order as in the stores.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AttemptKey {
     pub scheduled_at: Timestamp,
@@ -166,7 +172,7 @@ pub struct AttemptKey {
 }
 
 impl AttemptKey {
-    /// Returns the key of the first attempt of the run that the schedule fires at `scheduled_at`.
+    /// Returns the key of the first attempt of the run for the scheduled time `scheduled_at`.
     pub const fn regular(job_no: JobNo, scheduled_at: Timestamp) -> Self {
         Self { scheduled_at, job_no, sequence: Sequence::REGULAR, attempt: AttemptNo::FIRST }
     }
@@ -177,13 +183,13 @@ impl AttemptKey {
     }
 
     /// Returns the key of the run's first attempt. Two attempts belong to the same run if and only
-    /// if their first attempts have the same key.
+    /// if this key is equal for both.
     pub const fn first_attempt(self) -> Self {
         self.with_attempt(AttemptNo::FIRST)
     }
 }
 
-/// For error messages of the server's own log: the job number is in clear.
+/// Used in error messages of the server's own log, where the job number may be shown.
 impl fmt::Display for AttemptKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheduled_at, job_no, sequence, attempt } = self;

@@ -17,10 +17,10 @@ use crate::zone::Zone;
 /// Descriptive data of a job. Firing never reads it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct About {
-    /// Unique within the tenant and `configuration`, if set.
+    /// Job name; if set, it is unique within the tenant and `configuration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Distinguishes several schedules of one target: `Name@configuration`.
+    /// Distinguishes several jobs for the same target, as in `Name@configuration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,36 +34,37 @@ pub struct About {
     /// The address of the job's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The number of the target within the tenant. Stored in a column of its own: deleting a target
-    /// clears it in the jobs that name it.
+    /// The number of the target within the tenant. Stored in a separate column, so that deleting a
+    /// target can clear it in all jobs that refer to it.
     #[serde(skip)]
     pub target: Option<i64>,
-    /// The cron expression that an interval replaced, kept so that a user can restore it.
+    /// The original cron expression of a job that now has an interval, kept so that a user can
+    /// restore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_time: Option<String>,
     /// Free data of the users.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
-    /// Rejects duplicates of the job. Firing never reads it, so jobs that differ only in their keys
-    /// still share a definition.
+    /// Rejects duplicates of the job. Firing does not need this field, so jobs that differ only in
+    /// their deduplication keys still share a definition in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup: Option<Dedup>,
-    /// True if the job takes its address and executor from its target; see
+    /// True if the job takes its URL and executor from its target; see
     /// [`is_follower`](Self::is_follower).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub follows_target: bool,
 }
 
 impl About {
-    /// True if the job runs what its target defines. When the target is deleted, the job keeps the
-    /// last address and executor as its own.
+    /// True if the job takes its URL and executor from an existing target. After the target is
+    /// deleted, the job keeps the last URL and executor of the target.
     pub const fn is_follower(&self) -> bool {
         self.follows_target && self.target.is_some()
     }
 }
 
-/// Everything that firing and running a job needs. Equal definitions are shared in memory, so this
-/// type holds as little as possible that is unique to one job.
+/// All settings that are needed to fire and run a job. Jobs with equal definitions share one copy
+/// in memory, so this type contains as little as possible that is unique to one job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Definition {
     pub schedule: Schedule,
@@ -78,23 +79,23 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub payload: Value,
     pub retry: RetryPolicy,
-    /// What happens to the schedule when no retries are left.
+    /// What happens to the schedule after a run has failed and no retries are left.
     #[serde(default)]
     pub on_exhausted: OnExhausted,
-    /// Pauses the job or keeps a dead letter when no retries are left.
+    /// Whether the job is paused or the run becomes a dead letter when no retries are left.
     #[serde(default, skip_serializing_if = "OnFailure::is_none")]
     pub on_failure: OnFailure,
     #[serde(default)]
     pub on_lost_worker: OnLostWorker,
-    /// An attempt that has lost more workers than this has failed.
+    /// An attempt fails once it has lost more workers than this.
     #[serde(default = "default_max_crashes")]
     pub max_crashes: u16,
-    /// The body is ended after this long without output or progress.
+    /// An attempt is stopped after this long without output or progress.
     pub timeout: Span,
-    /// A longer attempt is logged.
+    /// Attempts that run longer are logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_expected_duration: Option<Span>,
-    /// A longer attempt is ended.
+    /// Attempts that run longer are stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_allowed_duration: Option<Span>,
     #[serde(default)]
@@ -105,23 +106,23 @@ pub struct Definition {
     pub pool: String,
     #[serde(default)]
     pub misfire: MisfirePolicy,
-    /// A scheduled time that is late by more than this is missed.
+    /// A scheduled time counts as missed if no run has started this long after it.
     #[serde(default = "default_misfire_after")]
     pub misfire_after: Span,
     #[serde(default)]
     pub overlap: OverlapPolicy,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blackout_periods: Vec<Blackout>,
-    /// If true, a run does not start if it would probably still be active when a blackout begins.
+    /// If true, a run does not start if it would probably still be running when a blackout begins.
     #[serde(default, skip_serializing_if = "is_false")]
     pub avoid_blackout: bool,
     /// Used in place of the measured average duration of successful runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_override: Option<Span>,
-    /// The load of one run, in place of its average duration.
+    /// The load that one run causes, if it differs from the average duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Span>,
-    /// Local hours in which the balancer prefers to place the job.
+    /// Local hours in which the balancer prefers to start the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefer_window: Option<LocalHours>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,8 +143,8 @@ pub struct ExecutorSpec {
 }
 
 impl ExecutorSpec {
-    /// The executor of a job without an executor: the address of its target is unknown. Its runs
-    /// fail with [`Self::NO_EXECUTOR`].
+    /// The executor name of a job whose executor is unknown, because its target has no URL yet.
+    /// Runs of such a job fail with [`Self::NO_EXECUTOR`].
     pub const NONE: &str = "none";
     pub const NO_EXECUTOR: &str = "no_executor";
 
@@ -169,11 +170,11 @@ impl Bounds {
     }
 }
 
-/// What happens to a recurring job when no retries are left.
+/// What happens to a recurring job when a run has failed and no retries are left.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnExhausted {
-    /// The job continues with its next time.
+    /// The job continues with its next scheduled time.
     #[default]
     Continue,
     Stop,
@@ -183,17 +184,17 @@ pub enum OnExhausted {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLostWorker {
-    /// Another worker starts the attempt again: its effects happen at least once.
+    /// Another worker starts the attempt again, so its side effects happen at least once.
     #[default]
     Retry,
-    /// The attempt fails: its effects happen at most once.
+    /// The attempt fails, so its side effects happen at most once.
     Fail,
 }
 
 impl Definition {
     pub const DEFAULT_TIMEOUT: Span = Span::from_secs(300);
 
-    /// A job on `schedule` that does nothing, with default policies.
+    /// Returns a definition with this schedule, default policies and an executor that does nothing.
     pub fn noop(schedule: Schedule) -> Self {
         Self {
             schedule,
@@ -232,7 +233,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The pool of jobs and workers that name no pool.
+/// The worker pool of jobs and workers for which no pool is configured.
 pub const DEFAULT_POOL: &str = "default";
 
 fn default_pool() -> String {

@@ -1,11 +1,12 @@
-//! Leases and fences: which node may write the results of an attempt, and when another node may
-//! take over.
+//! Leases and fences decide which node may write the result of an attempt, and when another node
+//! may take over.
 //!
-//! A node holds one lease for all attempts it runs. Another node takes a lease over in two steps.
-//! First it notices the silence and records a challenge (`steal_start_at`). Then a grace period
-//! passes in which the owner may still answer. The grace must pass on the database clock and on the
-//! clock of the challenging node, and the latter counts only while that node could reach the store.
-//! So neither a clock step nor an outage lets a lease be stolen.
+//! Each node holds one lease for all attempts that it runs. Another node takes over a lease in two
+//! steps. First, the other node notices that the owner has stopped pinging, and records a challenge
+//! (`steal_start_at`). Then the owner has a grace period in which it can still answer the
+//! challenge. The grace period must pass both on the database clock and on the clock of the
+//! challenging node. Time in which the challenging node cannot reach the store does not count. So
+//! neither a jump of the clock nor a database outage causes a lease to be taken over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use std::time::Duration;
 use crate::ids::NodeNo;
 use crate::time::{Span, Timestamp};
 
-/// Counts the owners of an attempt. Only the newest owner may write results.
+/// Fence number: counts how many workers have claimed an attempt. Only the worker with the highest
+/// fence number may write results.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fence(pub u32);
 
 impl Fence {
-    /// An attempt that no worker has claimed yet.
+    /// The fence number of an attempt that no worker has claimed yet.
     pub const NONE: Self = Self(0);
 
     #[must_use]
@@ -27,13 +29,13 @@ impl Fence {
     }
 }
 
-/// How often nodes ping, and when their leases end.
+/// How often nodes ping, and when their leases can be taken over.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LeaseTimings {
     pub ping: Span,
-    /// After this much silence, other nodes may challenge the lease.
+    /// If a node has not pinged for this long, other nodes may challenge its lease.
     pub silent_after: Span,
-    /// This long after the challenge, the node has lost its attempts.
+    /// If a challenged node does not answer within this time, it loses its attempts.
     pub grace: Span,
 }
 
@@ -47,13 +49,13 @@ impl Default for LeaseTimings {
     }
 }
 
-/// Lease timings that could lose work or never recover it.
+/// Errors for lease timings with which work could be lost or never be recovered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseTimingsError {
-    /// A node must be able to miss one ping.
+    /// A node must be able to miss one ping without being challenged.
     #[error("ping_seconds ({ping}) must be at most half of lease_seconds ({silent_after})")]
     PingTooSlow { ping: Span, silent_after: Span },
-    /// A node needs time to end its bodies.
+    /// A node needs this time to stop its running attempts.
     #[error("grace_seconds ({0}) must be at least 3s")]
     GraceTooShort(Span),
 }
@@ -64,15 +66,16 @@ impl LeaseTimings {
             let Self { ping, silent_after, .. } = self;
             return Err(LeaseTimingsError::PingTooSlow { ping, silent_after });
         }
-        // Half of the grace is a safety margin, and killing a body may take a second.
+        // Half of the grace period is a safety margin, and killing the process of an attempt may
+        // take a second.
         if self.grace < Span::from_secs(3) {
             return Err(LeaseTimingsError::GraceTooShort(self.grace));
         }
         Ok(self)
     }
 
-    /// Returns how long after its last answered ping a node must have ended all bodies: half the
-    /// grace before another node can take over.
+    /// Returns how long after its last answered ping a node must have stopped all its attempts.
+    /// That is half the grace period before another node can take over.
     pub fn bodies_must_end_after(self) -> Span {
         let half_grace = Span::from_micros(self.grace.as_micros() / 2);
         self.silent_after.saturating_add(half_grace)
@@ -98,18 +101,20 @@ pub enum LeaseVerdict {
     Steal,
 }
 
-/// How long a node has watched each other lease without an outage of its own.
+/// Tracks how long this node has seen other nodes without a new ping, not counting times in which
+/// this node could not reach the store.
 #[derive(Debug, Default)]
 pub struct StealWatch {
-    /// The last ping of each node, and since when no newer ping was seen.
+    /// For each node, its last known ping and since when this node has seen no newer ping.
     silent: BTreeMap<NodeNo, (Timestamp, Duration)>,
-    /// The challenge of each challenged node, and since when it was seen.
+    /// For each challenged node, the time of the challenge and since when this node has seen it.
     watched: BTreeMap<NodeNo, (Timestamp, Duration)>,
 }
 
 impl StealWatch {
-    /// Judges a lease at `db_now` on the database clock and `own_now` on the judge's monotonic
-    /// clock. A ping from the future counts as now.
+    /// Decides whether a lease may be challenged or taken over, at `db_now` on the database clock
+    /// and `own_now` on this node's monotonic clock. A ping with a time in the future counts as a
+    /// ping now.
     pub fn judge(
         &mut self,
         timings: LeaseTimings,
@@ -127,9 +132,9 @@ impl StealWatch {
         }
         let Some(challenged_at) = lease.steal_start_at else {
             self.watched.remove(&lease.node);
-            // The node ends its bodies by its own clock, counted from its last ping. If the
-            // database clock jumped, the node may have pinged a moment ago and be too busy to
-            // answer in time.
+            // The owner stops its attempts by its own clock, counted from its last ping. If the
+            // database clock jumped, the owner may have pinged a moment ago and be too busy to
+            // answer the challenge in time.
             let silent_for = own_now.saturating_sub(since);
             let silent =
                 ping == lease.last_ping_at && silent_for >= Duration::from(timings.silent_after);
@@ -145,7 +150,7 @@ impl StealWatch {
         if on_db_clock && on_own_clock { LeaseVerdict::Steal } else { LeaseVerdict::Leave }
     }
 
-    /// Restarts the watch of all leases, because the store did not answer.
+    /// Forgets what was seen of all leases, because the store was not reachable.
     pub fn store_trouble(&mut self) {
         self.silent.clear();
         self.watched.clear();

@@ -1,8 +1,8 @@
-//! The decisions of Evenkeel, without side effects.
+//! The decision logic of Evenkeel, without side effects.
 //!
-//! Every function here is pure: it computes a decision from state, event and time. It reads no
-//! clock, draws no random number and writes nothing. The engine calls these functions, and the
-//! stores carry the decisions out.
+//! Every function in this crate is pure: it computes a decision from the current state, an event
+//! and the time. No function reads a clock, draws a random number or writes anything. The engine
+//! calls these functions, and the stores save the results.
 //!
 //! Jobs and their times:
 //! - [`job`]: the definition of a job

@@ -1,8 +1,10 @@
-//! Concurrency limits: how many runs may be active at once per key, per tenant and per lane.
+//! Concurrency limits: the maximum number of active runs per concurrency key, per tenant and per
+//! lane.
 //!
-//! A run that starts takes a permit of each of its limits and holds the permits exactly as long as
-//! it runs. A run that finds no free permit is parked: it leaves the main queue for the queue of
-//! that limit, where it does not delay other runs, until a permit is free.
+//! A run that starts takes a permit of each limit that applies to it, and holds these permits as
+//! long as it is active. A run for which a limit has no free permit is parked: it moves from the
+//! main queue to the queue of that limit, where it does not delay other runs, until a permit is
+//! free.
 
 mod release;
 
@@ -21,7 +23,8 @@ pub use release::{OwnPermits, ReleasePass, ReleasedRuns};
 
 pub const KEY_CHARS_MAX: usize = 255;
 pub const KEY_LIMIT_MAX: u32 = 10_000;
-/// Limited because each claim counts the active runs of a tenant or lane.
+/// Maximum value of a limit; it is bounded because each claim counts the active runs of a tenant or
+/// lane.
 pub const SHARED_LIMIT_MAX: u32 = 100_000;
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -40,7 +43,7 @@ names!(LimitScope {
 });
 
 impl LimitScope {
-    /// Reads the scope from the name of a limit queue's pool: the two characters after the first.
+    /// Reads the scope from the pool name of a limit queue: the second and third character.
     pub fn of_queue_pool_code(code: &str) -> Option<Self> {
         let code = code.parse::<usize>().ok()?;
         Self::ALL.get(code.checked_sub(1)?).copied()
@@ -70,7 +73,7 @@ impl KeyDigest {
     }
 }
 
-/// The limit that a job sets for its key.
+/// The limit that a job sets for its concurrency key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyLimit {
     pub digest: KeyDigest,
@@ -78,14 +81,14 @@ pub struct KeyLimit {
 }
 
 impl Definition {
-    /// The job's own limit, if it has a `concurrency_key`.
+    /// Returns the limit that the job sets for its `concurrency_key`, if it has one.
     pub fn key_limit(&self) -> Option<KeyLimit> {
         let text = self.concurrency_key.as_deref()?;
         Some(KeyLimit { digest: KeyDigest::of(text), most: self.concurrency_limit.unwrap_or(1) })
     }
 }
 
-/// Identifies a limit. The first byte is the scope.
+/// Identifies a limit. The first byte of the key is the scope.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey([u8; Self::BYTES]);
 
@@ -94,10 +97,10 @@ impl LimitKey {
     const KEY: u8 = 1;
     const TENANT: u8 = 2;
     const LANE: u8 = 3;
-    /// The first character of the pool names of limit queues. Names of ordinary pools cannot start
-    /// with it.
+    /// The first character in the pool names of all limit queues. The names of ordinary pools
+    /// cannot start with this character.
     const QUEUE_POOL: char = '~';
-    /// Sorts after the pool names of all limit queues, and before every other name after them.
+    /// A text that sorts directly after the pool names of all limit queues.
     pub const AFTER_QUEUE_POOLS: &str = "~g";
 
     pub fn of_key(tenant: TenantNo, digest: KeyDigest) -> Self {
@@ -143,12 +146,12 @@ impl LimitKey {
         (Self::KEY..=Self::LANE).contains(&bytes[0]).then_some(Self(bytes))
     }
 
-    /// Returns the name of the limit's queue: a pool that no worker serves.
+    /// Returns the name of the limit's queue, which is a pool that no worker serves.
     pub fn queue_pool(self) -> String {
         format!("{}{self}", Self::QUEUE_POOL)
     }
 
-    /// Returns the limit whose queue this pool is; `None` for other pools.
+    /// Returns the limit to whose queue this pool name belongs; `None` for ordinary pools.
     pub fn of_queue_pool(pool: &str) -> Option<Self> {
         let hex = pool.strip_prefix(Self::QUEUE_POOL)?;
         if hex.len() != 2 * Self::BYTES || !hex.is_ascii() {
@@ -183,13 +186,13 @@ pub struct Limit {
     pub most: u32,
 }
 
-/// The limits that operators set: of tenants and of lanes.
+/// The limits that operators configure for tenants and lanes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// For tenants that are not in `tenants`.
+    /// The limit of tenants that are not listed in `tenants`.
     pub tenant: Option<u32>,
     pub tenants: BTreeMap<TenantNo, u32>,
-    /// For each lane, all tenants together.
+    /// The limit of each lane, counted over all tenants.
     pub lanes: [Option<u32>; Lane::ALL.len()],
 }
 
@@ -198,7 +201,7 @@ impl Limits {
         self.tenants.get(&tenant).copied().or(self.tenant)
     }
 
-    /// Returns the limits of a run, the narrowest first.
+    /// Returns all limits that apply to a run, from the narrowest (key) to the widest (lane).
     pub fn on(&self, tenant: TenantNo, lane: Lane, key: Option<KeyLimit>) -> Vec<Limit> {
         let of_key =
             key.map(|key| Limit { key: LimitKey::of_key(tenant, key.digest), most: key.most });
@@ -215,10 +218,10 @@ impl Limits {
             && self.lanes.iter().all(|lane| lane.is_none())
     }
 
-    /// Returns the highest limit that applies to the runs in the queue of `key`, or `None` if no
-    /// limit applies any more. `parked` is the highest limit with which these runs were parked. The
-    /// limit of a key is stored with each parked run; limits of tenants and lanes are these
-    /// settings, which may have changed since.
+    /// Returns the highest limit that applies to any run in the queue of `key`, or `None` if no
+    /// limit applies any more. `parked` is the highest limit that is stored with these parked runs.
+    /// The limit of a concurrency key is stored with each parked run, but limits of tenants and
+    /// lanes are taken from these settings, which may have changed.
     pub fn max_in_queue(&self, key: LimitKey, parked: u32) -> Option<u32> {
         match key.scope() {
             LimitScope::Key => Some(parked),
@@ -229,7 +232,7 @@ impl Limits {
         }
     }
 
-    /// True if one of these limits applies to a run of this tenant in this lane.
+    /// True if a tenant or lane limit applies to runs of this tenant in this lane.
     pub fn apply_to(&self, tenant: TenantNo, lane: Lane) -> bool {
         self.of_tenant(tenant).is_some() || self.lanes[lane as usize].is_some()
     }
@@ -242,14 +245,15 @@ pub enum Admission {
     Start,
     /// The run moves to the queue of this limit.
     Park(Limit),
-    /// The run stays where it is: another transaction is changing the permits of one of its limits.
+    /// The run stays in the main queue, because another transaction is changing the permits of one
+    /// of its limits.
     Defer,
 }
 
 /// The number of active runs per limit, during one claim.
 #[derive(Clone, Debug, Default)]
 pub struct PermitCounts {
-    /// `None` while another transaction changes the number.
+    /// `None` while another transaction is changing the number of active runs.
     running: BTreeMap<LimitKey, Option<u32>>,
 }
 
@@ -258,17 +262,18 @@ impl PermitCounts {
         self.running.contains_key(&key)
     }
 
-    /// Sets the number of active runs; `None` if another transaction is changing it.
+    /// Sets the number of active runs of a limit; `None` if another transaction is changing it.
     pub fn note(&mut self, key: LimitKey, running: Option<u32>) {
         self.running.insert(key, running);
     }
 
-    /// Returns the number of active runs, if known.
+    /// Returns the number of active runs of a limit, if known.
     pub fn running(&self, key: LimitKey) -> Option<u32> {
         self.running.get(&key).copied().flatten()
     }
 
-    /// Decides whether the next run may start under these limits. A run that starts is counted.
+    /// Decides whether a run may start under these limits. If the run may start, it is counted as
+    /// active.
     pub fn admit(&mut self, limits: &[Limit]) -> Admission {
         let mut full = None;
         for limit in limits {

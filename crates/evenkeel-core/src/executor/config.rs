@@ -1,4 +1,4 @@
-//! Readers of `executor_config` whose errors name the field.
+//! Reads fields of `executor_config`; errors name the faulty field.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ pub struct ConfigFault {
 }
 
 impl ConfigFault {
-    /// Makes a fault of the field `name`, or of the whole configuration if `name` is empty.
+    /// Creates an error for the field `name`, or for the whole configuration if `name` is empty.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
         let dot = if name.is_empty() { "" } else { "." };
         Self { field: format!("executor_config{dot}{name}"), message: message.into() }
@@ -26,12 +26,14 @@ impl ConfigFault {
 /// The fields of a configuration, or of an object inside it.
 pub struct Fields<'a> {
     fields: Option<&'a Map<String, Value>>,
-    /// The path of the object, such as `fields.price.`; empty for the configuration itself.
+    /// The path of the object inside the configuration, such as `fields.price.`; empty for the
+    /// configuration itself.
     path: String,
 }
 
 impl<'a> Fields<'a> {
-    /// Reads an object that has only declared fields. Null counts as an empty object.
+    /// Reads an object and returns an error if it has undeclared fields. Null counts as an empty
+    /// object.
     pub fn read(config: &'a Value, declared: &[ConfigField]) -> Result<Self, ConfigFault> {
         let known: Vec<&str> = declared.iter().map(|field| field.name).collect();
         match config {
@@ -41,7 +43,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads an object at `path` that has only known fields.
+    /// Reads the object at `path` and returns an error if it has unknown fields.
     pub fn nested(
         path: &str,
         fields: &'a Map<String, Value>,
@@ -49,7 +51,8 @@ impl<'a> Fields<'a> {
     ) -> Result<Self, ConfigFault> {
         let path = if path.is_empty() { String::new() } else { format!("{path}.") };
         match fields.keys().find(|key| !known.contains(&key.as_str())) {
-            // Ignoring a misspelt field would hide the mistake until production.
+            // If misspelt fields were ignored, users would not notice the mistake before
+            // production.
             Some(key) => {
                 let message = format!("is not one of {}", known.join(", "));
                 Err(ConfigFault::new(&format!("{path}{key}"), message))
@@ -58,12 +61,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Makes a fault of the field `name` of this object.
+    /// Creates an error for the field `name` of this object.
     pub fn fault(&self, name: &str, message: impl Into<String>) -> ConfigFault {
         ConfigFault::new(&format!("{}{name}", self.path), message)
     }
 
-    /// Returns a field that is set and not null.
+    /// Returns the value of a field, or `None` if the field is absent or null.
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.fields.and_then(|fields| fields.get(name)).filter(|value| !value.is_null())
     }
@@ -74,7 +77,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// Reads an object of strings; an absent field counts as empty.
+    /// Reads an object whose values are strings; an absent field counts as an empty object.
     pub fn texts(&self, name: &str) -> Result<Vec<(&'a str, &'a str)>, ConfigFault> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let map =

@@ -1,4 +1,4 @@
-//! Tests of the reasons why a job does not run.
+//! Tests that `explain` returns the right reasons why a job does not run.
 
 use super::*;
 use crate::blackout::Blackout;
@@ -19,7 +19,7 @@ fn job() -> Definition {
     Definition::noop(Schedule::Interval(every))
 }
 
-/// A job in blackout from `from` to `to` o'clock; now is noon.
+/// A job with a blackout from `from` to `to` o'clock; the tests run at noon.
 fn in_blackout(from: i8, to: i8) -> Definition {
     let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
     Definition { blackout_periods: vec![Blackout { start: hour(from), end: hour(to) }], ..job() }
@@ -173,7 +173,8 @@ fn pool_without_workers_is_the_first_reason() {
     assert_eq!(codes(&why), ["no_worker_for_pool", "waiting_in_queue", "not_due"]);
     assert_eq!(why.reasons[0], Why::NoWorkerForPool { pool: "gpu".into() });
     assert_eq!(why.next_possible_start, None);
-    // A due job has the same reason. A job whose time has not come has not.
+    // A due job gets the same reason as a waiting run. A job whose scheduled time is in the future
+    // does not get this reason.
     let due = Facts { next_at: Some(earlier(60)), ..facts(&elsewhere, &workers) };
     assert_eq!(codes(&explain(&due, NOW)), ["no_worker_for_pool"]);
     assert_eq!(codes(&explain(&facts(&elsewhere, &workers), NOW)), ["not_due"]);
@@ -182,7 +183,7 @@ fn pool_without_workers_is_the_first_reason() {
     let chrome = Definition { pool: "chrome".into(), ..job() };
     let served = Facts { live: 1, waiting: &waiting, ..facts(&chrome, &workers) };
     assert_eq!(codes(&explain(&served, NOW)), ["waiting_in_queue", "not_due"]);
-    // The only worker that serves the pool is forbidden; other workers do not count.
+    // The job forbids the only worker that serves its pool; workers of other pools do not count.
     let shy = Definition { dont_run_on_nodes: vec!["b".into()], ..chrome };
     let forbidden = Facts { live: 1, waiting: &waiting, ..facts(&shy, &workers) };
     assert_eq!(codes(&explain(&forbidden, NOW))[0], "no_node_allowed");
@@ -206,7 +207,7 @@ fn retry_and_cooldown_name_their_end() {
     assert_eq!(why.next_possible_start, Some(later(30)));
     let late = [retry(later(900))];
     let before = Facts { live: 1, waiting: &late, ..facts(&job, &workers) };
-    // The times before it are skipped.
+    // The scheduled times before the end of the blackout are skipped.
     assert_eq!(explain(&before, NOW).next_possible_start, Some(later(900)));
     let came = explain(&Facts { next_at: Some(earlier(1)), ..before }, NOW);
     assert_eq!(came.reasons[1], Why::PreviousRunActive { since: earlier(1), busy: retried },);
@@ -292,7 +293,7 @@ fn next_start_of_a_running_job_depends_on_its_overlap_policy() {
         assert_eq!(codes(&why), ["running", "not_due"]);
         why.next_possible_start
     };
-    // It is unknown whether the run has ended by then.
+    // It is unknown whether the active run will have finished by then.
     assert_eq!(start(OverlapPolicy::Skip), None);
     assert_eq!(start(OverlapPolicy::Queue), None);
     assert_eq!(start(OverlapPolicy::Replace), Some(later(600)));

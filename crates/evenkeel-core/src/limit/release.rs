@@ -1,12 +1,12 @@
-//! Selects the runs that leave the queue of a limit, and where they move.
+//! Selects the runs that leave the queue of a concurrency limit, and where they move.
 //!
-//! The queue of a tenant or lane holds runs that need permits of other limits as well. A run
-//! without a permit of another limit would only delay the runs behind it, so it moves to the queue
-//! of that other limit and takes no permit here. If the other limit is narrower, all such runs
-//! move, because the runs behind them are not under that limit. A wider limit blocks all runs of
-//! the queue alike. So only as many move there as could start if it had permits: enough to compete
-//! for its next permit. A frequent pass that does not know how many runs already wait there moves
-//! none (`to_wider`).
+//! Runs in the queue of a tenant or lane limit may need permits of other limits as well. If another
+//! limit of a run has no free permit, the run would only delay the runs behind it. So it moves to
+//! the queue of that other limit and takes no permit here. If the other limit is narrower, all runs
+//! that it blocks move to its queue, because that limit does not apply to all runs behind them. A
+//! wider limit applies to all runs of the queue. So only as many runs move to the queue of a wider
+//! limit as this limit has free permits, which is enough to compete for its next permit. A frequent
+//! pass does not know how many runs already wait in the wider queue, so it moves none (`to_wider`).
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::{Admission, Limit, LimitKey, PermitCounts};
 /// The permits of the limit whose queue is processed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnPermits {
-    /// The number of active runs. Each queued run has a limit of its own, at most `highest`.
+    /// The number of active runs. Each queued run has its own limit, which is at most `highest`.
     Running { running: u32, highest: u32 },
-    /// The number of free permits, whatever the limit.
+    /// The number of free permits, if it is the same for all queued runs.
     Free(u32),
 }
 
 impl OwnPermits {
-    /// Returns the free permits for a run whose limit is `most`; `None`: no limit.
+    /// Returns the number of free permits for a run whose limit is `most`; `None` means no limit.
     fn free(self, most: Option<u32>) -> u32 {
         match (self, most) {
             (Self::Free(free), _) => free,
@@ -46,14 +46,14 @@ impl OwnPermits {
     }
 }
 
-/// The runs that leave a limit queue.
+/// The runs that leave the queue of a concurrency limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReleasedRuns<R> {
-    /// Back to the main queue.
+    /// Runs that return to the main queue.
     pub to_queue: Vec<R>,
-    /// To the queues of these limits.
+    /// Runs that move to the queues of other limits.
     pub to_limits: Vec<(R, Limit)>,
-    /// True if permits are still free and the runs that leave uncover others behind them.
+    /// True if permits are still free and more runs of this queue could leave.
     pub has_more: bool,
 }
 
@@ -63,21 +63,21 @@ impl<R> ReleasedRuns<R> {
     }
 }
 
-/// One pass over the queue of a limit.
+/// One pass over the queue of a concurrency limit.
 #[derive(Clone, Debug)]
 pub struct ReleasePass {
     /// The limit whose queue is processed.
     pub queue: LimitKey,
     pub own: OwnPermits,
-    /// The active runs of all other limits of the queued runs.
+    /// The number of active runs under each other limit that applies to the queued runs.
     pub others: PermitCounts,
-    /// True if runs that a wider limit blocks move to its queue.
+    /// True if runs that a wider limit blocks may move to the queue of that limit.
     pub to_wider: bool,
 }
 
 impl ReleasePass {
-    /// Selects up to `most` runs that leave. `waiting` is in dispatch order; each run comes with
-    /// its limits, the narrowest first.
+    /// Selects up to `most` runs that leave the queue. `waiting` is in dispatch order, and each run
+    /// is listed with its limits, the narrowest first.
     pub fn select<R>(
         mut self,
         waiting: impl IntoIterator<Item = (R, Vec<Limit>)>,
@@ -95,7 +95,7 @@ impl ReleasePass {
                 continue;
             }
             match self.others.admit(&limits) {
-                // Unknown counts are checked again by the next claim.
+                // If the number of active runs is unknown, the next claim checks the limit again.
                 Admission::Start | Admission::Defer => {
                     self.own.take();
                     to_queue.push(run);
@@ -183,7 +183,8 @@ mod tests {
         assert!(stays.is_empty());
         let leaving = pass.select(waiting(), 100);
         assert_eq!(leaving.to_limits, [(0, of[1]), (1, of[1])]);
-        // The wider limit blocks all of them alike, so a longer look finds no other run.
+        // The wider limit blocks all queued runs alike, so looking at more runs finds none that
+        // could start.
         assert!(leaving.to_queue.is_empty() && !leaving.has_more);
     }
 

@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// Adds a job that runs `phase` steps into its interval, for the first time after [`NOON`].
+    /// Adds a job that runs after [`NOON`], `phase` seconds into its interval counted from 1970.
     pub fn add(&mut self, every: u64, phase: u64, cost: u64) {
         self.add_like(interval(every), phase, cost);
     }
