@@ -1,4 +1,4 @@
-//! API keys and the audit log.
+//! Stores API keys and the audit log.
 
 use evenkeel_core::{TenantNo, Timestamp};
 use uuid::Uuid;
@@ -6,18 +6,18 @@ use uuid::Uuid;
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Role, Scope};
 
-/// The hash of an API key. The key itself is never stored.
+/// SHA-256 hash of an API key. The API key itself is never stored.
 pub type KeyHash = [u8; 32];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewApiKey {
     pub id: Uuid,
-    /// Unique within its tenant among keys that are not revoked.
+    /// Unique among the tenant's API keys that are not revoked.
     pub name: String,
     pub role: Role,
     pub hash: KeyHash,
     pub created_by: String,
-    /// When the key becomes invalid.
+    /// When the API key expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -30,64 +30,63 @@ pub struct ApiKey {
     pub role: Role,
     pub created_by: String,
     pub created_at: Timestamp,
-    /// When the key becomes invalid.
+    /// When the API key expires.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
-    /// Accurate to about a minute.
+    /// Accurate to about one minute.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// An operation that was carried out or denied.
+/// One entry of the audit log: an operation that a caller carried out or was denied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditEntry {
     pub at: Timestamp,
-    /// `None` if the caller is unknown.
+    /// `None` if the caller could not be authenticated.
     pub tenant: Option<TenantNo>,
-    /// The caller, according to the credentials.
+    /// The caller's identity according to its credentials.
     pub subject: String,
     pub role: Option<Role>,
-    /// The name of the operation.
     pub action: String,
-    /// The id or name that the operation was about.
+    /// Id or name of the job or other object that the operation was about.
     pub target: Option<String>,
-    /// The status code of the response.
+    /// HTTP status code of the response.
     pub status: u16,
-    /// The caller lacked the permission.
+    /// True if the caller lacked the permission.
     pub denied: bool,
-    /// A text for operators.
+    /// Free text for operators.
     pub detail: Option<String>,
-    /// The address of the client.
+    /// IP address of the client.
     pub remote: Option<String>,
     pub request_id: String,
 }
 
-/// A position in the log, which is ordered by time.
+/// A position in the audit log, which is ordered by time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AuditCursor {
     pub at: Timestamp,
-    /// Distinguishes entries of the same moment.
+    /// Distinguishes audit entries with the same timestamp.
     pub no: i64,
 }
 
-/// The number of entries that a page scans at most if few pass the filter.
+/// Maximum number of audit entries that one page scans when few entries pass the filter.
 pub const AUDIT_SCAN_MAX: u32 = 10_000;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AuditFilter {
     pub subject: Option<String>,
     pub target: Option<String>,
-    /// Only denied operations, or only allowed ones.
+    /// `true` lists only denied operations, `false` only allowed operations.
     pub denied: Option<bool>,
-    /// Entries of this time or later.
+    /// Only entries at or after this time.
     pub from: Option<Timestamp>,
-    /// Entries before this time.
+    /// Only entries before this time.
     pub before: Option<Timestamp>,
-    /// Also entries without a tenant.
+    /// Also lists entries of callers that could not be authenticated.
     pub with_unknown: bool,
 }
 
 impl AuditFilter {
-    /// Returns true if the entry passes. The tenant is checked elsewhere.
+    /// Returns true if the audit entry passes the filter. The caller checks the tenant.
     pub fn passes(&self, entry: &AuditEntry) -> bool {
         self.subject.as_ref().is_none_or(|subject| *subject == entry.subject)
             && self.target.as_ref().is_none_or(|target| entry.target.as_ref() == Some(target))
@@ -96,7 +95,7 @@ impl AuditFilter {
             && self.before.is_none_or(|before| entry.at < before)
     }
 
-    /// Returns the position from which the page reads backwards in time.
+    /// Returns the log position from which a page reads backwards in time.
     pub fn start(&self, after: Option<AuditCursor>) -> AuditCursor {
         let end = self.before.unwrap_or(Timestamp::MAX);
         let bound = AuditCursor { at: end, no: i64::MIN };
@@ -107,31 +106,35 @@ impl AuditFilter {
 verbs! {
     trait AccessStore {}
 
-    /// Creates a key. Returns false if the name is taken. A revoked key does not block its name; an
-    /// expired one does.
+    /// Creates an API key. Returns false if another API key of the tenant has the name. The name of
+    /// a revoked API key can be reused; the name of an expired key cannot.
     write fn create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
 
-    /// Returns the key with this hash, of any tenant, even if it is revoked or expired.
+    /// Returns the API key with this hash, whatever its tenant and even if it is revoked or
+    /// expired.
     read fn find_key(hash: &KeyHash) -> Option<ApiKey>;
 
-    /// Records the use of keys. An earlier use does not replace a later one.
+    /// Updates [`ApiKey::last_used_at`] of API keys. A time before the stored time is ignored.
     write fn use_keys(ids: &[Uuid], at: Timestamp) -> ();
 
-    /// Revokes a key for good. Returns false if it does not exist or was revoked before.
+    /// Revokes an API key permanently. Returns false if the API key does not exist or is already
+    /// revoked.
     write fn revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
 
-    /// Returns the scope's keys, also revoked ones, by id. Ids start with their time.
+    /// Returns the tenant's API keys ordered by id, including revoked keys. Ids begin with a
+    /// timestamp, so this is the order of creation.
     read fn list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
 
     /// Appends entries to the audit log.
     write fn record_audit(entries: Vec<AuditEntry>) -> ();
 
-    /// Returns the scope's entries, newest first. A page scans up to [`AUDIT_SCAN_MAX`] entries and
-    /// may be short although more follow. The total is counted over as many entries and is an
-    /// estimate if there are more.
+    /// Returns the tenant's audit entries, newest first. A page scans at most [`AUDIT_SCAN_MAX`]
+    /// entries, so it can be short although a next page exists. The total is also counted up to
+    /// [`AUDIT_SCAN_MAX`] entries and is an estimate beyond that.
     read fn list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditCursor>)
         -> Page<(AuditCursor, AuditEntry), AuditCursor>;
 
-    /// Deletes up to `limit` entries from before `before`, oldest first. Returns their number.
+    /// Deletes up to `limit` audit entries older than `before`, oldest first. Returns the number of
+    /// deleted entries.
     write fn prune_audit(before: Timestamp, limit: u32) -> u64;
 }

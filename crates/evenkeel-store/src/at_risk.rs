@@ -1,8 +1,9 @@
-//! Verbs of the judge, which finds the jobs that do not keep their deadline promise.
+//! Finds and lists jobs that miss their deadlines.
 //!
-//! A job that runs well costs nothing here. A job with a failure, a skipped time, or a late or long
-//! run is marked as at risk and stays so until it is well again. Counts and lists of endangered
-//! jobs read the at-risk jobs, not all jobs.
+//! The condition of a job is OK, WARNING or ERROR. To "judge" a job means to evaluate its
+//! condition. A job is marked as at risk after a failure, a skipped scheduled time, or a late or
+//! long run, until its condition is OK again. Only at-risk jobs are judged, counted and listed, so
+//! jobs that run on time cost nothing.
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestamp};
@@ -10,86 +11,87 @@ use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestam
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// An at-risk job as it is now.
+/// Current data of an at-risk job, from which its condition is evaluated.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobToJudge {
     pub no: JobNo,
     pub tenant: TenantNo,
-    /// Changes whenever something happens to the job or it is judged, so that an outdated judgement
-    /// is recognized.
+    /// Changes with every event of the job and with every judgement, so the store can reject an
+    /// outdated judgement.
     pub touched: i32,
-    /// The last judgement; `None` if the job has not been judged since it was marked.
+    /// The condition at the last judgement; `None` if the job has not been judged since it was
+    /// marked as at risk.
     pub before: Option<Level>,
     /// True if the job is neither paused nor cancelled.
     pub active: bool,
-    /// The next regular time.
+    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
-    /// The last regular time that was fired or skipped.
+    /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
-    /// True if a run is active.
+    /// True if the job has a waiting or running attempt.
     pub live: bool,
-    /// Since when the newest attempt of the newest run is running.
+    /// When the newest attempt of the job's newest run started; `None` if it is not running.
     pub running_since: Option<Timestamp>,
     pub history: History,
-    /// Since when the deadline promise counts.
+    /// Deadlines before this time do not count.
     pub since: Timestamp,
-    /// The stored definition, not parsed.
+    /// The stored job definition, not parsed.
     pub definition: String,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {
     pub job: JobNo,
-    /// The value of [`JobToJudge::touched`] that the judgement is about.
+    /// The value of [`JobToJudge::touched`] that this judgement is based on.
     pub touched: i32,
     pub reason: Reason,
-    /// When the condition becomes, or became, ERROR.
+    /// When the condition of the job becomes, or became, ERROR.
     pub error_at: Timestamp,
-    /// When to judge again if nothing happens; `None` if the job is no longer at risk.
+    /// When to judge the job again if nothing happens to it; `None` if it is no longer at risk.
     pub again_at: Option<Timestamp>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct ToJudge {
-    /// The time of the store's clock.
+    /// Current time of the store's clock.
     pub now: Timestamp,
     pub jobs: Vec<JobToJudge>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OverdueInQueue {
-    /// Each job once.
+    /// Contains each job once.
     pub jobs: Vec<JobNo>,
-    /// Where the next scan starts; `None` at the end.
+    /// Where the next call continues; `None` if all attempts were read.
     pub next: Option<AttemptKey>,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ConditionCounts {
-    /// All jobs that are not deleted.
+    /// Number of all jobs that are not deleted.
     pub jobs: u64,
     pub warning: u64,
     pub error: u64,
-    /// The jobs in ERROR that a blackout [holds](evenkeel_core::condition::Reason::HeldByBlackout),
-    /// counted up to 10,000.
+    /// Number of jobs in ERROR that cannot run because of a
+    /// [blackout](evenkeel_core::condition::Reason::HeldByBlackout), counted up to 10,000.
     pub held: u64,
 }
 
-/// A job whose condition is not OK.
+/// A job whose condition is WARNING or ERROR.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AtRisk {
     pub no: JobNo,
     pub job: JobId,
-    /// The name of the job or of its source.
+    /// Name of the job, or of its source if the job has no name.
     pub name: Option<String>,
     pub reason: Reason,
-    /// When the condition becomes, or became, ERROR.
+    /// When the condition of the job becomes, or became, ERROR.
     pub error_at: Timestamp,
-    /// When the job was judged to be of this level.
+    /// Since when the job has had this condition.
     pub since: Timestamp,
 }
 
-/// A position in the list, which is ordered by the time of the ERROR.
+/// A position in the list of at-risk jobs, which is ordered by the time of the ERROR.
 pub type RiskCursor = (Timestamp, JobNo);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -100,34 +102,38 @@ pub struct RiskFilter {
 verbs! {
     trait AtRiskStore {}
 
-    /// Marks jobs as at risk, to be judged at once, also if they are marked already. Skips deleted
-    /// jobs.
+    /// Marks jobs as at risk, so that they are judged immediately, even if they were marked before.
+    /// Skips deleted jobs.
     ///
-    /// [`finish`](crate::AttemptStore::finish) does the same for jobs whose attempt did not
-    /// succeed, for ends that ask for it, and for jobs that are at risk. Verbs that withdraw
-    /// waiting attempts do it for their job, and commands for jobs that are at risk.
+    /// [`finish`](crate::AttemptStore::finish) also marks the job if the attempt did not succeed, if
+    /// [`Finish::judge`](crate::Finish::judge) is set, or if the job is already at risk. Verbs that
+    /// cancel waiting attempts mark the job of these attempts. Commands on at-risk jobs mark those
+    /// jobs again.
     write fn mark_at_risk(jobs: &[JobNo]) -> ();
 
-    /// Returns up to `limit` jobs of the shards that are due to be judged, in any order. Reads no
-    /// more rows than that.
+    /// Returns up to `limit` jobs of these shards that are due to be judged, in any order. Reads at
+    /// most `limit` rows.
     read fn to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
 
-    /// Stores judgements, each if nothing has happened to the job since and it was not judged
-    /// meanwhile, and updates the counts. A stored judgement changes `touched`.
+    /// Stores the judgement of each job and updates the counts by condition. A judgement is dropped
+    /// if something happened to its job in the meantime or the job was judged again. A stored
+    /// judgement changes [`JobToJudge::touched`].
     write fn judge(batch: Vec<Judgement>, now: Now) -> ();
 
-    /// Returns jobs of the shards that are not at risk although an attempt of theirs is still
-    /// queued after its deadline. Reads up to `limit` attempts in key order after `after`.
+    /// Finds jobs of these shards that have an attempt in the queue after its deadline but are not
+    /// marked as at risk. Reads up to `limit` queued attempts in key order, starting after the
+    /// attempt `after`.
     read fn overdue_in_queue(shards: &[Shard], after: Option<AttemptKey>, limit: u32, now: Now)
         -> OverdueInQueue;
 
-    /// Returns the stored counts of the scope's jobs by condition.
+    /// Returns how many jobs of the tenant are in each condition, from stored counts.
     read fn condition_counts(scope: &Scope) -> ConditionCounts;
 
-    /// Returns the stored counts of all tenants' jobs by condition.
+    /// Returns how many jobs of all tenants are in each condition, from stored counts.
     read fn all_condition_counts() -> ConditionCounts;
 
-    /// Returns the scope's jobs that are not OK, soonest ERROR first.
+    /// Returns the tenant's jobs in WARNING or ERROR, ordered by the time of the ERROR, earliest
+    /// first.
     read fn list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
         -> Page<AtRisk, RiskCursor>;
 }

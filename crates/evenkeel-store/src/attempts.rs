@@ -1,4 +1,4 @@
-//! Verbs on attempts: claim, finish and hand back for workers; lists and pruning.
+//! Verbs on attempts: workers claim, finish and requeue them; users list and cancel them.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rank};
@@ -12,26 +12,28 @@ use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress, RunLog, Span, TenantNo,
 use crate::verbs::verbs;
 use crate::{Attachments, ClaimWindow, Now, Page, PageRequest, Requeue, Scope, Then};
 
-/// A worker's request for attempts.
+/// A worker's request for queued attempts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     pub node: NodeNo,
-    /// Some jobs exclude nodes by name.
+    /// Name of the worker's node, because a job can exclude nodes by name.
     pub node_name: String,
     pub pools: Vec<String>,
-    /// The maximum number of attempts.
+    /// Maximum number of attempts that the worker takes.
     pub capacity: usize,
-    /// For each lane, the number of attempts that it gets before earlier lanes take the rest.
+    /// Minimum number of attempts of each lane that the worker takes, before the more urgent lanes
+    /// fill its remaining capacity.
     pub guaranteed: [usize; Lane::ALL.len()],
     pub aging: Aging,
-    /// The concurrency limits of tenants and lanes.
+    /// Concurrency limits of tenants and lanes.
     pub limits: Limits,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueuePosition {
     pub lane: Lane,
-    /// Higher ranks of the lane go first; among equals, the attempt that came earlier.
+    /// Attempts with a higher rank are claimed first; among equal ranks, the attempt that was
+    /// queued first.
     pub rank: Rank,
     pub aging: Aging,
 }
@@ -39,37 +41,37 @@ pub struct QueuePosition {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClaimedAttempt {
     pub key: AttemptKey,
-    /// Allows the worker to write the results.
+    /// Only the holder of this fence may store the result of the attempt.
     pub fence: Fence,
     pub tenant: TenantNo,
-    /// The stored definition of the job.
+    /// The stored job definition, not parsed.
     pub definition: String,
-    /// The checkpoint that an earlier attempt of the run saved.
+    /// Checkpoint that an earlier attempt of the run saved.
     pub checkpoint: Option<Vec<u8>>,
-    /// Since when the attempt could have been claimed.
+    /// Since when the attempt has been claimable.
     pub since: Timestamp,
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
-    /// The limits of which the attempt holds a permit.
+    /// Concurrency limits under which the attempt holds a permit.
     pub permits: Vec<LimitKey>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claimed {
-    /// The time of the store's clock: the start of the attempts.
+    /// Time of the store's clock, which is the start time of the claimed attempts.
     pub now: Timestamp,
     /// In dispatch order.
     pub attempts: Vec<ClaimedAttempt>,
-    /// There may be more although the capacity is not used up: limits stood in the way and the
-    /// search was ended.
+    /// True if more attempts may be claimable although the worker has free capacity. The search
+    /// stopped because concurrency limits blocked too many attempts.
     pub again: bool,
 }
 
-/// What the body of an attempt returned.
+/// What the program, HTTP call or crawl of an attempt returned.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Results {
     pub error: Option<String>,
-    /// A text that [`RunLog::decode`] reads.
+    /// Encoded output; decode it with [`RunLog::decode`].
     pub output: Option<String>,
     pub items_crawled: Option<i64>,
     pub items_indexed: Option<i64>,
@@ -77,7 +79,7 @@ pub struct Results {
     pub memory_peak_kb: Option<i64>,
 }
 
-/// The end of an attempt.
+/// The result of a finished attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finish {
     pub key: AttemptKey,
@@ -87,45 +89,45 @@ pub struct Finish {
     pub started_at: Timestamp,
     pub finished_at: Timestamp,
     pub results: Results,
-    /// Whether a retry follows, and the job's next time.
+    /// Whether a retry follows, and the job's next scheduled time.
     pub then: Then,
-    /// The priority of this run, which a retry keeps.
+    /// Priority of this run, which its retries keep.
     pub priority: Option<Priority>,
     pub attachments: Attachments,
-    /// The job is judged at once even if the attempt succeeded.
+    /// Judges the job immediately even if the attempt succeeded.
     pub judge: bool,
-    /// What is stored in the same transaction because of a failure.
+    /// What a failure also stores in the same transaction: a dead letter or a failure count.
     pub hook: Hook,
-    /// Set if the node could not store the end at once: since when the attempt may have ended
-    /// without the store's knowledge.
+    /// Set if the result could not be stored immediately: the time since when the attempt may have
+    /// been finished without the store knowing it.
     pub unstored_since: Option<Timestamp>,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FinishResult {
     Done,
-    /// The same owner stored this end before, with the same fence.
+    /// The same node already stored this result with the same fence.
     AlreadyDone,
-    /// The fence is not current; nothing changed.
+    /// The fence is outdated because the attempt now belongs to another worker; nothing changed.
     LeaseLost,
 }
 
-/// A running attempt of a node, according to the store.
+/// An attempt that a node runs according to the store.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OwnedAttempt {
     pub key: AttemptKey,
     pub fence: Fence,
     pub tenant: TenantNo,
     pub started_at: Timestamp,
-    /// The number of workers that the attempt has lost before.
+    /// How many times the attempt lost its worker before.
     pub crashes: u16,
-    /// The stored definition of the job.
+    /// The stored job definition, not parsed.
     pub definition: String,
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
 }
 
-/// An attempt that has run for long, so that the store records its owner separately: see
+/// A long-running attempt, whose owner the store records separately; see
 /// [`NodeStore::ping`](crate::NodeStore::ping).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LongAttempt {
@@ -134,7 +136,7 @@ pub struct LongAttempt {
     pub started_at: Timestamp,
 }
 
-/// An attempt, or a record of skipped times, as users see it.
+/// A stored attempt, or a record of skipped scheduled times.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attempt {
     pub key: AttemptKey,
@@ -142,33 +144,33 @@ pub struct Attempt {
     pub status: AttemptStatus,
     /// The current fence.
     pub fence: Fence,
-    /// The number of workers that the attempt has lost.
+    /// How many times the attempt lost its worker.
     pub crashes: u16,
-    /// The number and name of the node that runs or ran the attempt.
+    /// Number and name of the node that runs or ran the attempt.
     pub node: Option<(NodeNo, String)>,
-    /// The attempt is the job's `number`-th, counted from 1.
+    /// Position of the attempt among all attempts of the job, counted from 1.
     pub number: Option<u64>,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub results: Results,
-    /// The skipped times that the record stands for.
+    /// The scheduled times that a skip record stands for.
     pub skipped: Option<SkippedTimes>,
-    /// Of a running attempt. Not in lists.
+    /// Progress of a running attempt. Lists leave it out.
     pub progress: Option<Progress>,
-    /// The output so far of a running attempt: a text that [`RunLog::decode`] reads. Not in lists.
+    /// Output of a running attempt so far; decode it with [`RunLog::decode`]. Lists leave it out.
     pub log: Option<String>,
 }
 
-/// The number of characters of an output that a list returns, so that a page fits into memory.
+/// Maximum number of output characters per attempt in a list, so that a page fits into memory.
 pub const LISTED_OUTPUT_CHARS: usize = 65_536;
 
 impl Attempt {
-    /// Returns the output, or the output so far.
+    /// Returns the output of the attempt, or its output so far if it is running.
     pub fn printed(&self) -> Option<RunLog> {
         self.results.output.as_deref().or(self.log.as_deref()).map(RunLog::decode)
     }
 
-    /// Shortens the output as lists do.
+    /// Cuts the output to [`LISTED_OUTPUT_CHARS`] characters.
     #[must_use]
     pub fn for_list(mut self) -> Self {
         if let Some(output) = &mut self.results.output
@@ -185,186 +187,197 @@ pub struct AttemptFilter {
     pub job: Option<JobId>,
 }
 
-/// A running attempt that is asked to end.
+/// A running attempt that was asked to stop.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cancellation {
     pub key: AttemptKey,
-    /// True if a newer scheduled time replaces the attempt; false if a user or a command ended it.
+    /// True if a newer scheduled time of the job replaces the attempt; false if a user or a command
+    /// cancelled it.
     pub superseded: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingAttempt {
     pub key: AttemptKey,
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
     pub waits_for: WaitsFor,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
-    /// The due time of a retry or trigger.
+    /// A retry or trigger waits until this time.
     Time(Timestamp),
     Worker {
-        /// Since when the attempt could have been claimed.
+        /// Since when the attempt has been claimable.
         since: Timestamp,
-        /// The number of attempts of the same tenant that would be claimed first, up to 1,000.
-        /// Counted among the first 10,000 of the pool by priority and of each of its lanes by
-        /// waiting time. `None` if the caller did not ask.
+        /// How many attempts of the same tenant would be claimed before this attempt, up to 1,000.
+        /// Only the first 10,000 attempts of the pool by priority and the first 10,000 of each lane
+        /// by waiting time are considered. `None` if the caller did not request queue positions.
         ahead: Option<u32>,
         /// When the attempt may be claimed.
         window: ClaimWindow,
     },
-    /// A permit: as many attempts run as the limit allows.
+    /// The attempt waits for a permit because the maximum number of attempts under a concurrency
+    /// limit is running.
     Permit {
-        /// Since when the attempt could have been claimed.
+        /// Since when the attempt has been claimable.
         since: Timestamp,
         limit: Limit,
-        /// The number of permits in use. `None` if the caller did not ask for positions, and for
-        /// the limit of a lane, which all tenants share.
+        /// Number of permits of the limit that are in use. `None` if the caller did not request
+        /// queue positions. Also `None` for the limit of a lane, because all tenants share it.
         running: Option<u32>,
     },
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RunCancelled {
-    /// The attempt waited and is recorded as cancelled.
+    /// The attempt was waiting and is now recorded as cancelled.
     Withdrawn(AttemptKey),
-    /// The attempt runs and was asked to end.
+    /// The attempt is running and was asked to stop.
     Asked(AttemptKey),
-    /// The run had ended before.
+    /// The run was already finished.
     Over,
-    /// The scope has no such run.
+    /// The tenant has no such run.
     NotFound,
 }
 
-/// One bounded step of pruning.
+/// One step of pruning, which reads at most `limit` attempts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Prune {
-    /// Where the last step ended.
+    /// The last attempt that the previous step read.
     pub after: Option<AttemptKey>,
-    /// The number of attempts to read.
+    /// Maximum number of attempts to read.
     pub limit: u32,
-    /// Keep at most this many attempts of each job.
+    /// Keeps at most this many attempts of each job.
     pub keep_per_job: u32,
-    /// Keep no attempt that ended before this.
+    /// Deletes attempts that finished before this time.
     pub keep_since: Timestamp,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pruned {
-    /// The number of attempts that were read.
+    /// Number of attempts that were read.
     pub seen: u64,
-    /// The number of attempts that were deleted.
+    /// Number of attempts that were deleted.
     pub deleted: u64,
-    /// Where the next step starts; `None` at the end.
+    /// Where the next step continues; `None` if all attempts were read.
     pub next: Option<AttemptKey>,
 }
 
 verbs! {
     trait AttemptStore {}
 
-    /// Gives a worker the first attempts of its pools in dispatch order, after the guaranteed
-    /// attempts of each lane. Dispatch order is by lane; then by rank, which is the higher of the
-    /// priority and of what the waiting time has made of it; then by deadline; then by waiting
-    /// time.
+    /// Lets a worker claim queued attempts of its pools. The worker first gets its guaranteed
+    /// number of attempts of each lane, then the others in dispatch order. Attempts are dispatched
+    /// by lane, then by rank, then by deadline, then by waiting time. The
+    /// [rank](evenkeel_core::aging) of an attempt is its priority, or a higher priority that it has
+    /// reached by waiting.
     ///
-    /// No attempt is given twice, outside its claim window, or to a node that its job excludes. The
-    /// committed claim is the start of the attempt. A node that is not live gets nothing.
+    /// An attempt is claimed only once, only within its claim window, and never by a node that its
+    /// job excludes. The attempt starts when the claim is committed. A node that has lost its lease
+    /// or is draining gets no attempts.
     ///
-    /// Limits hold across all workers: no more attempts run at once than a [limit](Claim::limits),
-    /// or a limit of the job, allows. An attempt that finds no permit moves to the queue of that
-    /// limit (see [`LimitStore`](crate::LimitStore)), and the next attempt is considered.
+    /// Concurrency limits apply across all workers: no more attempts run at once than
+    /// [`Claim::limits`] and the limits of the job allow. An attempt that gets no permit moves to
+    /// the queue of the exhausted concurrency limit (see [`LimitStore`](crate::LimitStore)), and
+    /// the search continues with the next attempt.
     write fn claim(claim: &Claim, now: Now) -> Claimed;
 
-    /// Stores the ends of attempts of `node`. Each end with the current fence is stored whole:
-    /// results, the job's history (by [`History::after`](evenkeel_core::History::after) with
-    /// `alpha`) and the retry. An end that is refused does not affect the others. A job can occur
-    /// several times in a batch.
+    /// Stores the results of finished attempts of `node`. If the fence is current, one transaction
+    /// stores the result, the retry and the job's history, which
+    /// [`History::after`](evenkeel_core::History::after) updates with weight `alpha`. A rejected
+    /// result does not affect the other results of the batch. A batch can contain several attempts
+    /// of the same job.
     ///
-    /// A job that was cancelled or deleted is not retried, nor is a run for a time up to the moment
-    /// of a pause that still lasts: the run ends.
+    /// No retry follows if the job was cancelled or deleted, or if the job is paused and the run
+    /// was scheduled before the pause. The run is finished instead.
     ///
-    /// If [`Then::EndRun`] has a next time and the schedule [follows the
-    /// end](evenkeel_core::Schedule::follows_its_end), it replaces the next regular time, unless
-    /// the job has no next time or the new time is not after the last fired time. The scheduler is
-    /// notified of the change, and also of a job whose run failed. An attempt that started before
-    /// the job's promise began to count neither moves nor stops the job: its end was decided under
-    /// an older schedule.
+    /// For a schedule whose [next time depends on the end of a
+    /// run](evenkeel_core::Schedule::follows_its_end), the time in [`Then::EndRun`] becomes the
+    /// next scheduled time. It is ignored if the job has no next scheduled time or has already
+    /// fired a later one. The store notifies the scheduler of the new scheduled time, and of every
+    /// job whose run failed. An attempt that started before [`Job::since`](crate::Job::since) does
+    /// not change the next scheduled time and does not stop the job, because its result was decided
+    /// under an older schedule.
     ///
-    /// The [`Finish::hook`] is carried out in the same transaction, unless the run was asked to
-    /// end: then its failure means nothing. A [counted failure](Hook::CountFailure) adds to the
-    /// consecutive failures if no attempt of the job has succeeded since the last counted failure,
-    /// and else starts at 1. At the given number the job is [to be
-    /// paused](crate::DeadStore::list_failing). A job that is cancelled or deleted is not counted.
+    /// [`Finish::hook`] is applied in the same transaction, except for a run that was asked to
+    /// stop. [`Hook::CountFailure`] increments the job's count of consecutive failures; the count
+    /// restarts at 1 if an attempt has succeeded since the last counted failure. When the count
+    /// reaches the given number, [`list_failing`](crate::DeadStore::list_failing) returns the job
+    /// so that it is paused. Failures of a cancelled or deleted job are not counted.
     ///
-    /// An end with [`Finish::unstored_since`] corrects skip records of the job from that time on:
-    /// those with the reason [`Overlap`](evenkeel_core::advance::SkipReason::Overlap) get
+    /// If [`Finish::unstored_since`] is set, skip records of the job from that time on change their
+    /// reason from [`Overlap`](evenkeel_core::advance::SkipReason::Overlap) to
     /// [`EndNotStored`](evenkeel_core::advance::SkipReason::EndNotStored).
     ///
-    /// Jobs whose attempt did not succeed, jobs of ends with [`Finish::judge`], and jobs that are
-    /// at risk are judged at once.
+    /// A job is judged immediately if its attempt did not succeed, if [`Finish::judge`] is set, or
+    /// if the job is at risk.
     write fn finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
 
-    /// Takes attempts from `node`, each if the fence is current. Returns which were taken. An
-    /// attempt that goes [back to the queue](crate::AfterLoss::Queue) gets a higher fence and keeps
-    /// its attempt number. Until another node claims it, it shows its former node.
+    /// Takes attempts away from `node`, each only if its fence is current. Returns true for each
+    /// attempt that was taken. An attempt that goes [back to the queue](crate::AfterLoss::Queue)
+    /// gets a higher fence and keeps its attempt number. A requeued attempt still shows its former
+    /// node until another node claims it.
     ///
-    /// If the job was cancelled or deleted, or the run is for a time up to the moment of a pause
-    /// that still lasts, the attempt is recorded as cancelled instead, which ends the run. It
-    /// counts as taken.
+    /// If the job was cancelled or deleted, or is paused and the run was scheduled before the
+    /// pause, the attempt is recorded as cancelled, which finishes the run. Such an attempt counts
+    /// as taken.
     ///
-    /// An attempt that [fails](crate::AfterLoss::Fail) ends as by [`finish`](Self::finish), and its
-    /// crash is counted.
+    /// An attempt that [fails](crate::AfterLoss::Fail) is stored as by [`finish`](Self::finish),
+    /// and its crash count is incremented.
     write fn requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
 
-    /// Returns those of the attempts that run on `node`, in any order.
+    /// Returns those of the given attempts that run on `node`, in any order.
     read fn find_owned(node: NodeNo, keys: &[AttemptKey]) -> Vec<OwnedAttempt>;
 
     /// Returns up to `limit` attempts that run on `node`.
     read fn list_owned(node: NodeNo, limit: u32) -> Vec<OwnedAttempt>;
 
-    /// Returns the attempts of `node` that are asked to end, in each call until they have ended.
+    /// Returns the running attempts of `node` that were asked to stop. Every call returns them
+    /// until they are finished.
     read fn cancellations(node: NodeNo) -> Vec<Cancellation>;
 
-    /// Ends the run of the attempt for good. A running attempt is asked to end and is returned by
-    /// [`cancellations`](Self::cancellations) until it has ended. A waiting attempt (queued, or
-    /// delayed as a retry or trigger) is recorded as cancelled, which ends the run. The job
-    /// continues with its next time.
+    /// Cancels the run of the attempt, without retries. A running attempt is asked to stop;
+    /// [`cancellations`](Self::cancellations) returns it until it is finished. A waiting attempt is
+    /// recorded as cancelled, which finishes the run. The job keeps its schedule.
     write fn cancel_run(scope: &Scope, key: AttemptKey, now: Now) -> RunCancelled;
 
-    /// Returns up to 100 waiting attempts of a job of the scope, oldest time first.
+    /// Returns up to 100 waiting attempts of a job of the tenant, ordered by scheduled time, oldest
+    /// first.
     ///
-    /// With `ahead`, also counts what is ahead of them in the queue. The counts reveal nothing
-    /// about other tenants as long as at most 10,000 attempts wait in a pool; no more than that are
-    /// read. This is still expensive, so callers that do not show positions pass `None`, and then
-    /// only the job's own attempts are read.
+    /// With `ahead`, also counts the attempts that would be claimed before each of them. At most
+    /// 10,000 attempts of a pool are read, so the counts reveal nothing about other tenants unless
+    /// a pool has more waiting attempts. Counting is expensive, so callers that do not show queue
+    /// positions pass `None`; then only the job's own attempts are read.
     read fn waiting_attempts(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now)
         -> Vec<WaitingAttempt>;
 
-    /// Counts the attempts of these pools that wait for a worker, up to `limit`. Leaves out
-    /// attempts whose claim window was not open when they were queued, since no worker could take
-    /// them.
+    /// Counts the attempts in these pools that wait for a worker, up to `limit`. Ignores attempts
+    /// that could not be claimed when they were queued because their claim window had not begun.
     read fn count_queued(pools: &[String], limit: u32) -> u32;
 
-    /// Counts the attempts of these pools and the lane that would be claimed before one that is
-    /// queued now at `place`, up to `limit`. Leaves out attempts whose claim window was not open
-    /// when they were queued, and other lanes, which have their own guarantees.
+    /// Counts the queued attempts of these pools and of the lane of `place` that would be claimed
+    /// before an attempt queued now at `place`, up to `limit`. Ignores attempts that could not be
+    /// claimed when they were queued because their claim window had not begun. Other lanes are not
+    /// counted because each lane has its own guaranteed capacity.
     read fn count_queued_ahead(pools: &[String], place: QueuePosition, limit: u32, now: Now) -> u32;
 
-    /// Returns the attempt with this key. For attempt 0, returns the latest attempt of the run that
-    /// has started or is queued. A delayed retry or trigger is pending: it is returned for its own
-    /// key, and for attempt 0 if the run has no other attempt.
+    /// Returns the attempt with this key. For attempt number 0, returns the newest attempt of the
+    /// run that is queued or has started. A retry or trigger that waits for its due time has the
+    /// status PENDING. It is returned for its own key, and for attempt number 0 if the run has no
+    /// other attempt.
     read fn get_attempt(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
 
-    /// Returns the scope's attempts and skip records: for all jobs by newest scheduled time, for
-    /// one job by newest run. Includes attempts that wait for their first worker, not delayed
-    /// retries and triggers. Outputs are cut after [`LISTED_OUTPUT_CHARS`].
+    /// Returns the tenant's attempts and skip records, newest scheduled time first, or newest run
+    /// first if the filter names a job. Includes queued attempts, but not retries and triggers that
+    /// wait for their due time. Outputs are cut to [`LISTED_OUTPUT_CHARS`] characters.
     read fn list_attempts(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>)
         -> Page<Attempt, AttemptKey>;
 
-    /// Deletes ended attempts and skip records in key order from `after` on. An attempt is kept
-    /// while it is both among the newest of its job and recent enough. The job's newest successful
-    /// and newest failed attempt are always kept.
+    /// Deletes finished attempts and skip records, in key order after [`Prune::after`]. An attempt
+    /// is kept if it is among the job's newest [`Prune::keep_per_job`] attempts and finished after
+    /// [`Prune::keep_since`]. The newest successful and the newest failed attempt of a job are
+    /// always kept.
     write fn prune(prune: Prune) -> Pruned;
 }

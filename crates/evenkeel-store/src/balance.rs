@@ -1,4 +1,5 @@
-//! Verbs that count load and move jobs.
+//! Counts when jobs run, and moves jobs to other start times so that runs are spread evenly over
+//! time.
 
 use evenkeel_core::balance::{LoadProfileKey, Move, Placement, SkipReason};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
@@ -7,39 +8,40 @@ use uuid::Uuid;
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// The maximum number of moves in a batch.
+/// Maximum number of jobs that one batch of a rebalance moves.
 pub const MOVES_MAX: usize = 2000;
 
-/// The number of jobs of a tenant with one load profile.
+/// Number and cost of a tenant's jobs that share one load profile, which means that they run in the
+/// same time slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadProfileCount {
     pub tenant: TenantNo,
     pub key: LoadProfileKey,
-    /// As stored; see [`LoadProfile`](evenkeel_core::balance::LoadProfile).
+    /// The stored text of the [`LoadProfile`](evenkeel_core::balance::LoadProfile).
     pub profile: String,
     pub jobs: u64,
-    /// The cost of one run of each of the jobs, added up.
+    /// Sum of the cost of one run of each job.
     pub cost: Span,
 }
 
-/// Rebalances that moved jobs are kept this much longer than plans, so that users can see what was
-/// moved and undo it.
+/// Rebalances that moved jobs are kept this much longer than mere plans, so that users can see
+/// which jobs were moved and undo it.
 pub const REBALANCES_KEPT: Span = Span::from_secs(7 * 86_400);
 
-/// The number of batches of moves that are deleted at once: about 10 MB.
+/// Number of stored batches of a rebalance that are deleted at once, about 10 MB.
 pub const PARTS_PRUNED: u32 = 1000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Recounted {
-    /// The next step starts after this job; `None` at the end.
+    /// The next step continues after this job; `None` if all jobs were read.
     pub next: Option<JobNo>,
-    /// The number of jobs whose cost changed.
+    /// Number of jobs whose cost changed.
     pub changed: u32,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RebalanceState {
-    /// The plan was shown; no job was moved.
+    /// The plan is stored, but no job was moved yet.
     Planned,
     Running,
     Done,
@@ -50,38 +52,38 @@ impl RebalanceState {
     pub const ALL: [Self; 4] = [Self::Planned, Self::Running, Self::Done, Self::Stopped];
 }
 
-/// A rebalance without its moves.
+/// A rebalance without its list of moved jobs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rebalance {
     pub id: Uuid,
     pub state: RebalanceState,
-    /// The rebalance that this one undoes.
+    /// The earlier rebalance that this rebalance undoes.
     pub undoes: Option<Uuid>,
-    /// The rebalance that undid this one.
+    /// The later rebalance that undid this rebalance.
     pub undone_by: Option<Uuid>,
     pub created_by: String,
     pub created_at: Timestamp,
-    /// When jobs were last moved, or when it began.
+    /// When the rebalance last moved jobs, or when it began.
     pub touched_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// The number of batches of moves.
+    /// Number of batches of moved jobs.
     pub parts: u32,
     pub parts_done: u32,
-    /// The number of planned moves.
+    /// Number of jobs that the plan moves.
     pub planned: u64,
-    /// The number of jobs that were moved.
+    /// Number of jobs that were moved.
     pub moved: u64,
-    /// The number of jobs that were not moved because they had changed.
+    /// Number of jobs that were not moved because they changed after planning.
     pub changed: u64,
-    /// The number of jobs that the plan left alone.
+    /// Number of jobs that the plan does not move.
     pub skipped: u64,
-    /// The request and the expected result, as JSON that the store does not read.
+    /// The request and the expected result, as JSON that the store does not interpret.
     pub summary: String,
 }
 
 impl Rebalance {
-    /// Returns true if the rebalance may begin or continue: it is not done or undone, and if it is
-    /// running, it was not touched after `silent_before`.
+    /// Returns true if the rebalance may begin or continue. A finished or undone rebalance may not,
+    /// nor may a running rebalance that moved jobs after `silent_before`.
     pub fn may_begin(&self, silent_before: Timestamp) -> bool {
         let is_idle = match self.state {
             RebalanceState::Planned | RebalanceState::Stopped => true,
@@ -91,12 +93,12 @@ impl Rebalance {
         is_idle && self.undone_by.is_none()
     }
 
-    /// Returns true if no job was moved after `silent_before`.
+    /// Returns true if the rebalance has moved no job since `silent_before`.
     pub fn is_silent(&self, silent_before: Timestamp) -> bool {
         self.touched_at.is_none_or(|at| at <= silent_before)
     }
 
-    /// Returns true if it is done and made all its moves.
+    /// Returns true if the rebalance is finished and moved every planned job.
     pub fn is_complete(&self) -> bool {
         self.state == RebalanceState::Done && self.changed == 0
     }
@@ -104,10 +106,11 @@ impl Rebalance {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum BeganRebalance {
-    /// The rebalance is running from now on.
+    /// This caller began the rebalance.
     Now(Rebalance),
-    /// Nothing changed. Holds what stands in the way: the rebalance itself, another one that is
-    /// running, or another one that has undone the same rebalance completely.
+    /// Nothing changed. Contains the rebalance that prevents the start: the requested rebalance,
+    /// another running rebalance, or a rebalance that has already undone the same rebalance
+    /// completely.
     Other(Rebalance),
 }
 
@@ -119,135 +122,140 @@ impl BeganRebalance {
     }
 }
 
-/// A batch of moves as stored.
+/// One stored batch of moved jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RebalancePart {
-    /// See [`encode_moves`](evenkeel_core::balance::encode_moves).
+    /// Encoded by [`encode_moves`](evenkeel_core::balance::encode_moves).
     pub moves: Vec<u8>,
-    /// Which moves were made; `None` until the batch is done.
+    /// True for each job that was moved; `None` until the batch is done.
     pub made: Option<Vec<bool>>,
 }
 
-/// A batch of moves to make.
+/// One batch of jobs to move.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoveBatch {
     pub rebalance: Uuid,
-    /// The number of the batch, from 0. It must be the first that is not done.
+    /// Number of the batch, counted from 0. Batches must be done in order.
     pub part: u32,
-    /// At most [`MOVES_MAX`], each job once.
+    /// At most [`MOVES_MAX`] moves, and each job once.
     pub moves: Vec<Move>,
-    /// The load profiles that the moves lead to, as stored. A move to another profile is not made.
+    /// Stored texts of the load profiles that the jobs get by their moves. A job is not moved if
+    /// its new load profile is missing here.
     pub profiles: Vec<(LoadProfileKey, String)>,
-    /// Also moves jobs with an active run.
+    /// Also moves jobs that have an active run.
     pub even_live: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Moved {
-    /// Which moves were made. A job that has changed since the plan is not moved.
+    /// True for each job that was moved. A job that changed after planning is not moved.
     Done(Vec<bool>),
-    /// The rebalance is not running or this batch is done already; nothing changed.
+    /// The rebalance is not running, or this batch is already done; nothing changed.
     Stopped,
 }
 
-/// How evenly the load of a tenant was spread in an hour.
+/// Score of how evenly a tenant's runs were spread over time, saved once per hour.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct SavedScore {
     /// The start of the hour.
     pub hour: Timestamp,
-    /// The score by runs per slot, which users see first.
+    /// Score of the number of runs per time slot, the main score for users.
     pub score: f64,
-    /// The score by next runs per slot.
+    /// Score of the number of next runs per time slot.
     pub next_score: f64,
-    /// The score by cost per slot.
+    /// Score of the cost of the runs per time slot.
     pub cost_score: f64,
-    /// The most runs in one slot.
+    /// Highest number of runs in one time slot.
     pub peak: f64,
-    /// The average number of runs in a slot.
+    /// Average number of runs per time slot.
     pub mean: f64,
     pub jobs: u64,
 }
 
 verbs! {
-    /// Verbs that count load and move jobs.
+    /// Verbs that count when jobs run and move jobs to other start times.
     ///
-    /// A job counts from [`register`](crate::JobStore::register) on, with its
-    /// [load](evenkeel_core::balance::Load::of), as long as it has a next time. Every verb that
-    /// sets or removes a next time, or changes a load profile, updates the counts in the same
-    /// transaction. So the counts always equal a recount of the jobs.
+    /// A job is counted with its [`Load`](evenkeel_core::balance::Load::of) from its registration
+    /// on, as long as it has a next scheduled time. Every verb that changes a next scheduled time
+    /// or a load profile updates the counts in the same transaction. The stored counts therefore
+    /// always equal a fresh count of all jobs.
     trait BalanceStore {}
 
-    /// Returns all load profiles of jobs, by tenant and key, after `after`.
+    /// Returns the load profiles of all tenants ordered by tenant and key, starting after `after`.
     read fn load_profiles(after: Option<(TenantNo, LoadProfileKey)>, limit: u32)
         -> Vec<LoadProfileCount>;
 
-    /// Returns the load profiles of the scope.
+    /// Returns the tenant's load profiles ordered by key, starting after `after`.
     read fn tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32)
         -> Vec<LoadProfileCount>;
 
-    /// Updates the cost of up to `limit` jobs after `after`, by number: a job whose cost is below
-    /// 4/5 or above 5/4 of its average duration gets that duration as its cost, unless its cost was
-    /// stated. The cost of a run is at most [`COST_MAX`]. Jobs that are counted without a next
-    /// time, which is an error, are no longer counted. Load profiles without jobs are deleted.
+    /// Updates the cost of up to `limit` jobs, by number after the job `after`. If a cost is below
+    /// 4/5 or above 5/4 of the job's average duration, the average duration becomes the new cost,
+    /// unless the user set the cost. The cost of a run is at most [`COST_MAX`]. Removes jobs
+    /// without a next scheduled time from the counts, which repairs a counting error. Deletes load
+    /// profiles that no job has.
     ///
     /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
     write fn recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
 
-    /// Returns the scope's active jobs with a next time, by number, after `after`.
+    /// Returns the tenant's active jobs that have a next scheduled time, ordered by number,
+    /// starting after the job `after`.
     read fn placements(scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement>;
 
-    /// Returns those of these jobs (at most [`MOVES_MAX`]) that are of the scope, active, and have
-    /// a next time.
+    /// Returns those of the given jobs that belong to the tenant, are active, and have a next
+    /// scheduled time. Takes at most [`MOVES_MAX`] jobs.
     read fn placements_of(scope: &Scope, jobs: &[JobNo]) -> Vec<Placement>;
 
-    /// Stores a plan with its moves in batches of at most [`MOVES_MAX`].
+    /// Stores the plan of a rebalance, with the jobs to move in batches of at most [`MOVES_MAX`].
     write fn plan_rebalance(scope: &Scope, rebalance: Rebalance, parts: Vec<Vec<u8>>) -> ();
 
     read fn get_rebalance(scope: &Scope, id: Uuid) -> Option<Rebalance>;
 
-    /// Returns one batch of a rebalance.
+    /// Returns one batch of the jobs that a rebalance moves.
     read fn rebalance_part(scope: &Scope, id: Uuid, part: u32) -> Option<RebalancePart>;
 
-    /// Returns the scope's rebalances, newest first, without plans of which no move was started.
+    /// Returns the tenant's rebalances, newest first, without plans that were never started.
     read fn list_rebalances(scope: &Scope, page: PageRequest<(Timestamp, Uuid)>)
         -> Page<Rebalance, (Timestamp, Uuid)>;
 
-    /// Starts or continues a rebalance that [may begin](Rebalance::may_begin), unless another one
-    /// of the scope is running and was touched after `silent_before`. A rebalance that undoes
-    /// another one marks it as undone; it does not begin if a [complete](Rebalance::is_complete)
-    /// rebalance has undone that one already. Of several concurrent callers, one gets
+    /// Starts or continues a rebalance that [may begin](Rebalance::may_begin). Returns
+    /// [`BeganRebalance::Other`] if another rebalance of the tenant is running and moved jobs after
+    /// `silent_before`. A rebalance that undoes an earlier one marks the earlier rebalance as
+    /// undone. It does not begin if a [complete](Rebalance::is_complete) rebalance has already
+    /// undone the same one. If several callers begin a rebalance concurrently, exactly one gets
     /// [`BeganRebalance::Now`].
     write fn begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
         -> Option<BeganRebalance>;
 
-    /// Ends a running rebalance with `state`. Returns it as it is.
+    /// Ends a running rebalance with `state`. Returns the stored rebalance.
     write fn end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now)
         -> Option<Rebalance>;
 
-    /// Moves a batch of jobs of the scope in one transaction. A job is moved if it is active, has
-    /// the expected generation and next time, is not due, has no active run (unless
-    /// [`MoveBatch::even_live`]), if its new time is after the store's now and after its last fired
-    /// time, and if its new load profile is given. It gets the new time and a new generation, and
-    /// its promise counts from now on. The batch is marked as done with its results. Schedulers are
-    /// notified of jobs that are due soon.
+    /// Moves a batch of the tenant's jobs to other start times in one transaction. A job is moved
+    /// only if it is active, not due, has the expected generation and next scheduled time, and has
+    /// no active run (unless [`MoveBatch::even_live`] is set). The new scheduled time must be in
+    /// the future and after the last fired time, and [`MoveBatch::profiles`] must contain the new
+    /// load profile. A moved job gets the new scheduled time and a new generation, and only
+    /// deadlines from now on count. The batch is stored as done, with the list of moved jobs. The
+    /// store notifies schedulers of moved jobs that are due soon.
     write fn move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
 
-    /// Stores the score of a tenant's hour, unless it is stored already. Returns whether it was
-    /// new.
+    /// Stores the score of one tenant for one hour, unless that hour already has a score. Returns
+    /// true if the score was stored.
     write fn save_score(tenant: TenantNo, score: SavedScore) -> bool;
 
-    /// Returns up to `limit` scores of the scope for hours from `from` on and before `until`, by
-    /// time.
+    /// Returns up to `limit` scores of the tenant for the hours from `from` to before `until`,
+    /// oldest first.
     read fn scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<SavedScore>;
 
-    /// Deletes up to `limit` scores of hours before `scores_before`, up to `limit` plans made
-    /// before `plans_before` that were not started, and up to `limit` rebalances planned
-    /// [`REBALANCES_KEPT`] before that, unless they are running and were touched since. Their
-    /// batches are large, so [`PARTS_PRUNED`] are deleted at once, and a rebalance that has some
-    /// left is deleted by a later call. Returns the number of deletions; at least `limit` if there
-    /// may be more.
+    /// Deletes up to `limit` scores of hours before `scores_before`, and up to `limit` plans
+    /// created before `plans_before` that were never started. Also deletes up to `limit` rebalances
+    /// created [`REBALANCES_KEPT`] before `plans_before`, unless they are still moving jobs. One
+    /// call deletes at most [`PARTS_PRUNED`] batches of rebalances because batches are large; a
+    /// rebalance with remaining batches is deleted by a later call. Returns the number of deleted
+    /// rows, which is at least `limit` if more rows may be left.
     write fn prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 }
 
-/// The reason that users see for a move that was not made, since the actual reason is not stored.
+/// The reason shown to users for a job that was not moved, since the actual reason is not stored.
 pub const NOT_MADE: SkipReason = SkipReason::Changed;

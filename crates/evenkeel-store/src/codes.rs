@@ -1,7 +1,7 @@
-//! The stored codes of the enums, as named constants for SQL.
+//! Stored codes of the enums, as named constants for SQL statements.
 //!
-//! A statement says `status = {attempt.running}` and never `status = 1`. A name with `s` is a list for
-//! `IN`: `status IN ({attempts.failed})`.
+//! A statement contains `status = {attempt.running}` and never `status = 1`. A plural name is a
+//! list for SQL `IN`: `status IN ({attempts.failed})`.
 
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -13,10 +13,10 @@ use crate::{
     MessageKind, NodeState, RebalanceState, StoreError, outcome_from_code, skip_reason_code,
 };
 
-/// The value of `stopped_at` of a job that was cancelled or deleted: none of its runs continues.
+/// Value of `stopped_at` for a cancelled or deleted job, whose runs are never retried.
 pub const STOPPED_FOR_GOOD: i64 = i64::MAX;
 
-/// Returns the constants that statements may mention, for
+/// Returns the constants that SQL statements may use, for
 /// [`Statements::read`](crate::statements::Statements::read).
 pub fn codes() -> Vec<(&'static str, String)> {
     let one = [
@@ -89,8 +89,8 @@ fn list(codes: impl IntoIterator<Item = i16>) -> String {
     codes.into_iter().map(|code| code.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the value that is stored as `code`, its position in `all`. `row` and `column` name the
-/// stored value in the error.
+/// Returns the enum value with this stored code, which is its index in `all`. `row` and `column`
+/// name the stored value in the error message.
 pub fn from_code<T: Copy>(
     all: &[T],
     code: i16,
@@ -105,7 +105,7 @@ pub fn from_code<T: Copy>(
 mod tests {
     use super::*;
 
-    /// Databases hold these numbers: a code never changes its meaning.
+    /// Databases contain these codes, so a code must never change its meaning.
     #[test]
     fn stored_codes_keep_their_numbers() {
         let codes: std::collections::HashMap<_, _> = codes().into_iter().collect();

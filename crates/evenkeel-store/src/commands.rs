@@ -5,22 +5,23 @@ use evenkeel_core::{AttemptKey, JobId, Timestamp};
 
 use crate::{Job, JobChange};
 
-/// The maximum number of commands in one batch.
+/// Maximum number of commands in one batch.
 pub const COMMANDS_MAX: usize = 1000;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobCommand {
     pub id: JobId,
-    /// The command applies only if the job still has this generation.
+    /// Applies the command only if the job still has this generation.
     pub if_generation: Option<i32>,
-    /// The command applies only if this many regular times of the job have been fired. A command
-    /// that was computed from that number is refused if another time fires meanwhile.
+    /// Applies the command only if exactly this many scheduled times of the job have been fired. A
+    /// command that was computed from the number of fired times is rejected if the job fires in the
+    /// meantime.
     pub if_fired: Option<u64>,
     pub action: Action,
 }
 
 impl JobCommand {
-    /// Pauses a job, whatever its generation.
+    /// Returns a command that pauses the job, whatever its generation.
     pub fn pause(id: JobId) -> Self {
         Self { id, if_generation: None, if_fired: None, action: Action::Pause }
     }
@@ -28,38 +29,39 @@ impl JobCommand {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// The job does not fire until it is resumed. Its running attempts finish and are not retried.
-    /// Its waiting attempts are recorded as cancelled. No attempt of the job is claimed until then,
-    /// unless a user triggers a run.
+    /// The job does not fire until it is resumed. Running attempts of the job finish, but are not
+    /// retried. Waiting attempts of the job are recorded as cancelled. While the job is paused,
+    /// only runs that a user triggers are claimed.
     Pause,
-    /// Pauses the job and shows a note for as long as it is paused.
+    /// Pauses the job and shows a note while it is paused.
     Suspend { note: String },
     Resume {
-        /// The next regular time, from [`next_after_resume`](evenkeel_core::next_time::next_after_resume). The
-        /// deadline promise counts from the resume on.
+        /// Next scheduled time, computed by
+        /// [`next_after_resume`](evenkeel_core::next_time::next_after_resume). Only deadlines after
+        /// the resume count.
         next_at: Option<Timestamp>,
     },
-    /// Ends the job for good. Its waiting attempts are recorded as cancelled; its running attempts
-    /// are asked to end.
+    /// Ends the job permanently. Waiting attempts of the job are recorded as cancelled, and its
+    /// running attempts are asked to stop.
     Cancel,
-    /// Runs the last run again, which must have failed, as a new run.
+    /// Repeats the job's last run, which must have failed, as a new run.
     Retry {
-        /// Distinguishes runs of the same microsecond.
+        /// Distinguishes runs that start in the same microsecond.
         n: u32,
-        /// The next regular time of a job that its failures stopped. A job that has a next time
-        /// keeps it.
+        /// Next scheduled time for a job that was stopped by its failures. Ignored if the job has a
+        /// next scheduled time.
         next_at: Option<Timestamp>,
     },
-    /// Deletes the job but not its history, and frees its name. Its waiting attempts are recorded
-    /// as cancelled; its running attempts are asked to end.
+    /// Deletes the job, keeps its history, and frees its name. Waiting attempts of the job are
+    /// recorded as cancelled, and its running attempts are asked to stop.
     Delete,
-    /// Updates the job. A new definition also decides when and where the queued attempts of the job
-    /// may be claimed.
+    /// Updates the job. A new definition also changes when, and by which nodes, queued attempts of
+    /// the job may be claimed.
     Change(Box<JobChange>),
 }
 
 impl Action {
-    /// Returns the command as the job's state machine knows it.
+    /// Returns the corresponding command of the job's state machine.
     pub const fn command(&self) -> Command {
         match self {
             Self::Pause | Self::Suspend { .. } => Command::Pause,
@@ -79,7 +81,7 @@ impl Action {
         }
     }
 
-    /// Returns the next regular time that the action sets.
+    /// Returns the next scheduled time that the action sets.
     pub fn next_at(&self) -> Option<Timestamp> {
         match self {
             Self::Resume { next_at } | Self::Retry { next_at, .. } => *next_at,
@@ -89,32 +91,33 @@ impl Action {
     }
 }
 
-/// The result of a command. If several refusals apply, the order is: state, generation, name,
-/// deduplication key.
+/// The result of a command. If several reasons for rejection apply, the first of these is reported:
+/// state, generation, name, deduplication key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Applied {
     Done(Box<CommandEffect>),
-    /// The scope has no such job.
+    /// The tenant has no such job.
     NotFound,
     /// The state of the job does not allow the command.
     NotAllowed(NotAllowed),
-    /// Nothing changed: the generation differs, or the new next time is not after the last fired
-    /// time. Holds the job as it is.
+    /// The generation differs, or the new scheduled time is not after the last fired time; nothing
+    /// changed. Contains the stored job.
     Stale(Box<Job>),
-    /// Another job of the tenant has the name.
+    /// This other job of the tenant has the name.
     NameTaken(JobId),
-    /// This job of the tenant holds the deduplication key.
+    /// This other job of the tenant holds the deduplication key.
     Duplicate(JobId),
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandEffect {
-    /// The job after the command; `None` if it was deleted.
+    /// The job after the command; `None` if the command deleted it.
     pub job: Option<Job>,
-    /// The attempts that still run. If the job was cancelled or deleted, they were asked to end.
+    /// Attempts that are still running. If the command cancelled or deleted the job, its running
+    /// attempts were asked to stop.
     pub running: Vec<AttemptKey>,
-    /// The waiting attempts that were withdrawn. Their runs have ended.
+    /// Waiting attempts that the command cancelled.
     pub withdrawn: Vec<AttemptKey>,
-    /// The run that a retry started.
+    /// The run that a retry command started.
     pub run: Option<AttemptKey>,
 }

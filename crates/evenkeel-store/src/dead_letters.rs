@@ -8,28 +8,29 @@ use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// The maximum number of dead letters in one call.
+/// Maximum number of dead letters in one call.
 pub const DEAD_LETTERS_MAX: usize = 1000;
 
-/// The number of characters of the error that a dead letter keeps. Its attempt has the whole text.
+/// Maximum number of error characters that a dead letter stores. The attempt has the whole error
+/// text.
 pub const DEAD_LETTER_ERROR_MAX: usize = 4096;
 
-/// A run that failed for good and waits for an operator.
+/// A run that failed, is not retried, and waits for an operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadLetter {
     /// The last attempt of the run. A run has at most one dead letter.
     pub key: AttemptKey,
     pub job: JobId,
     pub job_name: Option<String>,
-    /// When the last attempt ended.
+    /// When the last attempt of the run finished.
     pub died_at: Timestamp,
     /// Why the run is not retried.
     pub reason: DeathReason,
-    /// The outcome of the last attempt.
+    /// Outcome of the run's last attempt.
     pub outcome: Outcome,
-    /// The error of the last attempt: the first [`DEAD_LETTER_ERROR_MAX`] characters.
+    /// Error of the run's last attempt, cut to [`DEAD_LETTER_ERROR_MAX`] characters.
     pub error: Option<String>,
-    /// When the run was redriven, and the new run.
+    /// When an operator redrove the run, and the key of the new run.
     pub redriven: Option<(Timestamp, AttemptKey)>,
 }
 
@@ -39,88 +40,92 @@ impl DeadLetter {
     }
 }
 
-/// A position in the list, which is ordered by time.
+/// A position in the list of dead letters, which is ordered by time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DeadCursor {
     pub died_at: Timestamp,
-    /// Distinguishes dead letters of the same moment.
+    /// Distinguishes dead letters with the same timestamp.
     pub key: AttemptKey,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeadFilter {
     pub job: Option<JobId>,
-    /// Only dead letters that were redriven, or only those that were not.
+    /// `true` lists only dead letters that were redriven, `false` only those that were not.
     pub redriven: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redriven {
-    /// The new run has this key.
+    /// Key of the new run.
     Accepted(AttemptKey),
-    /// The scope has no such dead letter.
+    /// The tenant has no such dead letter.
     NotFound,
-    /// It was redriven before, as this run.
+    /// The dead letter was already redriven as this run.
     AlreadyRedriven(AttemptKey),
     /// The job was deleted.
     JobGone,
-    /// The job has an active run, and its overlap policy allows no other.
+    /// The job has an active run, and its overlap policy does not allow a second run.
     Busy,
     /// The state of the job does not allow a run.
     NotAllowed(NotAllowed),
-    /// This holder of the deduplication key, which may be the job itself, keeps the job from
-    /// running.
+    /// This job, which may be the job itself, holds the deduplication key and thereby prevents the
+    /// run.
     Duplicate(JobId),
 }
 
-/// A job that has reached the number of consecutive failures after which it is to be paused.
+/// A job that has reached the number of consecutive failures after which it must be paused.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FailingJob {
     pub no: JobNo,
     pub id: JobId,
     pub tenant: TenantNo,
     pub failures: u32,
-    /// The job may be changed only if it still has this generation.
+    /// A command on the job must require this generation.
     pub generation: i32,
-    /// The stored definition.
+    /// The stored job definition, not parsed.
     pub definition: String,
 }
 
 verbs! {
-    /// Verbs on runs that failed for good.
+    /// Verbs on runs that failed and are not retried.
     ///
-    /// [`finish`](crate::AttemptStore::finish) stores a dead letter together with the end of the
-    /// run. The dead letter outlives the attempt and is deleted when its job is
-    /// [purged](crate::JobStore::purge).
+    /// [`finish`](crate::AttemptStore::finish) stores the dead letter in the same transaction as
+    /// the result of the run. A dead letter is kept when its attempt is pruned, and is deleted when
+    /// its job is [purged](crate::JobStore::purge).
     trait DeadStore {}
 
-    /// Returns the scope's dead letters that pass the filter, newest first. The total is counted up
-    /// to [`COUNTED_MAX`](crate::COUNTED_MAX).
+    /// Returns the tenant's dead letters that pass the filter, newest first. The total is counted
+    /// up to [`COUNTED_MAX`](crate::COUNTED_MAX).
     read fn list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadCursor>)
         -> Page<DeadLetter, DeadCursor>;
 
-    /// Returns the dead letter of a run of the scope; `run` may be any attempt of it.
+    /// Returns the dead letter of a run of the tenant; `run` may be the key of any attempt of the
+    /// run.
     read fn get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
 
-    /// Returns which of these runs of any tenant have dead letters; each key may be any attempt.
-    /// Nodes call this after they have stored the ends.
+    /// Returns true for each run that has a dead letter. Each key may be that of any attempt of a
+    /// run of any tenant. Nodes call this after they have stored the results of attempts.
     read fn are_dead(runs: &[AttemptKey]) -> Vec<bool>;
 
-    /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters in one transaction, each on its own and in
-    /// order: starts a run of [`Origin::Redrive`](evenkeel_core::Origin) as by
-    /// [`trigger`](crate::JobStore::trigger) and records it in the dead letter. A dead letter is
-    /// redriven once.
+    /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters in one transaction, in the given order.
+    /// Redriving [triggers](crate::JobStore::trigger) a new run with
+    /// [`Origin::Redrive`](evenkeel_core::Origin) and records it in the dead letter. A dead letter
+    /// can be redriven only once.
     write fn redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
 
-    /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. Returns which existed.
+    /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. Returns true for each dead letter that
+    /// existed.
     write fn delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
 
-    /// Deletes up to `limit` dead letters of runs that died before `before`, oldest first, and up
-    /// to `limit` that are not among the newest `keep` of their tenant. Returns their number.
+    /// Deletes up to `limit` dead letters older than `before`, oldest first. Also deletes up to
+    /// `limit` dead letters that are not among the newest `keep` of their tenant. Returns the
+    /// number of deleted dead letters.
     write fn prune_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
 
-    /// Returns up to `limit` jobs that are to be paused because of their failures, until a command
-    /// changes their state or [`prune_failing`](Self::prune_failing) resets them.
+    /// Returns up to `limit` jobs that must be paused because of consecutive failures. Each call
+    /// returns them until a command changes their state or [`prune_failing`](Self::prune_failing)
+    /// resets their count.
     read fn list_failing(limit: u32) -> Vec<FailingJob>;
 
     /// Resets the count of consecutive failures of these jobs.

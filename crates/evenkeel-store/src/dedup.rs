@@ -1,4 +1,5 @@
-//! Deduplication keys, which jobs hold so that no duplicate of them is registered or run.
+//! Deduplication keys. A job holds its key so that no duplicate of the job can be registered or
+//! run.
 
 use evenkeel_core::dedup::{DedupKey, DedupPurpose, DedupScope, KeyHolder};
 use evenkeel_core::{JobId, TenantNo, Timestamp};
@@ -6,20 +7,20 @@ use evenkeel_core::{JobId, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Action, Job, JobCommand, JobState, NewJob};
 
-/// A job's claim to a deduplication key.
+/// A job's request to hold a deduplication key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DedupClaim {
     pub key: DedupKey,
-    /// Which holders keep the job out.
+    /// Which other holders of the key block the job.
     pub scope: DedupScope,
     pub job: JobId,
     pub purpose: DedupPurpose,
-    /// The state of the job as soon as it holds the key.
+    /// State of the job once it holds the key.
     pub after: KeyHolder,
 }
 
 impl DedupClaim {
-    /// The claim of a job that is registered at `now`.
+    /// Returns the request of a job that is registered at `now`.
     pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
         Some(Self {
             key: DedupKey::of_job(&job.about, &job.definition)?,
@@ -30,7 +31,7 @@ impl DedupClaim {
         })
     }
 
-    /// The claim of a run that was requested outside the schedule.
+    /// Returns the request of a run that a user started outside the schedule.
     pub fn by_run(job: &Job, purpose: DedupPurpose, now: Timestamp) -> Option<Self> {
         let after = KeyHolder {
             state: job.state,
@@ -47,8 +48,8 @@ impl DedupClaim {
         })
     }
 
-    /// The claim of a command that starts a run, resumes the job or changes its key. The job's
-    /// state allows the command.
+    /// Returns the request of a command that starts a run, resumes the job or changes its
+    /// deduplication key. The caller has checked that the job's state allows the command.
     pub fn by_command(command: &JobCommand, job: &Job, now: Timestamp) -> Option<Self> {
         let (about, definition, next_at) = match &command.action {
             Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
@@ -90,7 +91,7 @@ impl DedupClaim {
         })
     }
 
-    /// Returns the key that the job no longer has after the command.
+    /// Returns the deduplication key that the job gives up by the command.
     pub fn released_key(command: &JobCommand, job: &Job) -> Option<DedupKey> {
         let old = DedupKey::of_job(&job.about, &job.definition)?;
         match &command.action {
@@ -104,7 +105,7 @@ impl DedupClaim {
         }
     }
 
-    /// Returns true if the holder `by` of the key keeps the job out.
+    /// Returns true if the current holder `by` of the deduplication key blocks the job.
     pub fn is_kept_out(&self, by: JobId, holder: &KeyHolder, now: Timestamp) -> bool {
         if by == self.job {
             self.scope.blocks_itself(holder, self.purpose, now)
@@ -113,8 +114,8 @@ impl DedupClaim {
         }
     }
 
-    /// Returns true if the job already holds the key and continues to exist, so that the time at
-    /// which it took the key stays.
+    /// Returns true if the job already holds the key and keeps it, so that the stored time at which
+    /// it took the key does not change.
     pub fn keeps(&self, by: JobId) -> bool {
         by == self.job && matches!(self.purpose, DedupPurpose::Exist | DedupPurpose::Requeue)
     }
@@ -122,22 +123,23 @@ impl DedupClaim {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PrunedDedup {
-    /// The number of keys that were deleted.
+    /// Number of deduplication keys that were deleted.
     pub deleted: u64,
-    /// Where the next scan starts; `None` at the end.
+    /// Where the next call continues; `None` if all keys were read.
     pub next: Option<(TenantNo, DedupKey)>,
 }
 
 verbs! {
-    /// Verbs on deduplication keys, beside those on jobs.
+    /// Verbs on deduplication keys; the verbs on jobs also take and release keys.
     ///
-    /// Whether a holder still counts is decided when another job needs its key. Claims and ends of
-    /// attempts write nothing here.
+    /// Whether the holder of a key still blocks other jobs is decided only when another job needs
+    /// the key. Claiming and finishing attempts therefore write nothing to the deduplication keys.
     trait DedupStore {}
 
-    /// Reads up to `limit` keys of all tenants, by tenant and key, after `after`, and deletes those
-    /// that keep no job out any more: keys of deleted jobs, and keys taken before `before` by jobs
-    /// that are not paused and have neither a next time nor an active run.
+    /// Reads up to `limit` deduplication keys of all tenants, ordered by tenant and key, starting
+    /// after `after`, and deletes those that no longer block any job. These are keys of deleted
+    /// jobs, and keys that were taken before `before` by a job that is not paused, has no next
+    /// scheduled time and no active run.
     write fn prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32)
         -> PrunedDedup;
 }

@@ -2,16 +2,16 @@
 
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a reachable database accepts no writes.
+/// Why a reachable database rejects writes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Unwritable {
     DiskFull,
-    /// A replica, or a file without write permission.
+    /// The database is a replica, or its file is not writable.
     ReadOnly,
 }
 
 impl Unwritable {
-    /// What an operator can do. The program resumes without a restart.
+    /// Returns what an operator can do about it. Evenkeel resumes without a restart.
     pub const fn way_out(self) -> &'static str {
         match self {
             Self::DiskFull => "free space on that disk",
@@ -31,17 +31,17 @@ impl std::fmt::Display for Unwritable {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database did not answer in time. Whether the verb took effect is unknown, so read the
-    /// state back before the next step.
+    /// The database did not answer in time. It is unknown whether the verb took effect, so the
+    /// caller must read the state again.
     #[error("the database did not answer")]
     Unavailable(#[source] Cause),
-    /// The database accepts no writes for now. The verb was rolled back: nothing changed.
+    /// The database accepts no writes for now. The transaction was rolled back, so nothing changed.
     #[error("{0}; nothing was changed")]
     NotWritable(Unwritable, #[source] Cause),
     /// A stored value cannot be read.
     #[error("stored {column} of {row} is not readable")]
     Corrupt { row: String, column: &'static str, source: Cause },
-    /// The database refused the statement, which changed nothing: a bug in Evenkeel.
+    /// The database rejected the SQL statement, which is a bug in Evenkeel; nothing changed.
     #[error("the database refused the statement")]
     Refused(#[source] Cause),
 }
@@ -78,8 +78,8 @@ impl StoreError {
         }
     }
 
-    /// Converts the error for a command whose earlier steps took effect: the command as a whole has
-    /// changed something, so the error must not claim that nothing changed.
+    /// Converts the error of a later step of a command whose earlier steps took effect, so that the
+    /// error does not claim that nothing changed.
     #[must_use]
     pub fn after_changes(self) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! The newest events in memory, for a store that only one process uses.
+//! Keeps the newest events in memory, for a store that only one process uses.
 
 use std::collections::VecDeque;
 
@@ -6,11 +6,11 @@ use evenkeel_core::{JobId, Timestamp};
 
 use crate::{EVENTS_KEPT, Event, EventNo, EventPage, NewEvent, Scope};
 
-/// The newest events, oldest first. Numbers start at the time of creation, so they are higher than
-/// those of an earlier process.
+/// The newest events, oldest first. Event numbers start at the creation time in microseconds, so
+/// they are higher than the numbers of an earlier process.
 #[derive(Debug)]
 pub struct EventRing {
-    /// `None` marks a gap.
+    /// `None` marks lost events.
     kept: VecDeque<(EventNo, Option<Event>)>,
     last: EventNo,
     listened_until: Option<Timestamp>,
@@ -21,8 +21,8 @@ impl EventRing {
         Self { kept: VecDeque::new(), last: EventNo(now.as_micros()), listened_until: None }
     }
 
-    /// See [`EventStore::publish`](crate::EventStore::publish). `job_of` finds the job of an event
-    /// and its name.
+    /// See [`EventStore::publish`](crate::EventStore::publish). `job_of` returns the id and the
+    /// name of the job of an event.
     pub fn publish(
         &mut self,
         events: Vec<NewEvent>,
@@ -58,7 +58,8 @@ impl EventRing {
         let mut page = EventPage { events: Vec::new(), seen: after, gap: false };
         for (no, event) in self.kept.range(first..).take(limit as usize) {
             page.seen = *no;
-            // If no event at or before the position is kept, later ones may have been dropped.
+            // If all events up to `after` were dropped, events after it may have been dropped as
+            // well.
             page.gap |= first == 0 || event.is_none();
             page.events.extend(event.iter().filter(|event| event.tenant == scope.tenant).cloned());
         }

@@ -1,8 +1,8 @@
-//! Events, passed on to listeners.
+//! Events for clients that follow the event stream.
 //!
-//! Nothing is stored while there is no listener: then an event costs the check of one flag.
-//! [`Events`] collects the events of this process. The engine's publisher stores them, and all
-//! nodes that share the store read them.
+//! Events are stored only while a client listens; otherwise emitting an event only checks one flag.
+//! [`Events`] collects the events of this process. The engine's event publisher stores events, and
+//! all nodes that share the store read them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 use crate::Scope;
 use crate::verbs::verbs;
 
-/// The number of newest events that a store keeps.
+/// Number of newest events that a store keeps.
 pub const EVENTS_KEPT: usize = 10_000;
 
-/// The number of events that wait for the publisher. Older events are dropped, which readers see as
-/// a gap.
+/// Maximum number of events that wait for the event publisher. Beyond that, the oldest events are
+/// dropped, and readers get a gap marker.
 const WAITING_MAX: usize = 10_000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -29,19 +29,19 @@ pub enum EventKind {
     JobResumed,
     JobCancelled,
     JobDeleted,
-    /// The condition of a job has changed.
+    /// The condition (OK, WARNING or ERROR) of a job has changed.
     JobCondition,
     /// A user triggered a run.
     RunRequested,
     /// An attempt has started.
     RunStarted,
-    /// An attempt has ended.
+    /// An attempt has finished.
     RunEnded,
-    /// The balance score has fallen below its threshold.
+    /// The score of how evenly runs are spread over time has fallen below its threshold.
     DistributionDegraded,
     RebalanceStarted,
     RebalanceFinished,
-    /// A run has failed for good and left a dead letter.
+    /// A run has failed, is not retried, and left a dead letter.
     RunDead,
     /// A run has failed, and no retry follows.
     RunExhausted,
@@ -98,11 +98,11 @@ impl EventKind {
     }
 }
 
-/// Which job an event is about, as far as its origin knows.
+/// The job of an event, by id or by internal number.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EventJob {
     Id(JobId),
-    /// The number by which engines know jobs. The store finds the id.
+    /// The internal job number that schedulers and workers use. The store looks up the id.
     No(JobNo),
     None,
 }
@@ -119,19 +119,19 @@ pub struct NewEvent {
     pub data: String,
 }
 
-/// The position of an event. Later events have higher numbers, on all nodes and across restarts.
+/// The position of an event. Later events have higher numbers, across all nodes and restarts.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EventNo(pub i64);
 
-/// An event as stored.
+/// A stored event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     pub no: EventNo,
     pub kind: EventKind,
     pub tenant: TenantNo,
-    /// The job, if it is still known.
+    /// `None` if the event is about no job or the job is unknown.
     pub job: Option<JobId>,
-    /// The name of the job when the event was stored.
+    /// Name of the job at the time when the event was stored.
     pub job_name: Option<String>,
     /// The attempt that the event is about.
     pub run: Option<AttemptKey>,
@@ -142,16 +142,16 @@ pub struct Event {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventPage {
-    /// The events of the scope among those that were read.
+    /// The tenant's events among all events that were read.
     pub events: Vec<Event>,
-    /// The last event that was read.
+    /// Number of the last event that was read.
     pub seen: EventNo,
-    /// Events after the requested position may be missing: they are no longer kept, or were lost
-    /// before they were stored. Reported once, when a later event can be read.
+    /// True if events after the requested position may be missing, because they were dropped before
+    /// or after they were stored. A gap is reported once, as soon as a later event can be read.
     pub gap: bool,
 }
 
-/// The names under which users know a job.
+/// The names that users see for a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobTitle {
     pub id: JobId,
@@ -161,34 +161,34 @@ pub struct JobTitle {
 
 verbs! {
     trait EventStore {
-        /// The events of this process.
+        /// Events of this process that wait to be published.
         fn events() -> &Events;
     }
 
-    /// Stores events in this order after all earlier ones, and keeps the newest [`EVENTS_KEPT`], or
-    /// up to a tenth more for each node. `dropped` means that events before these were lost:
-    /// readers of this position see a gap. The gap counts as one stored event.
+    /// Appends events in the given order and keeps the newest [`EVENTS_KEPT`] events. Each node may
+    /// leave up to 10 % more. `dropped` means that earlier events were lost, so readers at this
+    /// position get a gap marker. The gap marker counts as one stored event.
     write fn publish(events: Vec<NewEvent>, dropped: bool) -> ();
 
-    /// Returns the position of the newest event, or 0.
+    /// Returns the number of the newest event, or 0 if no event is stored.
     read fn newest_event() -> EventNo;
 
-    /// Returns the scope's events after `after`, reading up to `limit` events of all tenants.
+    /// Returns the tenant's events after `after`. Reads up to `limit` events of all tenants.
     read fn events_after(scope: &Scope, after: EventNo, limit: u32) -> EventPage;
 
-    /// Announces a listener until at least `until`, so that all nodes emit events. An earlier time
-    /// than before has no effect.
+    /// Announces that a client listens until at least `until`, so that all nodes emit events. A
+    /// time before the announced time has no effect.
     write fn listen(until: Timestamp) -> ();
 
-    /// Returns until when there is a listener on any node.
+    /// Returns until when a client of any node listens.
     read fn listened_until() -> Option<Timestamp>;
 
-    /// Returns the names of these jobs, including deleted ones, in their order; `None` for an
+    /// Returns the names of the given jobs in the given order, even of deleted jobs; `None` for an
     /// unknown job.
     read fn job_titles(jobs: &[JobNo]) -> Vec<Option<JobTitle>>;
 }
 
-/// The events of this process that wait for the publisher. Clones share them.
+/// Events of this process that wait for the event publisher. All clones share one queue.
 #[derive(Clone, Default, Debug)]
 pub struct Events(Arc<Inner>);
 
@@ -202,17 +202,17 @@ struct Inner {
 #[derive(Default, Debug)]
 struct Waiting {
     events: VecDeque<NewEvent>,
-    /// Events before these were lost.
+    /// True if events before `events` were lost.
     dropped: bool,
 }
 
 impl Events {
-    /// Returns true if events have a listener. Check this before you build an event.
+    /// Returns true if a client listens for events. Check this before building an event.
     pub fn has_listeners(&self) -> bool {
         self.0.listened.load(Ordering::Relaxed)
     }
 
-    /// Events that happened without a listener are lost, which readers see as a gap.
+    /// Events that happen while no client listens are lost, so the next readers get a gap marker.
     pub fn set_has_listeners(&self, listened: bool) {
         let before = self.0.listened.swap(listened, Ordering::Relaxed);
         if before != listened {
@@ -221,7 +221,8 @@ impl Events {
         }
     }
 
-    /// Emits events if there is a listener. Does not wait until they are stored.
+    /// Queues events for the event publisher if a client listens. Does not wait until the events
+    /// are stored.
     pub fn emit(&self, events: impl IntoIterator<Item = NewEvent>) {
         if !self.has_listeners() {
             return;
@@ -239,7 +240,8 @@ impl Events {
         }
     }
 
-    /// Takes up to `limit` waiting events, oldest first, and whether events before them were lost.
+    /// Takes up to `limit` queued events, oldest first. Also returns true if events before them
+    /// were lost.
     pub fn take(&self, limit: usize) -> (Vec<NewEvent>, bool) {
         let mut waiting = self.lock();
         let count = waiting.events.len().min(limit);
@@ -247,12 +249,12 @@ impl Events {
         (taken, std::mem::take(&mut waiting.dropped))
     }
 
-    /// Records that the events taken last may be lost.
+    /// Records that the events of the last [`take`](Self::take) may be lost.
     pub fn mark_gap(&self) {
         self.lock().dropped = true;
     }
 
-    /// Waits until an event is emitted or the first listener arrives.
+    /// Waits until an event is emitted or the first client listens.
     pub async fn emitted(&self) {
         self.0.emitted.notified().await;
     }

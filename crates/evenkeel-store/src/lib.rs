@@ -1,23 +1,25 @@
-//! The port: what Evenkeel requires of a database.
+//! The store interface: the operations that Evenkeel needs from a database.
 //!
-//! A verb is one transaction and works on a batch. Stores carry out decisions that were made in
-//! `evenkeel-core`. Every sentence of a contract has a conformance case in
-//! `evenkeel-store-testkit`, which all stores must pass.
+//! An operation is called a verb; it is one transaction and works on a batch. Stores only carry out
+//! decisions that `evenkeel-core` makes. Every sentence in the doc comment of a verb has a
+//! conformance test in `evenkeel-store-testkit`, which all stores must pass.
 //!
-//! Verbs that users reach take a [`Scope`], so that a request without a tenant does not compile.
-//! Every write for a worker carries its node and its [`Fence`](evenkeel_core::lease::Fence). A
-//! write with an old fence changes nothing and says so.
+//! Verbs that API users can reach take a [`Scope`], so that a request without a tenant does not
+//! compile. Every write for a worker contains its node number and its
+//! [`Fence`](evenkeel_core::lease::Fence). A write with an outdated fence changes nothing and
+//! reports this.
 //!
-//! The map:
+//! Modules:
 //!
 //! - verbs on jobs: `jobs`, `commands`, `lists`, `targets`, `dedup`, `secrets`, `access`,
 //!   `requests`
-//! - the scheduler: `schedules`; its load: `balance`, `load_profiles`
+//! - the scheduler: `schedules`; spreading runs evenly over time: `balance`, `load_profiles`
 //! - the queue and its workers: `attempts`, `queue`, `reprioritize`, `requeue`, `progress`,
 //!   `limits`, `overrides`
 //! - the cluster: `nodes`, `signal`
-//! - what users watch: `at_risk`, `run_stats`, `events`, `run_events`, `event_ring`, `dead_letters`
-//! - pages of crawls: `pages`, [`text`]
+//! - monitoring for users: `at_risk`, `run_stats`, `events`, `run_events`, `event_ring`,
+//!   `dead_letters`
+//! - crawled web pages: `pages`, [`text`]
 //! - shared by the stores: `verbs` (declares verbs, intercepts them), [`statements`] and `codes`
 //!   (SQL files), `row`, `error`
 
@@ -151,8 +153,8 @@ use evenkeel_core::{TenantNo, Timestamp};
 
 use verbs::verbs;
 
-/// Which clock a verb uses: that of the database in production, a fixed time in tests and
-/// simulation.
+/// The clock that a verb uses: the database clock in production, a fixed time in tests and
+/// simulations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Now {
     Database,
@@ -169,7 +171,7 @@ impl Now {
 }
 
 verbs! {
-    /// A database with all its verbs.
+    /// A database with all verbs.
     trait Store:
         JobStore,
         ScheduleStore,
@@ -190,43 +192,43 @@ verbs! {
         DedupStore,
         OverrideStore,
         SecretStore {
-        /// True if several nodes use the database. If not, no other node can take over a lease.
+        /// True if several nodes use the same database. In a database with a single node, no other
+        /// node can take over a lease.
         fn is_shared() -> bool;
 
         fn batch_sizing() -> BatchSizing;
 
-        /// The wake-ups of this process.
+        /// Wake-up signals of this process.
         fn signals() -> &Signals;
     }
 
     /// Returns the time of the store's clock.
     read fn now() -> Timestamp;
 
-    /// Wakes all listeners of `signal`, on this node and on others. A signal can be lost, so
-    /// listeners also poll.
+    /// Wakes all listeners of `signal` on all nodes. A signal can be lost, so listeners also poll.
     read fn announce(signal: Signal) -> ();
 
     /// Returns the number of the tenant called `name`, and creates the tenant if it is new.
     write fn tenant(name: &str) -> TenantNo;
 
-    /// Returns the value of `key`. The first call stores `fresh`; all later calls return that
-    /// value.
+    /// Returns the value of a setting. The first call stores `fresh` as the value; all later calls
+    /// return the stored value.
     write fn setting(key: &str, fresh: &str) -> String;
 
-    /// Completes accepted changes and refuses new ones. A store that is a file then has all changes
-    /// in that file.
+    /// Completes accepted changes and rejects new changes. A file-based store then has all changes
+    /// in its main file.
     write fn close() -> ();
 
-    /// Counts all rows, slowly. For benchmarks and tests.
+    /// Counts all rows of the database, which is slow. For benchmarks and tests.
     read fn census() -> Census;
 }
 
-/// The batches with which a store has the highest throughput.
+/// Batch sizes with which a store reaches its highest throughput.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BatchSizing {
-    /// The maximum number of rows in a batch.
+    /// Maximum number of rows in a batch.
     pub batch: usize,
-    /// The number of batches of one kind that run at the same time.
+    /// Number of batches of the same verb that run concurrently.
     pub parallel_batches: usize,
 }
 
@@ -239,11 +241,11 @@ pub struct Census {
     pub running: u64,
     /// Attempts that wait for a worker.
     pub ready: u64,
-    /// Retries and triggers that wait for their time.
+    /// Retries and triggers that wait for their due time.
     pub delayed: u64,
-    /// Scheduled times that were recorded as skipped.
+    /// Scheduled times that are recorded as skipped.
     pub skipped_times: u64,
-    /// Active runs, as the jobs count them.
+    /// Sum of the active runs that the job rows count.
     pub live: u64,
     /// At-risk jobs.
     pub at_risk: u64,

@@ -1,8 +1,9 @@
-//! Concurrency limits.
+//! Verbs on concurrency limits.
 //!
-//! An attempt takes its permits in the [claim](crate::AttemptStore::claim) and never returns them:
-//! a permit counts exactly while its attempt runs, however that ends. An attempt that finds no
-//! permit moves to the queue of the limit, and the verbs here move it back to its pool.
+//! An attempt takes its permits when it is [claimed](crate::AttemptStore::claim). It never has to
+//! return them, because a permit counts only while its attempt is running. An attempt that gets no
+//! permit waits in the queue of the concurrency limit, until one of the verbs here moves it back to
+//! its pool.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
@@ -11,39 +12,39 @@ use evenkeel_core::limit::{LimitKey, LimitScope, Limits};
 use crate::Now;
 use crate::verbs::verbs;
 
-/// A permit of an attempt that has ended.
+/// A permit of a finished attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Permit {
     pub limit: LimitKey,
     pub run: AttemptKey,
 }
 
-/// The number of attempts of one limit queue that a step reads and releases at most.
+/// Maximum number of attempts that one step reads and releases from one limit queue.
 pub const RELEASED_MAX: u32 = 1_000;
-/// The number of attempts that a step reads over all limit queues, unless a single queue needs
-/// more.
+/// Maximum number of attempts that one step reads from all limit queues together, unless a single
+/// queue needs more.
 pub const RELEASE_SCAN_MAX: u32 = 2_000;
 
-/// The settings by which attempts are released from limit queues.
+/// Settings for releasing attempts from limit queues.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LimitTerms {
     pub aging: Aging,
-    /// The current limits of tenants and lanes. They can differ from the limit that an attempt was
-    /// parked under.
+    /// The current concurrency limits of tenants and lanes. The current limits can differ from the
+    /// limit that was in effect when an attempt started to wait.
     pub limits: Limits,
 }
 
-/// One step over the limit queues.
+/// One step of releasing attempts from limit queues.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReleaseStep {
-    /// Starts after the queue of this limit.
+    /// The step starts after the queue of this limit.
     pub after: Option<LimitKey>,
-    /// The maximum number of queues.
+    /// Maximum number of limit queues to read.
     pub limit: u32,
     pub terms: LimitTerms,
-    /// Moves attempts from the queue of a key to the queue of their tenant or lane if that is what
-    /// blocks them. They should compete for the next permit there; but a step does not see how many
-    /// are there already.
+    /// Moves attempts from the queue of a concurrency key to the queue of their tenant or lane, if
+    /// the limit of the tenant or lane blocks them. In the queue of the tenant or lane they compete
+    /// for its next permit, but a step does not know how many attempts already wait there.
     pub to_wider: bool,
 }
 
@@ -51,17 +52,17 @@ pub struct ReleaseStep {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LimitQueue {
     pub key: LimitKey,
-    /// The lowest limit that an attempt in it was parked under.
+    /// Lowest limit that was in effect when an attempt of this queue started to wait.
     pub lowest: u32,
     pub highest: u32,
 }
 
 impl LimitQueue {
-    /// Returns how many attempts to read of each lane if `free` permits are available. The first of
-    /// each lane are read, since another limit can block a whole lane.
+    /// Returns how many attempts of each lane to read if `free` permits are available. The first
+    /// attempts of every lane are read, because another limit can block a whole lane.
     pub fn look(&self, free: u32) -> u32 {
-        // If the limits differ, or other limits also apply, attempts that can start may be further
-        // behind.
+        // If the limits of the attempts differ, or other limits also apply, an attempt that can
+        // start may be further back in the queue.
         let are_alike = self.key.scope() == LimitScope::Key && self.lowest == self.highest;
         if are_alike || free == 0 { free.min(RELEASED_MAX) } else { RELEASED_MAX }
     }
@@ -69,36 +70,36 @@ impl LimitQueue {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Released {
-    /// The number of attempts that went back to their pools.
+    /// Number of attempts that went back to their pools.
     pub moved: u64,
     /// The next step starts after this limit; `None` if all queues were read.
     pub next: Option<LimitKey>,
-    /// Permits are left for attempts behind those that were read. Each step that returns true has
-    /// shortened the queue.
+    /// True if permits are left for attempts behind those that were read. Each step that returns
+    /// true has made the queue shorter.
     pub again: bool,
 }
 
 verbs! {
     trait LimitStore {}
 
-    /// Releases attempts after others have ended: for each limit, as many attempts of its queue as
-    /// there are ended attempts, the first in dispatch order whose claim window is open. Returns
-    /// their number. An attempt that is blocked by another limit moves to that limit's queue
-    /// instead, and the next attempt is considered; if there are many of those, a few more are
-    /// released. A claim decides whether a released attempt starts, so releasing too many does no
-    /// harm. This verb only speeds up the release:
-    /// [`release_all_limited`](Self::release_all_limited) finds the same attempts.
+    /// Releases waiting attempts from limit queues after other attempts have finished. For each
+    /// finished attempt of a limit, the first attempt in dispatch order whose claim window is open
+    /// is released. Returns the number of released attempts. An attempt that another limit blocks
+    /// moves to the queue of that limit, and the next attempt is released instead. If this happens
+    /// often, a few more attempts than needed are released. Releasing too many attempts does no
+    /// harm, because the claim checks the limits again. This verb is only an optimization:
+    /// [`release_all_limited`](Self::release_all_limited) finds the same attempts later.
     write fn release_limited(ended: &[Permit], terms: &LimitTerms, now: Now) -> u64;
 
-    /// Reads some limit queues in the order of their limits and moves the attempts that could start
-    /// now back to their pools, in dispatch order. An attempt that is blocked by another limit,
-    /// under which those behind it are not, moves to that limit's queue. At most [`RELEASED_MAX`]
-    /// attempts leave a queue, as many are read of each of its lanes, and about
-    /// [`RELEASE_SCAN_MAX`] of all queues.
+    /// Reads some limit queues, ordered by limit, and moves the attempts that could start now back
+    /// to their pools, in dispatch order. An attempt that another limit blocks moves to the queue
+    /// of that limit, unless the limit also blocks all attempts behind it. At most [`RELEASED_MAX`]
+    /// attempts leave a queue. At most [`RELEASED_MAX`] attempts are read per lane of a queue, and
+    /// about [`RELEASE_SCAN_MAX`] in total.
     write fn release_all_limited(rooms: ReleaseStep, now: Now) -> Released;
 
-    /// Deletes the permits of ended attempts: reads `limit` permits after `after`, in order, and
-    /// returns where the next call starts, or `None` at the end. Such permits have no effect
-    /// before, either.
+    /// Deletes the permits of finished attempts. Reads `limit` permits after `after` and returns
+    /// where the next call continues, or `None` if all permits were read. Permits of finished
+    /// attempts have no effect even before they are deleted.
     write fn prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
 }

@@ -1,4 +1,4 @@
-//! The load of all jobs, read from a store.
+//! Load profiles of all jobs, read from a store: in which time slots the jobs run.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use evenkeel_core::{Span, TenantNo};
 
 use crate::{BalanceStore, LoadProfileCount, StoreError};
 
-/// The number of load profiles that are read at once.
+/// Number of load profiles that are read at once.
 const PAGE: u32 = 5000;
 
-/// The jobs of a tenant with one load profile.
+/// The jobs of a tenant with the same load profile, which run in the same time slots.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProfileLoad {
     pub key: LoadProfileKey,
     pub profile: LoadProfile,
     pub jobs: u64,
-    /// The cost of one run of each of the jobs, added up.
+    /// Sum of the cost of one run of each job.
     pub cost: Span,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LoadProfiles {
     by_tenant: BTreeMap<TenantNo, Vec<ProfileLoad>>,
-    /// The number of jobs whose load profile cannot be parsed. They are left out.
+    /// Number of jobs that are ignored because their load profile cannot be parsed.
     unreadable: u64,
 }
 
@@ -50,17 +50,18 @@ impl LoadProfiles {
                 let counted = ProfileLoad { key, profile, jobs, cost };
                 self.by_tenant.entry(tenant).or_default().push(counted);
             }
-            // A newer version may have written it. Its jobs run anyway.
+            // A newer version of Evenkeel may have written this load profile. Jobs with an unknown
+            // load profile still run.
             Err(_) => self.unreadable += jobs,
         }
     }
 
-    /// The number of jobs whose load profile cannot be parsed. They are left out.
+    /// Returns the number of jobs that are ignored because their load profile cannot be parsed.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// The tenants with a job that has a next time.
+    /// Returns the tenants that have a job with a next scheduled time.
     pub fn tenants(&self) -> impl Iterator<Item = TenantNo> {
         self.by_tenant.keys().copied()
     }
@@ -73,17 +74,17 @@ impl LoadProfiles {
         loads(self.of(tenant), horizon)
     }
 
-    /// The load of all tenants.
+    /// Returns the expected runs of all tenants per time slot.
     pub fn loads(&self, horizon: Horizon) -> Loads {
         loads(self.by_tenant.values().flatten(), horizon)
     }
 
-    /// The number of load profiles of all tenants.
+    /// Returns the number of load profiles of all tenants.
     pub fn count(&self) -> usize {
         self.by_tenant.values().map(Vec::len).sum()
     }
 
-    /// Returns the tenant if there is only one.
+    /// Returns the tenant if only one tenant has jobs.
     pub fn only_tenant(&self) -> Option<TenantNo> {
         let mut tenants = self.tenants();
         tenants.next().filter(|_| tenants.next().is_none())

@@ -1,4 +1,4 @@
-//! Verbs of nodes: membership and leases.
+//! Verbs on cluster membership and leases of nodes.
 
 use evenkeel_core::lease::LeaseView;
 use evenkeel_core::{NodeNo, Span, Timestamp};
@@ -23,32 +23,32 @@ impl Roles {
 pub struct NewNode {
     /// Other nodes may have the same name.
     pub name: String,
-    /// The identity stored in the node's locked data directory. An earlier process with this
-    /// identity has ended.
+    /// The identity stored in the node's locked data directory. The lock guarantees that an earlier
+    /// process with this identity has ended.
     pub identity: Uuid,
     pub roles: Roles,
-    /// The pools whose attempts the node claims; empty if it is no worker.
+    /// The pools whose attempts the node claims; empty if the node is not a worker.
     pub pools: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Joined {
     pub node: NodeNo,
-    /// The time of the store's clock.
+    /// Time of the store's clock.
     pub now: Timestamp,
-    /// Earlier numbers of the same identity. They are dead now, and their attempts must be taken
-    /// over.
+    /// Earlier node numbers of the same identity. The nodes with these numbers are dead, and
+    /// another node must take over their attempts.
     pub former: Vec<NodeNo>,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum NodeState {
     Live,
-    /// The node finishes its attempts and takes no new ones.
+    /// The node finishes its attempts and claims no new attempts.
     Draining,
-    /// The node lost its lease; its attempts must be taken over.
+    /// The node lost its lease, and other nodes must take over its attempts.
     Dead,
-    /// The node has no attempts left.
+    /// The node has left and has no attempts.
     Gone,
 }
 
@@ -57,7 +57,7 @@ impl NodeState {
     pub const ALL: [Self; 4] = [Self::Live, Self::Draining, Self::Dead, Self::Gone];
 }
 
-/// A node as others see it.
+/// A node of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     pub node: NodeNo,
@@ -68,7 +68,7 @@ pub struct Member {
     pub state: NodeState,
     pub joined_at: Timestamp,
     pub last_ping_at: Timestamp,
-    /// When another node challenged its lease.
+    /// When another node challenged the lease of this node because it was silent.
     pub steal_start_at: Option<Timestamp>,
 }
 
@@ -77,7 +77,7 @@ impl Member {
         self.state == NodeState::Live && self.roles.worker
     }
 
-    /// Returns true if the node is a live worker of the pool.
+    /// Returns true if the node is a live worker that serves the pool.
     pub fn serves(&self, pool: &str) -> bool {
         self.is_live_worker() && self.pools.iter().any(|served| served == pool)
     }
@@ -91,55 +91,57 @@ impl Member {
     }
 }
 
-/// A sign of life of a node.
+/// The regular heartbeat of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ping {
     pub node: NodeNo,
-    /// The oldest scheduled time of an attempt that the node runs or is about to fire, without long
-    /// attempts. `None` keeps the last value.
+    /// The oldest scheduled time of all attempts that the node runs or is about to fire, except
+    /// long-running attempts. `None` keeps the stored value.
     pub oldest_open: Option<Timestamp>,
-    /// All attempts of the node that have run for long.
+    /// All long-running attempts of the node.
     pub long_attempts: Vec<LongAttempt>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pinged {
-    /// The node has its lease, and is no longer challenged.
+    /// The node still holds its lease, and the challenge, if any, is cleared.
     Alive {
-        /// The time of the store's clock.
+        /// Time of the store's clock.
         now: Timestamp,
-        /// All nodes that are not gone, including itself.
+        /// All nodes of the cluster that have not left, including this node.
         members: Vec<Member>,
     },
-    /// The node has lost its lease and must end everything it runs.
+    /// The node has lost its lease and must stop everything that it runs.
     Fenced,
 }
 
 verbs! {
     trait NodeStore {}
 
-    /// Adds a node with a new number. Earlier numbers of the same identity are dead from then on.
+    /// Adds a node to the cluster with a new number. Nodes with earlier numbers of the same
+    /// identity become dead.
     write fn join(node: &NewNode, now: Now) -> Joined;
 
-    /// Renews the lease of a node and stores where its open attempts begin. The store keeps this
-    /// bound below every attempt that it fires or claims for the node until the next ping, so that
-    /// a search from the bound finds all attempts of the node.
+    /// Renews the lease of a node and stores [`Ping::oldest_open`] as the lower bound of its
+    /// attempts. Until the next ping, the store lowers this bound for every older attempt that the
+    /// node fires or claims, so a search from the bound finds all attempts of the node.
     write fn ping(ping: &Ping, now: Now) -> Pinged;
 
-    /// Challenges a node that has been silent for `silent_after`. Returns whether the node is
-    /// challenged.
+    /// Challenges the lease of a node that has been silent for `silent_after`. Returns true if the
+    /// node is challenged.
     write fn begin_steal(victim: NodeNo, silent_after: Span, now: Now) -> bool;
 
-    /// Takes the lease of a node that was challenged at `challenged_at` and has not answered for
-    /// `grace`. Returns whether the node is dead. Its later writes have no effect.
+    /// Takes the lease away from a node that was challenged at `challenged_at` and has not answered
+    /// within `grace`. Returns true if the node is dead. Later writes of the dead node have no
+    /// effect.
     write fn steal(victim: NodeNo, challenged_at: Timestamp, grace: Span, now: Now) -> bool;
 
-    /// Excludes a node from firing and claiming. It may finish its attempts.
+    /// Prevents a node from firing and claiming. A draining node may finish its running attempts.
     write fn drain(node: NodeNo) -> ();
 
-    /// Removes a node that has no attempts left. Returns whether it was removed.
+    /// Removes a node that has no attempts. Returns true if the node was removed.
     write fn retire(node: NodeNo) -> bool;
 
-    /// Returns the time and all nodes that are not gone.
+    /// Returns the store's time and all nodes that have not left.
     read fn members() -> (Timestamp, Vec<Member>);
 }

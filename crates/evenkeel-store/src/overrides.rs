@@ -1,4 +1,4 @@
-//! Verbs that let an operator override the outcome of an active run.
+//! Verbs with which an operator overrides the outcome of an active run.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
@@ -13,19 +13,19 @@ use crate::{
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutcomeOverride {
-    /// An attempt of the run. If the run waits, any of its attempts.
+    /// The running attempt of the run. For a waiting run, any of its attempts.
     pub key: AttemptKey,
-    /// The state on which the override was decided.
+    /// The state of the run when the operator decided the override.
     pub expected: LiveState,
-    /// When the override was decided.
+    /// When the operator decided the override.
     pub at: Timestamp,
     pub action: OverrideAction,
 }
 
-/// The state of an active run.
+/// State of an active run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LiveState {
-    /// The run waits for a worker, for the time of its retry, or as a trigger.
+    /// The run waits for a worker, or for the due time of a retry or trigger.
     Waiting,
     Running {
         fence: Fence,
@@ -38,42 +38,42 @@ pub enum LiveState {
 pub struct LiveAttempt {
     pub key: AttemptKey,
     pub state: LiveState,
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OverrideResult {
     Done,
-    /// The attempt is no longer in the expected state, or is queued already; nothing changed.
+    /// The attempt is no longer in the expected state, or is already queued; nothing changed.
     Changed,
-    /// The attempt cannot go back to the queue: its job was cancelled or deleted, or paused after
-    /// its time, or the attempt was asked to end. Nothing changed.
+    /// The attempt cannot go back to the queue because its job was cancelled or deleted, its job
+    /// was paused after the scheduled time, or the attempt was asked to stop. Nothing changed.
     Stopped,
-    /// The attempt cannot go back to the queue: this other job holds the deduplication key. Nothing
-    /// changed.
+    /// The attempt cannot go back to the queue because this other job holds the deduplication key.
+    /// Nothing changed.
     Duplicate(JobId),
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum OverrideAction {
-    /// Ends the run with this outcome.
+    /// Finishes the run with this outcome.
     Ended {
         outcome: Outcome,
         error: Option<String>,
-        /// What follows for the job. A retry is ignored.
+        /// What follows for the job's schedule. A retry is ignored.
         then: Then,
     },
     /// Puts the running attempt back into the queue.
     Queued(Box<QueueEntry>),
 }
 
-/// The weight of an overridden run in the average duration: none, since its end says nothing about
-/// how long runs take.
+/// An overridden run has weight 0 in the job's average duration, because an operator decided when
+/// it ended.
 pub const OVERRIDE_ALPHA: f64 = 0.0;
 
 impl OutcomeOverride {
-    /// Returns the end to record under a new fence, if the action ends the run.
+    /// Returns the result to store under a new fence, if the action finishes the run.
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
         let OverrideAction::Ended { outcome, error, then } = &self.action else { return None };
         let then = match then {
@@ -97,12 +97,12 @@ impl OutcomeOverride {
             attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
             judge: true,
             unstored_since: None,
-            // An operator ended the run, so its failure has no consequences.
+            // An operator ended the run, so its failure creates no dead letter and is not counted.
             hook: Hook::None,
         })
     }
 
-    /// Returns the requeue, if the action puts a running attempt back.
+    /// Returns the requeue request, if the action puts a running attempt back into the queue.
     pub fn requeue(&self, tenant: TenantNo) -> Option<Requeue> {
         match (&self.action, self.expected) {
             (OverrideAction::Queued(ticket), LiveState::Running { fence, .. }) => Some(Requeue {
@@ -122,23 +122,25 @@ impl OutcomeOverride {
 verbs! {
     trait OverrideStore {}
 
-    /// Returns up to `limit` waiting and running attempts of a job of the scope, oldest time first,
-    /// all as of one moment. Running attempts are searched among the newest 10,000 runs of the job
-    /// and among long attempts.
+    /// Returns up to `limit` waiting and running attempts of a job of the tenant, oldest scheduled
+    /// time first, as one consistent snapshot. Running attempts are searched among the newest
+    /// 10,000 runs of the job and among the long-running attempts.
     read fn active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
 
-    /// Ends a run of the scope with the given outcome, or puts its running attempt back into the
-    /// queue, if the run is still in the expected state.
+    /// Finishes a run of the tenant with the given outcome, or puts its running attempt back into
+    /// the queue, if the run is still in the expected state.
     ///
-    /// The attempt gets a new fence, so what its worker reports later is
-    /// [refused](crate::FinishResult::LeaseLost). In the same transaction the node that ran it gets
-    /// a [message](crate::MessageKind::Ended) to stop the body. The end is stored as by
-    /// [`finish`](crate::AttemptStore::finish), but without retry and hook, and its duration is not
-    /// averaged. If the run waited, the end is that of an attempt that no worker ran.
+    /// The attempt gets a new fence, so later reports of its worker are
+    /// [rejected](crate::FinishResult::LeaseLost). In the same transaction, the node that runs the
+    /// attempt gets a [message](crate::MessageKind::Ended) to stop it. The result is stored as by
+    /// [`finish`](crate::AttemptStore::finish), but without a retry and a hook, and the duration
+    /// does not change the job's average. If the run was waiting, the result is stored for an
+    /// attempt that no worker ran.
     ///
-    /// An attempt goes back as by [`requeue`](crate::AttemptStore::requeue), with two exceptions:
-    /// it is left alone if it would be recorded as ended, or if [another job keeps it
-    /// out](crate::DedupClaim::is_kept_out). Otherwise its job takes the key. A waiting attempt is
-    /// queued already, so nothing changes. The scheduler is notified as of a changed job.
+    /// An attempt goes back to the queue as by [`requeue`](crate::AttemptStore::requeue), unless
+    /// [another job blocks it](crate::DedupClaim::is_kept_out) or `requeue` would record it as
+    /// cancelled. In these two cases nothing changes. The job of a requeued attempt takes its
+    /// deduplication key. A waiting attempt is already queued, so nothing changes. The store
+    /// notifies the scheduler that the job has changed.
     write fn override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 }

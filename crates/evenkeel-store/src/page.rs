@@ -1,12 +1,12 @@
-//! Pages of lists.
+//! Pages of lists, for all list verbs.
 
-/// A part of a list. `C` is the position of an item.
+/// Selects one page of a list. `C` is the type of a position in the list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageRequest<C> {
     pub limit: u32,
-    /// The number of items to skip; slow if large.
+    /// Number of items to skip; slow if large.
     pub offset: u32,
-    /// Only items after this position; fast at any depth.
+    /// Only items after this position; equally fast for every page.
     pub after: Option<C>,
 }
 
@@ -22,6 +22,6 @@ pub struct Page<T, C> {
     /// The number of items on all pages.
     pub total: u64,
     pub total_is_estimate: bool,
-    /// The start of the next page.
+    /// Where the next page starts; `None` on the last page.
     pub next: Option<C>,
 }

@@ -1,4 +1,5 @@
-//! Progress, logs and checkpoints of running attempts, and messages between nodes about them.
+//! Progress, logs and checkpoints of running attempts, and messages between nodes about these
+//! attempts.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
@@ -6,31 +7,33 @@ use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use crate::verbs::verbs;
 use crate::{Now, OwnedAttempt};
 
-/// What a running attempt reports. Fields that are `None` stay as they are.
+/// Progress, log or checkpoint that a running attempt reports. Fields that are `None` are not
+/// changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgressNote {
     pub key: AttemptKey,
     pub fence: Fence,
     pub progress: Option<Progress>,
-    /// The output so far, as [`RunLog::encode`](evenkeel_core::RunLog::encode) writes it. The
-    /// caller limits its size; it has no NUL.
+    /// The output so far, encoded by [`RunLog::encode`](evenkeel_core::RunLog::encode). The caller
+    /// limits the size and removes NUL characters.
     pub log: Option<String>,
-    /// Passed to the next attempt of the run.
+    /// The next attempt of the run gets this checkpoint.
     pub checkpoint: Option<Vec<u8>>,
 }
 
-/// What happens to the notes and the checkpoint of an attempt when it ends.
+/// What happens to the progress, log and checkpoint of an attempt when it finishes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachments {
-    /// The attempt has notes in the store. They are deleted, since the results replace them.
+    /// True if the store has progress or a log of the attempt. Both are deleted, because the result
+    /// replaces them.
     pub has_notes: bool,
     pub checkpoint: CheckpointDisposition,
 }
 
-/// What happens to the checkpoint of a run when an attempt ends.
+/// What happens to the checkpoint of a run when an attempt finishes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum CheckpointDisposition {
-    /// The checkpoint, if any, stays.
+    /// Keeps the checkpoint, if any.
     #[default]
     Keep,
     /// Replaces the checkpoint.
@@ -47,9 +50,9 @@ pub struct Running {
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MessageKind {
-    /// The body is alive.
+    /// The execution is alive.
     Heartbeat,
-    /// The end of the attempt is stored, so its body can be stopped.
+    /// The result of the attempt is already stored, so the node can stop its execution.
     Ended,
 }
 
@@ -58,7 +61,7 @@ impl MessageKind {
     pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Ended];
 }
 
-/// A message about an attempt to the node that runs it.
+/// A message about an attempt to the node that runs the attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeMessage {
     pub key: AttemptKey,
@@ -69,26 +72,26 @@ pub struct NodeMessage {
 verbs! {
     trait ProgressStore {}
 
-    /// Saves what attempts of `node` report, each if it runs there under the fence. Returns which
-    /// ones do. A refused note does not affect the others. Each attempt occurs once in the batch.
+    /// Saves progress, logs and checkpoints of attempts, each only if the attempt runs on `node`
+    /// with the given fence. Returns true for each saved note. A rejected note does not affect the
+    /// other notes of the batch. Each attempt may occur only once in the batch.
     ///
-    /// [`get_attempt`](crate::AttemptStore::get_attempt) returns notes while the attempt runs under
-    /// their fence; an attempt that goes back to the queue starts without notes. The next claim of
-    /// an attempt of the run gets the checkpoint, which stays until a [`Finish`](crate::Finish)
-    /// replaces or deletes it.
-    /// [`prune`](crate::AttemptStore::prune) deletes notes and checkpoints that were left over
-    /// because the node that stored the end did not know of them.
+    /// [`get_attempt`](crate::AttemptStore::get_attempt) returns progress and log while the attempt
+    /// runs with the same fence. A requeued attempt starts without them. The next claim of an
+    /// attempt of the run gets the checkpoint. It is kept until a [`Finish`](crate::Finish)
+    /// replaces or deletes it. [`prune`](crate::AttemptStore::prune) deletes progress, logs and
+    /// checkpoints that remained because the node that stored the result did not know of them.
     write fn save_progress(node: NodeNo, batch: Vec<ProgressNote>, now: Now) -> Vec<bool>;
 
-    /// Returns the node that runs the attempt.
+    /// Returns the attempt and the node that runs it.
     read fn find_running(key: AttemptKey) -> Option<Running>;
 
-    /// Sends a message to `node`. Sending it twice has no further effect. [`MessageKind::Ended`]
-    /// also wakes the node ([`Signal::Messages`](crate::Signal)). A message to a node that has left
-    /// is dropped.
+    /// Sends a message to `node`. Sending the same message twice has no further effect.
+    /// [`MessageKind::Ended`] also wakes the node with [`Signal::Messages`](crate::Signal). A
+    /// message to a node that has left is dropped.
     write fn send_message(node: NodeNo, letter: NodeMessage) -> ();
 
-    /// Returns and deletes up to `limit` messages to `node`. Each message can be lost, so nothing
-    /// may depend on one. The messages of a node that has left are deleted.
+    /// Returns and deletes up to `limit` messages to `node`. A message can be lost, so nothing may
+    /// depend on its arrival. Messages to a node that has left are deleted.
     write fn take_messages(node: NodeNo, limit: u32) -> Vec<NodeMessage>;
 }

@@ -1,5 +1,5 @@
-//! Verbs on the queue as a whole: its depth for metrics, its front for stall detection, and
-//! reprioritization.
+//! Verbs on the whole queue: count waiting attempts for metrics, detect stalls, and recompute
+//! priorities.
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitScope;
@@ -9,23 +9,24 @@ use evenkeel_core::{AttemptKey, Timestamp};
 use crate::Reprioritized;
 use crate::verbs::verbs;
 
-/// The number of groups (lanes of pools, by name) that are counted separately. The rest is counted
-/// together.
+/// Maximum number of queue groups that are counted separately; a group is one lane of one pool. All
+/// further groups are counted together.
 pub const QUEUE_GROUPS_MAX: u32 = 300;
 
-/// Priorities are counted in steps of ten: 0 to 9, 10 to 19, and so on; 100 is alone.
+/// Number of priority ranges that are counted: 0 to 9, 10 to 19, and so on up to 90 to 99, then
+/// 100.
 pub const TENS: usize = 11;
 
-/// The waiting attempts of one lane of one pool.
+/// Number of waiting attempts in one lane of one pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueDepth {
     pub pool: String,
     pub lane: Lane,
-    /// Attempts that wait for a worker, including those that a blackout holds back.
+    /// Attempts that wait for a worker, including those that a blackout delays.
     pub waiting: u64,
-    /// Since when the oldest of them waits.
+    /// Since when the oldest waiting attempt has been claimable.
     pub oldest: Timestamp,
-    /// The number of attempts by priority, in steps of ten.
+    /// Number of waiting attempts by priority, in steps of ten.
     pub by_tens: [u64; TENS],
 }
 
@@ -38,7 +39,7 @@ impl QueueDepth {
         (self.pool.clone(), self.lane)
     }
 
-    /// Adds `count` attempts of a priority, of which the oldest waits since `oldest`.
+    /// Adds `count` attempts with this priority, the oldest of which waits since `oldest`.
     pub fn add(&mut self, priority: u8, count: u64, oldest: Timestamp) {
         self.waiting += count;
         self.oldest = self.oldest.min(oldest);
@@ -50,16 +51,16 @@ impl QueueDepth {
 pub struct QueueDepths {
     /// Ordered by pool and lane, without empty lanes.
     pub depths: Vec<QueueDepth>,
-    /// There are more attempts than were read, so each number is a lower bound.
+    /// True if more attempts wait than were read, so each number is a lower bound.
     pub is_lower_bound: bool,
-    /// The attempts of all other pools, by lane. The pool is empty.
+    /// Waiting attempts of all pools beyond [`QUEUE_GROUPS_MAX`], by lane. The pool name is empty.
     pub others: Vec<QueueDepth>,
-    /// The attempts that wait for a permit, by the scope of the limit, up to the limit of the scan.
+    /// Number of attempts that wait for a permit, by the scope of their concurrency limit, counted
+    /// up to the limit of the scan.
     pub parked: [u64; LimitScope::ALL.len()],
 }
 
-/// A number that changes when the attempts at the front of the queues change. It has no other
-/// meaning.
+/// A checksum that changes when the attempts at the front of the queues change.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueFront(pub i64);
 
@@ -69,7 +70,7 @@ impl FromIterator<AttemptKey> for QueueFront {
     }
 }
 
-/// Returns a number that differs between most attempts, small enough to be added up.
+/// Returns a number that differs between most attempts and is small enough to be summed.
 fn key_sign(key: AttemptKey) -> i64 {
     let sign = key.job_no.0.wrapping_mul(31).wrapping_add(key.scheduled_at.as_micros());
     sign.wrapping_add(i64::from(key.attempt.0)).rem_euclid(1_000_000_007)
@@ -78,11 +79,11 @@ fn key_sign(key: AttemptKey) -> i64 {
 /// A lane of a pool.
 pub type QueueGroup = (String, Lane);
 
-/// Counts a queue: decides how many rows of each group are read next.
+/// Decides how many rows of each queue group are read to count the waiting attempts.
 ///
-/// Each group gets the same share, so that a deep group hides no other. The rows that shallow
-/// groups leave are shared among the deep ones. In total, between `limit` and twice `limit` rows
-/// are read.
+/// Each queue group first gets the same number of rows, so that a long queue does not hide a short
+/// one. Rows that short queues do not need are distributed among the long queues. In total, between
+/// `limit` and twice `limit` rows are read.
 #[derive(Debug)]
 pub struct DepthWalk {
     limit: u32,
@@ -94,27 +95,28 @@ pub struct DepthWalk {
 }
 
 impl DepthWalk {
-    /// Starts a count of about `limit` rows. The groups are ordered by name. Those after the first
-    /// [`QUEUE_GROUPS_MAX`] are counted [together](Self::rest).
+    /// Starts a count of about `limit` rows. The queue groups are ordered by name. Groups beyond
+    /// the first [`QUEUE_GROUPS_MAX`] are counted [together](Self::rest).
     pub fn new(limit: u32, mut groups: Vec<QueueGroup>) -> Self {
         let has_more_groups = groups.len() > QUEUE_GROUPS_MAX as usize;
         groups.truncate(QUEUE_GROUPS_MAX as usize);
-        // At least one row of each group, which shows that attempts wait there.
+        // Reading at least one row of each group shows that attempts wait there.
         let share = (limit / u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1)).max(1);
         let none = |(pool, lane)| QueueDepth::none(pool, lane);
         let depths = groups.into_iter().map(none).collect();
         Self { limit, share, depths, has_more_groups, others: Vec::new(), others_are_cut: false }
     }
 
-    /// Returns the group after which all others are counted together, if there are others, and the
-    /// number of rows to read of them.
+    /// If there are more than [`QUEUE_GROUPS_MAX`] groups, returns the last group that is counted
+    /// separately, and how many rows to read after it.
     pub fn rest(&self) -> Option<(QueueGroup, u32)> {
         let last = self.depths.last().filter(|_| self.has_more_groups)?;
         Some((last.group(), self.limit))
     }
 
-    /// Takes the counts of the others, by lane and priority, each with the time since when its
-    /// oldest attempt waits; and the number of rows that were read.
+    /// Adds the counts of the groups beyond [`QUEUE_GROUPS_MAX`], each with lane, priority, count
+    /// and the time since when its oldest attempt waits. `walked` is the number of rows that were
+    /// read.
     pub fn take_rest(
         &mut self,
         found: impl IntoIterator<Item = (Lane, u8, u64, Timestamp)>,
@@ -132,13 +134,13 @@ impl DepthWalk {
         self.others_are_cut = walked >= u64::from(self.limit);
     }
 
-    /// Returns the groups to count first, and the number of rows to read of each: one more than its
-    /// share, which shows whether there are more.
+    /// Returns the groups to count first and the number of rows to read of each. That is one row
+    /// more than the group's share, which shows whether the group has more rows.
     pub fn first(&self) -> (Vec<QueueGroup>, u32) {
         (self.depths.iter().map(QueueDepth::group).collect(), self.share.saturating_add(1))
     }
 
-    /// Takes counts, in the order of the groups.
+    /// Stores the counts, which must be in the order of the groups.
     pub fn take(&mut self, counted: Vec<QueueDepth>) {
         let mut at = 0;
         for depth in counted {
@@ -152,7 +154,7 @@ impl DepthWalk {
         }
     }
 
-    /// Returns the groups to count again with a larger share.
+    /// Returns the groups to count again with more rows.
     pub fn second(&mut self) -> Option<(Vec<QueueGroup>, u32)> {
         let cut: Vec<QueueGroup> = self.cut().map(QueueDepth::group).collect();
         let walked: u64 = self.depths.iter().map(|depth| depth.waiting).sum();
@@ -164,7 +166,7 @@ impl DepthWalk {
 
     pub fn end(mut self) -> QueueDepths {
         let is_lower_bound = self.others_are_cut || self.cut().next().is_some();
-        // Groups whose attempts were claimed meanwhile are empty.
+        // A group is empty if its attempts were claimed in the meantime.
         self.depths.retain(|depth| depth.waiting > 0);
         let (depths, others) = (self.depths, self.others);
         QueueDepths { depths, is_lower_bound, others, parked: [0; LimitScope::ALL.len()] }
@@ -178,20 +180,22 @@ impl DepthWalk {
 verbs! {
     trait QueueStore {}
 
-    /// Counts the attempts of all tenants that wait for workers, by reading about `limit` rows in
-    /// queue order as [`DepthWalk`] decides. Limit queues are not included. If there are more than
-    /// [`QUEUE_GROUPS_MAX`] groups, up to `limit` more rows are read to count the rest together. A
-    /// small limit only shows where attempts wait.
+    /// Counts the attempts of all tenants that wait for workers. Reads about `limit` rows in queue
+    /// order, divided among the queue groups by [`DepthWalk`]. Attempts that wait for a permit are
+    /// not included. If there are more than [`QUEUE_GROUPS_MAX`] groups, up to `limit` further rows
+    /// are read to count the remaining groups together. A small limit only shows in which groups
+    /// attempts wait.
     read fn queue_depths(limit: u32) -> QueueDepths;
 
-    /// Returns a value that changes as soon as an attempt at the front of a lane of these pools is
-    /// taken or added. The front is the first `rows` by priority and the first `rows` by waiting
-    /// time. Leaves out attempts whose claim window was not open when they were queued, as
-    /// [`count_queued`](crate::AttemptStore::count_queued) does.
+    /// Returns a checksum that changes as soon as an attempt at the front of a lane of these pools
+    /// is claimed or added. The front of a lane is its first `rows` attempts by priority and its
+    /// first `rows` attempts by waiting time. Like
+    /// [`count_queued`](crate::AttemptStore::count_queued), ignores attempts that could not be
+    /// claimed when they were queued.
     read fn queue_front(pools: &[String], rows: u32) -> QueueFront;
 
-    /// Recomputes the rank of queued attempts with `aging`: the next `limit` in key order after
-    /// `after`.
+    /// Recomputes the rank of queued attempts with the settings `aging`, for the next `limit`
+    /// attempts in key order after `after`.
     write fn reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
 }
 
@@ -199,7 +203,8 @@ verbs! {
 mod tests {
     use super::*;
 
-    /// What a walk of a queue as deep as this finds, and how many rows it walks.
+    /// Counts a queue whose groups have the lengths `deep`. Returns the counts, whether they are
+    /// lower bounds, and the number of rows read.
     fn walk(limit: u32, deep: &[u64]) -> (Vec<u64>, bool, u64) {
         let groups = (0..deep.len()).map(|n| (format!("{n:04}"), Lane::Batch)).collect();
         let mut walk = DepthWalk::new(limit, groups);
@@ -237,7 +242,8 @@ mod tests {
     #[test]
     fn a_deep_lane_gets_the_rows_that_others_leave() {
         assert_eq!(walk(100, &[80, 5, 5, 5]), (vec![80, 5, 5, 5], false, 41 + 80));
-        // 25 and one more of each; 38 are left for two groups.
+        // The first pass reads up to 26 rows of each group; 38 rows are left for the two long
+        // groups.
         let (depths, is_lower_bound, walked) = walk(100, &[1000, 5, 1000, 5]);
         assert_eq!((depths, is_lower_bound), (vec![45, 5, 45, 5], true));
         assert!(walked <= 2 * 100 + 4);

@@ -1,18 +1,18 @@
-//! Queued attempts after a change of the aging settings.
+//! Recomputes queued attempts after a change of the priority aging settings.
 
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, Timestamp};
 
-/// One step through the queue.
+/// Result of one step through the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reprioritized {
-    /// The number of attempts with a new rank.
+    /// Number of attempts that got a new rank.
     pub changed: u64,
-    /// The number of attempts that were not changed because another transaction held them or they
-    /// left the queue.
+    /// Number of attempts that were not changed because another transaction had locked them or they
+    /// had left the queue.
     pub missed: u64,
-    /// Where the next step starts; `None` at the end.
+    /// Where the next step continues; `None` if the whole queue was read.
     pub next: Option<AttemptKey>,
 }
 
@@ -20,14 +20,15 @@ pub struct Reprioritized {
 pub struct QueuedAttempt {
     pub key: AttemptKey,
     pub priority: Priority,
-    /// Since when the attempt could have been claimed.
+    /// Since when the attempt has been claimable.
     pub since: Timestamp,
-    /// The stored effect of waiting.
+    /// The stored effect of the waiting time on the rank.
     pub rise: Rise,
 }
 
 impl QueuedAttempt {
-    /// Returns the effect of waiting under `aging`, if it differs from the stored one.
+    /// Returns the effect of the waiting time on the rank under `aging`, if it differs from the
+    /// stored effect.
     pub fn other_rise(&self, aging: &Aging) -> Option<Rise> {
         let rise = aging.rise(self.priority, self.since);
         (rise != self.rise).then_some(rise)

@@ -1,4 +1,4 @@
-//! Requests with an idempotency key, so that a repeated request takes effect once.
+//! Requests with an idempotency key, so that a repeated request takes effect only once.
 
 use evenkeel_core::{Span, Timestamp};
 
@@ -7,48 +7,52 @@ use crate::{Now, Scope};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyedRequest {
-    /// Unique within its tenant.
+    /// Unique within the tenant.
     pub key: String,
-    /// A hash of method, path and body.
+    /// Hash of the method, path and body of the request.
     pub fingerprint: [u8; 32],
-    /// A request that has not ended after this time is given up, and another caller may begin it.
+    /// After this duration, an unfinished request counts as abandoned, and another caller may
+    /// execute it.
     pub patience: Span,
 }
 
-/// The stored answer of a request.
+/// The stored response to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answered {
     pub status: u16,
-    /// The headers to repeat, as JSON.
+    /// The response headers to repeat, as JSON.
     pub headers: String,
     pub body: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Begun {
-    /// The request is new or was given up. Carry it out, then end it with this time, which
-    /// distinguishes this execution from an earlier one.
+    /// The request is new or was abandoned. The caller must execute the request and pass this time
+    /// to [`end_request`](RequestStore::end_request), because the time distinguishes this execution
+    /// from an abandoned one.
     Fresh(Timestamp),
-    /// Another caller is carrying it out.
+    /// Another caller is executing the request.
     InProgress,
     Ended(Answered),
-    /// A different request has the key.
+    /// The key was already used for a different request.
     KeyReused,
 }
 
 verbs! {
     trait RequestStore {}
 
-    /// Begins a request unless it is known. Of several concurrent callers exactly one begins. A
-    /// request with the same key and another fingerprint gets [`Begun::KeyReused`], whatever the state
-    /// of the first.
+    /// Begins a request unless a request with this key exists. If several callers begin the same
+    /// request concurrently, exactly one gets [`Begun::Fresh`]. A request with the same key but
+    /// another fingerprint gets [`Begun::KeyReused`], whether the first request is finished or not.
     write fn begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
 
-    /// Ends a request that was begun at `begun_at`: with its answer, or with `None` if it had no
-    /// effect and may be repeated. Has no effect if the execution was given up or has ended.
+    /// Ends the request that began at `begun_at` and stores its response. `None` means that the
+    /// request had no effect and may be repeated. Has no effect if the request was abandoned or is
+    /// already finished.
     write fn end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>)
         -> ();
 
-    /// Deletes up to `limit` requests that were begun before `before`. Returns their number.
+    /// Deletes up to `limit` requests that began before `before`. Returns the number of deleted
+    /// requests.
     write fn prune_requests(before: Timestamp, limit: u32) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Attempts that are taken from their node.
+//! Attempts that are taken away from their node.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
@@ -7,25 +7,25 @@ use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 
 use crate::{Attachments, CheckpointDisposition, Finish, QueueEntry, Results, Then};
 
-/// An attempt that is taken from its node without a result.
+/// An attempt that is taken away from its node before it has a result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Requeue {
     pub key: AttemptKey,
-    /// The fence of the current owner.
+    /// Fence of the node that currently owns the attempt.
     pub fence: Fence,
     pub tenant: TenantNo,
-    /// The worker crashed, which is counted.
+    /// True if the worker crashed; the store counts the crashes of an attempt.
     pub crashed: bool,
     pub then: AfterLoss,
 }
 
-/// What happens to the attempt. [`step`](evenkeel_core::attempt::step) decides it for attempts of
-/// lost nodes.
+/// What happens to an attempt that is taken away from its node. For an attempt of a lost node,
+/// [`step`](evenkeel_core::attempt::step) decides this.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AfterLoss {
     /// The attempt is queued for another worker.
     Queue(QueueEntry),
-    /// The run fails.
+    /// The attempt and its run fail.
     Fail(LostEnd),
 }
 
@@ -33,19 +33,19 @@ pub enum AfterLoss {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LostEnd {
     pub started_at: Timestamp,
-    /// When the attempt ended, or when its loss was noticed.
+    /// When the attempt finished, or when its loss was noticed.
     pub finished_at: Timestamp,
     pub error: String,
-    /// What follows for the job. A retry is ignored.
+    /// What follows for the job's schedule. A retry is ignored.
     pub then: Then,
-    /// What is stored in the same transaction.
+    /// What the failure also stores in the same transaction: a dead letter or a failure count.
     pub hook: Hook,
-    /// Since when the attempt may have ended without the store's knowledge.
+    /// Since when the attempt may have been finished without the store knowing it.
     pub unstored_since: Timestamp,
 }
 
 impl Requeue {
-    /// Returns the end to store, if the attempt fails.
+    /// Returns the result to store, if the attempt fails.
     pub fn finish(&self) -> Option<Finish> {
         let AfterLoss::Fail(end) = &self.then else { return None };
         let LostEnd { started_at, finished_at, error, then, hook, unstored_since } = end;

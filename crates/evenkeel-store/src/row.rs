@@ -1,4 +1,4 @@
-//! Conversions between columns and types that both databases use.
+//! Conversions between database columns and Rust types that both stores use.
 
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -38,7 +38,7 @@ pub fn attempt_key_from_columns(
     })
 }
 
-/// Returns the outcome of a stored status; `None` if the status is no end.
+/// Returns the outcome for a stored status; `None` if an attempt with this status is not finished.
 pub fn outcome_from_code(code: i16) -> Option<Outcome> {
     match AttemptStatus::from_code(code)? {
         AttemptStatus::Completed => Some(Outcome::Completed),

@@ -1,4 +1,4 @@
-//! The events of runs, built in one place for nodes and for the API.
+//! Builds the events of runs, for nodes and for the API.
 
 use evenkeel_core::after_attempt::Then;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
 
-/// The number of characters of an error that an event has. The attempt has the whole text.
+/// Maximum number of error characters in an event. The attempt has the whole error text.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// Removes the dead-letter hook from stored ends that left no dead letter, because the run was
-/// asked to end. So no event reports a dead letter that does not exist. One call checks all ends.
-/// If the check fails, the ends stay as they were decided.
+/// Removes the dead-letter hook from results for which the store created no dead letter because the
+/// run was asked to stop. This prevents events about dead letters that do not exist. One call
+/// checks all results. If the check fails, the results are not changed.
 pub async fn discard_unwritten_dead_letters(
     store: &dyn Store,
     ends: &mut [Finish],
@@ -27,7 +27,7 @@ pub async fn discard_unwritten_dead_letters(
         })
         .map(|(end, _)| end)
         .collect();
-    // Usually there are none, and then the store is not asked.
+    // Usually no result has a dead-letter hook, and the store is not queried.
     if unchecked.is_empty() {
         return;
     }
@@ -79,7 +79,7 @@ impl NewEvent {
         Self::of_run(EventKind::RunEnded, end.tenant, end.key, at, &Value::Object(data))
     }
 
-    /// The event of a run that has failed and is not retried.
+    /// Returns the event for a run that has failed and is not retried.
     fn run_exhausted(end: &Finish) -> Option<Self> {
         if !end.outcome.is_failure() || matches!(end.then, Then::Retry { .. }) {
             return None;
@@ -93,8 +93,8 @@ impl NewEvent {
         Some(Self::of_run(EventKind::RunExhausted, tenant, end.key, at, &data))
     }
 
-    /// Returns the events of an end: the attempt ended, the run failed for good, the run left a
-    /// dead letter.
+    /// Returns the events for a result: the attempt has finished, the run has failed and is not
+    /// retried, and the run left a dead letter.
     pub fn of_end(end: &Finish) -> impl Iterator<Item = Self> + use<> {
         let dead = match end.hook {
             Hook::DeadLetter(reason) => {
@@ -107,7 +107,7 @@ impl NewEvent {
         [Self::run_ended(end)].into_iter().chain(Self::run_exhausted(end)).chain(dead)
     }
 
-    /// The event of an attempt that was withdrawn before it ran.
+    /// Returns the event for an attempt that was cancelled before it started.
     pub fn run_withdrawn(tenant: TenantNo, run: AttemptKey, at: Timestamp) -> Self {
         let data = json!({"status": AttemptStatus::from(Outcome::Cancelled)});
         Self::of_run(EventKind::RunEnded, tenant, run, at, &data)

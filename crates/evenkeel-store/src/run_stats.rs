@@ -1,8 +1,8 @@
-//! Totals over attempts, stored because attempts are pruned.
+//! Totals of attempts by outcome, stored separately because attempts are pruned.
 //!
-//! Nodes count in memory and store the totals from time to time, apart from firing and finishing. A
-//! crash loses what was counted since then. The totals are for users only; nothing is decided by
-//! them.
+//! Nodes count attempts in memory and store the totals periodically, not when they fire or finish
+//! attempts. A crash loses the counts since the last report of the node. The totals are only shown
+//! to users; no decision depends on them.
 
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
@@ -10,7 +10,7 @@ use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Page, PageRequest, Scope};
 
-/// What a node has counted for one tenant since its last report.
+/// Attempts that a node has counted for one tenant since its last report.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RunStatsDelta {
     pub tenant: TenantNo,
@@ -19,18 +19,18 @@ pub struct RunStatsDelta {
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// The retries among all of these.
+    /// Number of retries among all these attempts.
     pub retries: u64,
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,
-    /// The total duration of the successful attempts.
+    /// Total duration of the successful attempts.
     pub success_duration: Span,
-    /// The number of attempts that run on the node now.
+    /// Number of attempts that currently run on the node.
     pub running: u32,
 }
 
 impl RunStatsDelta {
-    /// Adds the totals of another delta of the same tenant, except `running`.
+    /// Adds the counts of another delta of the same tenant, except `running`.
     pub fn merge(&mut self, other: &Self) {
         self.completed += other.completed;
         self.failed += other.failed;
@@ -42,21 +42,21 @@ impl RunStatsDelta {
     }
 }
 
-/// Equal failures that a node has counted since its last report.
+/// Failures with the same fingerprint that a node has counted since its last report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureDelta {
     pub tenant: TenantNo,
-    /// What the errors have in common.
+    /// Identifies errors that differ only in details such as numbers.
     pub fingerprint: Fingerprint,
     pub count: u64,
     pub newest: AttemptKey,
-    /// When the newest attempt ended.
+    /// When the newest failed attempt finished.
     pub at: Timestamp,
-    /// The error of the newest attempt.
+    /// Error of the newest failed attempt.
     pub error: String,
 }
 
-/// What all nodes have counted for a tenant.
+/// Attempts of a tenant that all nodes have counted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunTotals {
     pub completed: u64,
@@ -64,42 +64,42 @@ pub struct RunTotals {
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// The retries among all of these.
+    /// Number of retries among all these attempts.
     pub retries: u64,
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,
-    /// The total duration of the successful attempts.
+    /// Total duration of the successful attempts.
     pub success_duration: Span,
     pub running: u64,
-    /// When a node last reported.
+    /// When a node last reported its counts.
     pub at: Option<Timestamp>,
 }
 
-/// Equal failures of a tenant.
+/// Failures of a tenant with the same fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureGroup {
     pub fingerprint: Fingerprint,
     pub count: u64,
-    /// When the first of them was stored.
+    /// When the first failure of the group was stored.
     pub first_at: Timestamp,
-    /// When the newest of them ended.
+    /// When the newest failure of the group finished.
     pub last_at: Timestamp,
-    /// The error of the newest.
+    /// Error of the newest failure.
     pub error: String,
     pub newest: AttemptKey,
-    /// The job of the newest, if it still exists.
+    /// Job of the newest failure, if it still exists.
     pub job: Option<JobId>,
     pub job_name: Option<String>,
 }
 
-/// A position in the list of failures, newest first.
+/// A position in the list of failure groups, which is ordered newest first.
 pub type FailureCursor = (Timestamp, Fingerprint);
 
 verbs! {
     trait RunStatsStore {}
 
-    /// Adds what `node` has counted. Each tenant and each group of failures occurs once. A tenant
-    /// that does not occur has nothing running on the node.
+    /// Adds the counts that `node` reports. Each tenant and each failure group may occur only once.
+    /// A tenant that does not occur has no running attempts on the node.
     write fn add_run_stats(
         node: NodeNo,
         tallies: Vec<RunStatsDelta>,
@@ -107,15 +107,15 @@ verbs! {
         at: Timestamp,
     ) -> ();
 
-    /// Returns what all nodes have counted for the scope. Attempts that run on a node that is no
-    /// longer live do not count.
+    /// Returns the totals of the tenant over all nodes. Running attempts of a node that is no
+    /// longer live are not counted.
     read fn run_totals(scope: &Scope) -> RunTotals;
 
-    /// Returns the scope's groups of failures, newest first.
+    /// Returns the tenant's failure groups, newest first.
     read fn list_failures(scope: &Scope, page: PageRequest<FailureCursor>)
         -> Page<FailureGroup, FailureCursor>;
 
-    /// Deletes up to `limit` groups whose newest failure ended before `before`. Returns their
-    /// number.
+    /// Deletes up to `limit` failure groups whose newest failure finished before `before`. Returns
+    /// the number of deleted groups.
     write fn prune_failures(before: Timestamp, limit: u32) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Verbs of the scheduler: load jobs, look ahead, fire.
+//! Verbs of the scheduler: load jobs, look ahead, and fire runs.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rise};
@@ -13,97 +13,101 @@ use evenkeel_core::{
 use crate::Now;
 use crate::verbs::verbs;
 
-/// A link to a run of a job. The job links to its newest run, and each run to the run before. The
-/// history of a job is read along these links, so that firing needs no index for it.
+/// Points to a run of a job. A job points to its newest run, and each run points to the previous
+/// run of the job. The history of a job is read along these links, so firing needs no additional
+/// index.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunLink {
     pub scheduled_at: Timestamp,
     pub sequence: Sequence,
 }
 
-/// What the scheduler keeps of a job in memory.
+/// The data of a job that the scheduler keeps in memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DueJob {
     pub no: JobNo,
     pub tenant: TenantNo,
-    /// The next regular time; `None` if there is none or the job is not active.
+    /// The next scheduled time; `None` if the job has none or is not active.
     pub next_at: Option<Timestamp>,
     pub generation: i32,
-    /// The number of active runs.
+    /// Number of active runs, waiting or running.
     pub live: u32,
-    /// The newest run.
+    /// The newest run of the job.
     pub head: Option<RunLink>,
     pub history: History,
-    /// Since when the deadline promise counts: the last of registration, change of schedule, move
-    /// and resume.
+    /// Only deadlines after this time count. It is the last registration, change of schedule, move
+    /// to another start time, or resume.
     pub since: Timestamp,
-    /// The number of regular times that have been fired.
+    /// Number of scheduled times that have been fired.
     pub fired: u64,
-    /// The stored definition, not parsed. Equal texts are equal definitions.
+    /// The stored job definition, not parsed. Two definitions are equal if their texts are equal.
     pub definition: String,
 }
 
-/// A retry or trigger that waits for its time.
+/// A retry or trigger that waits for its due time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DelayedAttempt {
     /// When the attempt may start.
     pub due: Timestamp,
     pub key: AttemptKey,
-    /// An earlier attempt has saved a checkpoint. Only a claim returns it.
+    /// True if an earlier attempt of the run has saved a checkpoint. Only a claim returns the
+    /// checkpoint.
     pub has_checkpoint: bool,
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
     pub job: DueJob,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct LookAhead {
-    /// The time of the store's clock.
+    /// Time of the store's clock.
     pub now: Timestamp,
-    /// Jobs that are new or changed since the last look. They are not returned again.
+    /// Jobs that are new or were changed since the last call. A changed job is returned only once.
     pub changed: Vec<DueJob>,
-    /// Attempts that are due until the given time. They are returned until they are fired.
+    /// Retries and triggers that are due up to the requested time. Every call returns them until
+    /// they are fired.
     pub delayed: Vec<DelayedAttempt>,
 }
 
-/// The place of an attempt in the queue.
+/// The queue data of an attempt: which worker may claim it, when, and in which order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueEntry {
-    /// The workers that may claim it.
+    /// Only workers that serve this pool may claim the attempt.
     pub pool: String,
     pub lane: Lane,
     pub priority: Priority,
-    /// The priority was given to this run, so a change of the job's priority does not affect it.
+    /// True if the priority was set for this run, so that a new priority of the job does not change
+    /// it.
     pub is_own_priority: bool,
-    /// Since when the attempt could have been claimed.
+    /// Since when the attempt has been claimable.
     pub since: Timestamp,
-    /// What the waiting time does to the rank.
+    /// Effect of the waiting time on the rank.
     pub rise: Rise,
-    /// The deadline.
+    /// The deadline for the start of the attempt.
     pub should_start_by: Timestamp,
     /// The limit of the job's concurrency key.
     pub limit: Option<KeyLimit>,
-    /// The attempt may not be claimed before this.
+    /// The attempt may not be claimed before this time.
     pub open_from: Option<Timestamp>,
     /// The attempt may not be claimed from this time on, until it gets a new claim window.
     pub open_until: Option<Timestamp>,
-    /// The names of nodes that may not claim it.
+    /// Names of the nodes that may not claim the attempt.
     pub forbidden_nodes: Vec<String>,
 }
 
-/// Since when an attempt waits, and how that counts.
+/// How long an attempt has waited, and how that affects its rank.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueueWait<'a> {
-    /// Since when the attempt could have been claimed.
+    /// Since when the attempt has been claimable.
     pub since: Timestamp,
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
     pub aging: &'a Aging,
 }
 
 impl QueueEntry {
-    /// Returns the entry of an attempt that is queued at `now`, must start by `should_start_by` and
-    /// takes `average`.
+    /// Returns the queue entry of an attempt that is queued at `now`, must start by
+    /// `should_start_by`, and is expected to take `average`.
     pub fn new(
         definition: &Definition,
         should_start_by: Timestamp,
@@ -130,17 +134,18 @@ impl QueueEntry {
     }
 }
 
-/// When a queued attempt may be claimed.
+/// The period in which a queued attempt may be claimed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClaimWindow {
-    /// Not before this; at once if `None`.
+    /// Start of the period; `None` if the attempt may be claimed immediately.
     pub from: Option<Timestamp>,
-    /// Not from this time on; always if `None`.
+    /// End of the period; `None` if it never ends.
     pub until: Option<Timestamp>,
 }
 
 impl ClaimWindow {
-    /// Returns the first window from `now` on in which an attempt that takes `average` may start.
+    /// Returns the first period after `now` in which an attempt with the expected duration
+    /// `average` may start.
     pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
         let from = definition.may_start_from(now, average);
         Self {
@@ -154,7 +159,7 @@ impl ClaimWindow {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClosedAttempt {
     pub key: AttemptKey,
-    /// The average duration of the job's successful runs.
+    /// Average duration of the job's successful runs.
     pub average_good_duration: Option<Span>,
     pub definition: String,
 }
@@ -162,54 +167,54 @@ pub struct ClosedAttempt {
 /// How a fired attempt starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// Claimed by the node that fires it, which saves a write.
+    /// The node that fires the attempt also claims it, which saves a write.
     Claimed,
     Queued(QueueEntry),
 }
 
-/// A regular time of a job that has come. The job advances, and its run or skipped times are
-/// recorded.
+/// Fires a scheduled time of a job. The job gets its next scheduled time, and the run or the
+/// skipped times are recorded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fire {
     pub job: JobNo,
     pub tenant: TenantNo,
-    /// The generation that the decision is based on.
+    /// Generation of the job on which the decision is based.
     pub generation: i32,
-    /// The next regular time that the decision is based on.
+    /// Next scheduled time of the job on which the decision is based.
     pub due: Timestamp,
-    /// The newest run that the decision is based on.
+    /// Newest run of the job on which the decision is based.
     pub head: Option<RunLink>,
-    /// Times to record as skipped.
+    /// Scheduled times to record as skipped.
     pub skip: Option<SkippedTimes>,
-    /// The time to fire, and how the attempt starts.
+    /// The scheduled time to fire, and how its attempt starts.
     pub start: Option<(Timestamp, Start)>,
-    /// The job must have no active run.
+    /// Fires only if the job has no active run.
     pub idle_only: bool,
-    /// The next regular time after this.
+    /// The job's next scheduled time after this fire.
     pub next_at: Option<Timestamp>,
 }
 
-/// A due time that replaces the active runs of its job.
+/// Ends the active runs of a job because a newer scheduled time of the job is due.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Supersede {
     pub job: JobNo,
-    /// The generation that the decision is based on.
+    /// Generation of the job on which the decision is based.
     pub generation: i32,
-    /// The next regular time that the decision is based on.
+    /// Next scheduled time of the job on which the decision is based.
     pub due: Timestamp,
 }
 
-/// A retry or trigger that may not start at its time.
+/// Delays a retry or trigger that may not start at its due time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Postpone {
-    /// The old time.
+    /// The old due time.
     pub due: Timestamp,
     pub key: AttemptKey,
-    /// The new time.
+    /// The new due time.
     pub until: Timestamp,
 }
 
-/// A retry or trigger whose time has come.
+/// Fires a retry or trigger that is due.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FireDelayed {
     pub due: Timestamp,
@@ -220,23 +225,23 @@ pub struct FireDelayed {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FireResult {
-    /// The fire took effect. A claimed attempt has this fence.
+    /// The fire took effect. This is the fence if the attempt was claimed.
     Fired(Fence),
-    /// The job or the delayed attempt is not as it was when the fire was decided. Nothing changed;
-    /// load it again.
+    /// The job or the delayed attempt has changed since the fire was decided. Nothing changed; load
+    /// it again.
     Stale,
     /// The job has an active run; nothing changed.
     Busy {
-        /// A retry waits for its time.
+        /// True if a retry waits for its due time.
         retry_pending: bool,
     },
-    /// The time has not come by the store's clock; nothing changed.
+    /// The scheduled time is in the future by the store's clock; nothing changed.
     Early,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fired {
-    /// The time of the store's clock: the start of the claimed attempts.
+    /// Time of the store's clock, which is the start time of the claimed attempts.
     pub now: Timestamp,
     /// In the order of the batch.
     pub results: Vec<FireResult>,
@@ -245,45 +250,47 @@ pub struct Fired {
 verbs! {
     trait ScheduleStore {}
 
-    /// Returns active jobs of a shard whose next time is in slot `until` or earlier, by number,
-    /// after `after`.
+    /// Returns active jobs of a shard whose next scheduled time is in the time slot `until` or
+    /// earlier, ordered by number, starting after the job `after`.
     read fn load_due(shard: Shard, until: Slot, after: Option<JobNo>, limit: u32) -> Vec<DueJob>;
 
-    /// Returns these jobs as they are now, without those that are cancelled or deleted.
+    /// Returns the current data of these jobs, without cancelled and deleted jobs.
     read fn load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
 
-    /// Returns what is new in the shards: changed jobs, and delayed attempts that are due until
-    /// `until`, oldest first, at most `limit` of each. A caller that does not receive the answer
-    /// has lost the changed jobs and must load the shards again.
+    /// Returns changed jobs of these shards, and retries and triggers that are due up to `until`,
+    /// oldest first, at most `limit` of each. A changed job is returned only once, so a caller that
+    /// does not receive the answer must load the shards again.
     write fn look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
 
-    /// Fires jobs for `node`. A job fires if its generation, next time and head are as decided, if
-    /// it is active and due by the store's clock, and if it has no active run where
-    /// [`Fire::idle_only`] requires it. Then the attempt or queue entry and the skipped times are
-    /// recorded and the job advances, all or nothing. A refused fire does not affect the others.
-    /// Each job occurs once in the batch.
+    /// Fires jobs for `node`. A job fires only if its generation, next scheduled time and newest
+    /// run are still those of the decision, it is active, and it is due by the store's clock. With
+    /// [`Fire::idle_only`], it must also have no active run. One transaction records the attempt or
+    /// its queue entry, the skipped times, and the job's next scheduled time. A rejected fire does
+    /// not affect the other fires of the batch. Each job may occur only once in the batch.
     ///
-    /// A started run is active, and its time counts in [`DueJob::fired`]. If the node is not live,
-    /// all results are `Stale`.
+    /// A started run is active, and [`DueJob::fired`] counts its scheduled time. If the node is not
+    /// live, all results are `Stale`.
     write fn fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
 
-    /// Fires retries and triggers for `node`, each if it still waits with this due time. Their runs
-    /// are active already.
+    /// Fires retries and triggers for `node`, each only if it still waits with this due time. The
+    /// runs of retries and triggers are already active.
     write fn fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
 
-    /// Ends the active runs of jobs for which a newer time has come, each if the generation and
-    /// next time are as decided. Running attempts are asked to end and are returned by
-    /// [`cancellations`](crate::AttemptStore::cancellations) until they have ended. Waiting
-    /// attempts are recorded as superseded, which ends their runs. The jobs continue.
+    /// Ends the active runs of jobs for which a newer scheduled time is due, each only if the
+    /// generation and next scheduled time of the job are still those of the decision. Running
+    /// attempts are asked to stop; [`cancellations`](crate::AttemptStore::cancellations) returns
+    /// them until they are finished. Waiting attempts are recorded as superseded, which finishes
+    /// their runs. The jobs keep their schedules.
     write fn supersede(batch: &[Supersede], now: Now) -> ();
 
-    /// Changes the due time of retries and triggers, each if it still waits with the old time.
+    /// Changes the due time of retries and triggers, each only if it still waits with the old due
+    /// time.
     write fn postpone(batch: &[Postpone]) -> ();
 
-    /// Returns up to `limit` queued attempts of the shards whose [`QueueEntry::open_until`] has
-    /// passed.
+    /// Returns up to `limit` queued attempts of these shards whose claim window
+    /// ([`QueueEntry::open_until`]) has ended.
     read fn find_closed_windows(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
 
-    /// Gives queued attempts new claim windows. Attempts that are no longer queued are skipped.
+    /// Sets new claim windows of queued attempts. Attempts that are no longer queued are skipped.
     write fn set_claim_windows(batch: &[(AttemptKey, ClaimWindow)]) -> ();
 }

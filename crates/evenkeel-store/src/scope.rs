@@ -1,4 +1,4 @@
-//! What a request may see and do.
+//! The tenant and the role of a request.
 
 use evenkeel_core::TenantNo;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl Role {
     }
 }
 
-/// The tenant that a request is confined to, and its role there.
+/// The tenant whose data a request may access, and the role of the caller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Scope {
     pub tenant: TenantNo,

@@ -1,4 +1,4 @@
-//! Named secrets as they are stored: encrypted, with keys that the store does not have.
+//! Named secrets, which are stored encrypted; the store does not have the encryption keys.
 
 use evenkeel_core::{TenantNo, Timestamp};
 
@@ -8,20 +8,20 @@ use crate::{Now, Page, PageRequest, Scope};
 /// An encrypted value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sealed {
-    /// The key that it was encrypted with.
+    /// Id of the key that encrypted the value.
     pub key_id: String,
-    /// Used once with that key.
+    /// Used only once with this key.
     pub nonce: Vec<u8>,
-    /// The encrypted value and its tag.
+    /// The encrypted value and its authentication tag.
     pub ciphertext: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewSecret {
-    /// Unique within its tenant.
+    /// Unique within the tenant.
     pub name: String,
     pub sealed: Sealed,
-    /// The subject that sets it.
+    /// The user or program that sets the secret.
     pub by: String,
 }
 
@@ -29,16 +29,16 @@ pub struct NewSecret {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SecretInfo {
     pub name: String,
-    /// 1 for a new secret, raised with every new value.
+    /// 1 for a new secret, incremented with every new value.
     pub version: i32,
-    /// The key that the value is encrypted with.
+    /// Id of the key that encrypted the value.
     pub key_id: String,
     pub created_at: Timestamp,
-    /// The subject that created it.
+    /// The user or program that created the secret.
     pub created_by: String,
     /// When the current value was set.
     pub updated_at: Timestamp,
-    /// The subject that set the current value.
+    /// The user or program that set the current value.
     pub updated_by: String,
 }
 
@@ -49,18 +49,19 @@ pub struct SealedSecret {
     pub sealed: Sealed,
 }
 
-/// A value to store under another key.
+/// Replaces the encryption of a secret with that of another key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reseal {
     pub tenant: TenantNo,
     pub name: String,
-    /// The nonce of the value that was read. If it differs, the secret has a new value.
+    /// Nonce of the encrypted value that was read. If the stored nonce differs, the secret has a
+    /// new value and is skipped.
     pub if_nonce: Vec<u8>,
-    /// The same value under the new key.
+    /// The same value, encrypted with the new key.
     pub sealed: Sealed,
 }
 
-/// The secrets that a change of keys affects.
+/// Whose secrets a change of the encryption key affects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SecretReach {
     OwnTenant,
@@ -68,7 +69,7 @@ pub enum SecretReach {
 }
 
 impl SecretReach {
-    /// Returns the tenant whose secrets are affected; `None` for all.
+    /// Returns the tenant whose secrets are affected; `None` for all tenants.
     pub fn tenant(self, scope: &Scope) -> Option<TenantNo> {
         match self {
             Self::OwnTenant => Some(scope.tenant),
@@ -80,22 +81,23 @@ impl SecretReach {
 verbs! {
     trait SecretStore {}
 
-    /// Creates a secret or replaces its value. Version 1 means that it was created.
+    /// Creates a secret or replaces its value. Version 1 in the result means that the secret was
+    /// created.
     write fn put_secret(scope: &Scope, secret: NewSecret, now: Now) -> SecretInfo;
 
-    /// Deletes a secret. Returns false if the tenant has none of this name.
+    /// Deletes a secret. Returns false if the tenant has no secret with this name.
     write fn delete_secret(scope: &Scope, name: &str) -> bool;
 
-    /// Returns the scope's secrets without values, in byte order of their names.
+    /// Returns the tenant's secrets without values, in byte order of their names.
     read fn list_secrets(scope: &Scope, page: PageRequest<String>) -> Page<SecretInfo, String>;
 
     read fn get_secret(scope: &Scope, name: &str) -> Option<SecretInfo>;
 
-    /// Returns the scope's secrets of these names, in any order, without unknown names.
+    /// Returns the tenant's secrets with these names, in any order; unknown names are ignored.
     read fn get_secrets(scope: &Scope, names: &[String]) -> Vec<SealedSecret>;
 
-    /// Returns up to `limit` secrets that are not encrypted with the key `key_id`, after `after`,
-    /// by tenant and name.
+    /// Returns up to `limit` secrets that are not encrypted with the key `key_id`, ordered by
+    /// tenant and name, starting after `after`.
     read fn stale_secrets(
         scope: &Scope,
         reach: SecretReach,
@@ -104,7 +106,8 @@ verbs! {
         limit: u32,
     ) -> Vec<SealedSecret>;
 
-    /// Stores values under another key. Returns their number. Skips secrets that were deleted, have
-    /// a new value, or are out of reach. Versions and times do not change.
+    /// Stores secrets encrypted with another key. Returns the number of stored secrets. Skips
+    /// secrets that were deleted, have a new value, or belong to a tenant outside `reach`. Versions
+    /// and timestamps of the secrets do not change.
     write fn reseal_secrets(scope: &Scope, reach: SecretReach, secrets: Vec<Reseal>) -> u64;
 }

@@ -1,4 +1,5 @@
-//! Signals that wake listeners. They carry no data and can be lost, so nothing may depend on one.
+//! Signals that wake waiting loops. Signals carry no data and can be lost, so nothing may depend on
+//! their arrival.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,17 +8,17 @@ use tokio::sync::broadcast;
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Signal {
-    /// A job is new or changed, or a delayed attempt was added.
+    /// A job was created or changed, or a retry or trigger was added.
     Jobs,
     /// An attempt was queued.
     Ready,
-    /// A running attempt was asked to end.
+    /// A running attempt was asked to stop.
     Cancel,
     /// A node joined or left.
     Nodes,
     /// A message to a node was stored.
     Messages,
-    /// Events were published, or the first listener arrived.
+    /// Events were published, or the first client listens for events.
     Events,
 }
 
@@ -25,7 +26,7 @@ impl Signal {
     pub const ALL: [Self; 6] =
         [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Messages, Self::Events];
 
-    /// The name in notifications between nodes.
+    /// Returns the name of the signal in notifications between nodes.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
@@ -38,7 +39,7 @@ impl Signal {
     }
 }
 
-/// The signals of this process.
+/// Sends and receives the signals of this process.
 #[derive(Clone, Debug)]
 pub struct Signals {
     sender: broadcast::Sender<Signal>,
@@ -52,15 +53,15 @@ impl Default for Signals {
 }
 
 impl Signals {
-    /// Listens from now on. Subscribe before you read the state, so that no signal is missed in
-    /// between.
+    /// Receives all signals from now on. Subscribe before you read the state from the store, so
+    /// that you do not miss a signal between the two steps.
     pub fn subscribe(&self) -> broadcast::Receiver<Signal> {
         self.sender.subscribe()
     }
 
-    /// Wakes the listeners of this process.
+    /// Wakes the subscribers of this process.
     pub fn send(&self, signal: Signal) {
-        // An error means that there is no listener.
+        // An error means that the process has no subscribers.
         let _ = self.sender.send(signal);
     }
 
@@ -69,7 +70,8 @@ impl Signals {
         self.is_deaf.store(is_deaf, Ordering::Relaxed);
     }
 
-    /// Returns true if signals of other nodes cannot be received, so that only polling helps.
+    /// Returns true if signals of other nodes cannot be received, so that changes are noticed only
+    /// by polling.
     pub fn is_remote_lost(&self) -> bool {
         self.is_deaf.load(Ordering::Relaxed)
     }

@@ -1,16 +1,16 @@
-//! SQL statements kept in files, several to a file.
+//! Reads SQL statements from files that contain several statements each.
 //!
-//! A file of statements is a series of sections. Each section begins with a line
-//! `-- :name claim_take` and holds one statement, or with `-- :fragment queue_columns` and holds text
-//! that statements of any file include as `{queue_columns}`.
+//! A file consists of sections. A section that begins with a line `-- :name claim_take` contains
+//! one statement. A section that begins with `-- :fragment queue_columns` contains text that
+//! statements of any file include as `{queue_columns}`.
 //!
-//! A section may name its parameters: `-- :name claim_take (node, limit)`. The statement then refers
-//! to them as `:node` and `:limit`, and the caller passes the values in the order of that list. A new
-//! parameter is added to the list and used; no other parameter changes.
+//! A section may list its parameters: `-- :name claim_take (node, limit)`. The statement uses the
+//! listed parameters as `:node` and `:limit`, and the caller passes the values in the order of the
+//! list. To add a parameter, append it to the list; the other parameters keep their numbers.
 
 use std::collections::HashMap;
 
-/// How a database writes the parameter with a given number.
+/// How a database writes a numbered parameter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Placeholder {
     /// `$1`, as PostgreSQL does.
@@ -19,7 +19,7 @@ pub enum Placeholder {
     Question,
 }
 
-/// The statements of one store, by name.
+/// All SQL statements of one store, by name.
 #[derive(Debug)]
 pub struct Statements(HashMap<&'static str, String>);
 
@@ -31,15 +31,15 @@ struct Section {
 }
 
 impl Statements {
-    /// Reads the statements of `files`. Each `{name}` in a statement is replaced by the value of that
-    /// name in `constants`, or else by the fragment of that name; other braces stay. Constants such as
+    /// Reads the statements of `files`. Each `{name}` in a statement is replaced by the constant or
+    /// else the fragment of that name; other braces are not changed. Constants such as
     /// `{attempt.running}` come from [`codes`](crate::codes).
     ///
     /// # Panics
     ///
     /// Panics if a file is malformed, a name occurs twice, or a statement uses a parameter that its
-    /// section does not list or an unknown name in braces. The files are part of the program, and a test of each
-    /// store reads them.
+    /// section does not list or an unknown name in braces. The files are compiled into the program,
+    /// and a test of each store reads them.
     pub fn read(
         files: &[&'static str],
         placeholder: Placeholder,
@@ -65,7 +65,8 @@ impl Statements {
     ///
     /// # Panics
     ///
-    /// Panics if there is none. A test of each store looks up every name that the store uses.
+    /// Panics if no statement has this name. A test of each store looks up every name that the
+    /// store uses.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).unwrap_or_else(|| panic!("no SQL statement is called {name}"))
     }
@@ -92,7 +93,7 @@ fn section_of(text: &'static str) -> Section {
         "fragment" => true,
         _ => panic!("a section begins with `-- :name` or `-- :fragment`, not with `-- :{kind}`"),
     };
-    // A long list of parameters continues in the following comment lines, up to its bracket.
+    // A long parameter list continues on the following comment lines up to the closing bracket.
     let (name, list, body) = match rest.split_once('(') {
         None => (rest.trim(), "", body),
         Some((name, list)) => match list.split_once(')') {
@@ -117,7 +118,7 @@ fn without_comment(mut text: &str) -> &str {
     text
 }
 
-/// Depth of fragments within fragments. A deeper one is taken as a cycle.
+/// Maximum nesting of fragments within fragments. Deeper nesting is reported as a cycle.
 const DEPTH_MAX: usize = 8;
 
 fn include(text: &str, included: &HashMap<&str, &str>, depth: usize) -> String {
@@ -144,7 +145,8 @@ fn include(text: &str, included: &HashMap<&str, &str>, depth: usize) -> String {
     out
 }
 
-/// True if `text` starts with a name such as `{attempt.running}` or `{job_columns}`.
+/// Returns true if `text` starts with a name in braces such as `{attempt.running}` or
+/// `{job_columns}`.
 fn is_name(text: &str) -> bool {
     let name = text[1..].split_once('}').map_or("", |(name, _)| name);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '.')
@@ -167,8 +169,9 @@ fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) ->
     })
 }
 
-/// Numbers the parameters of a statement that was put together from sections without lists: `$1` is
-/// the first name that occurs, and so on. Also returns the names in this order.
+/// Numbers the parameters of an SQL statement that is built from sections without parameter lists.
+/// `$1` is the first name that occurs, `$2` the second, and so on. Also returns the parameter names
+/// in the order of their numbers.
 pub fn number_by_occurrence(text: &str) -> (String, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
     let numbered = replace_parameters(text, |name| {
@@ -182,7 +185,7 @@ pub fn number_by_occurrence(text: &str) -> (String, Vec<String>) {
     (numbered, names)
 }
 
-/// Replaces each `:name`. Casts (`::int8`) and comments stay as they are.
+/// Replaces each parameter `:name`. SQL casts (`::int8`) and comments are not changed.
 fn replace_parameters(text: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

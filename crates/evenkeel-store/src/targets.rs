@@ -1,4 +1,4 @@
-//! Verbs on targets: the things that jobs are about, independent of the jobs.
+//! Verbs on targets, which are the websites or other things that jobs work on.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// The fields that users set.
+/// The fields of a target that users set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TargetFields {
     /// An external id, unique within the tenant.
@@ -18,22 +18,22 @@ pub struct TargetFields {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NewTarget {
-    /// `None` for the next number of the tenant.
+    /// `None` lets the store assign the next number of the tenant.
     pub number: Option<i64>,
     pub fields: TargetFields,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// Unique within its tenant.
+    /// Unique within the tenant.
     pub number: i64,
     pub fields: TargetFields,
-    /// When a run of a job that named the target at that time last succeeded. Deleted jobs count,
-    /// too.
+    /// When a run for this target last succeeded. The job must have referred to the target at that
+    /// time. Runs of jobs that were deleted later count as well.
     pub last_success_at: Option<Timestamp>,
-    /// The number of jobs that name the target.
+    /// Number of jobs that refer to the target.
     pub jobs: u64,
-    /// Raised by every change.
+    /// Incremented by every change.
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -42,56 +42,57 @@ pub struct Target {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CreatedTarget {
     Created(Target),
-    /// This target has the number or the source id.
+    /// This existing target already has the number or the source id.
     Exists(Target),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChangedTarget {
     Done(Target),
-    /// The scope has no such target.
+    /// The tenant has no such target.
     NotFound,
-    /// The generation differs; nothing changed. Holds the target as it is.
+    /// The generation differs; nothing changed. Contains the stored target.
     Stale(Target),
-    /// The target with this number has the source id.
+    /// The target with this number already has the source id.
     SourceTaken(i64),
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DeletedTarget {
     Done {
-        /// The number of jobs that named the target and now name none.
+        /// Number of jobs that referred to the target and now refer to no target.
         detached: u64,
     },
-    /// The scope has no such target.
+    /// The tenant has no such target.
     NotFound,
-    /// This many jobs name the target; nothing changed.
+    /// This many jobs refer to the target; nothing changed.
     InUse(u64),
 }
 
-/// A target without a recent success.
+/// A target for which no run has succeeded recently.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StaleTarget {
     pub tenant: TenantNo,
     pub number: i64,
     pub last_success_at: Option<Timestamp>,
-    /// The job to run for the target: the oldest active job that names it and has an executor.
+    /// The job to run for the target: the oldest active job that refers to it and has an executor.
     pub job: Option<JobId>,
-    /// The earliest next time of such a job.
+    /// Earliest next scheduled time of the active jobs that refer to the target and have an
+    /// executor.
     pub next_at: Option<Timestamp>,
-    /// A job that names the target has an active run.
+    /// True if a job that refers to the target has an active run.
     pub is_live: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaleTargets {
     pub targets: Vec<StaleTarget>,
-    /// Where the next scan starts; `None` at the end.
+    /// Where the next call continues; `None` if all targets were read.
     pub next: Option<(TenantNo, i64)>,
 }
 
-/// Returns true if a target has had no success since `before`. A target without any success counts
-/// from its creation.
+/// Returns true if no run for the target has succeeded since `before`. A target that never had a
+/// successful run is stale if it was created before `before`.
 pub fn is_stale(
     last_success_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -103,27 +104,29 @@ pub fn is_stale(
 verbs! {
     /// Verbs on targets.
     ///
-    /// A job names its target by number. The number is not checked: a job may name a target that
-    /// does not exist yet or was deleted.
+    /// A job refers to its target by number. The number is not checked, so a job may refer to a
+    /// target that does not exist yet or was deleted.
     trait TargetStore {}
 
-    /// Creates a target, unless its number or source id is taken. Without a number it gets the
-    /// lowest free number above all numbers that the store assigned before. So numbers that users
-    /// choose do not use up the store's.
+    /// Creates a target, unless another target has its number or source id. A target without a
+    /// given number gets the lowest free number above all numbers that the store has assigned.
+    /// Numbers chosen by users do not influence which numbers the store assigns, except that used
+    /// numbers are skipped.
     write fn create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;
 
-    /// Returns the scope's targets with these numbers, in the order of `numbers`. At most
+    /// Returns the tenant's targets with these numbers, in the order of `numbers`. Takes at most
     /// [`COMMANDS_MAX`](crate::COMMANDS_MAX) numbers.
     read fn get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
 
-    /// Returns the URLs of the scope's targets with these numbers. Reads nothing else, so the cost
-    /// does not grow with the jobs that name them.
+    /// Returns the URLs of the tenant's targets with these numbers. Reads only the targets, so the
+    /// cost does not grow with the number of jobs that refer to them.
     read fn target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
 
-    /// Returns the scope's targets by number.
+    /// Returns the tenant's targets ordered by number.
     read fn list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
 
-    /// Replaces the fields of a target, if its generation is `if_generation` or that is `None`.
+    /// Replaces the fields of a target if its generation is `if_generation`, or in any case if
+    /// `if_generation` is `None`.
     write fn change_target(
         scope: &Scope,
         number: i64,
@@ -132,16 +135,17 @@ verbs! {
         now: Now,
     ) -> ChangedTarget;
 
-    /// Deletes a target that no job names. With `detach`, jobs that name it name none afterwards
-    /// and get a new generation.
+    /// Deletes a target to which no job refers. With `detach`, jobs that refer to the target no
+    /// longer have a target and get a new generation.
     write fn delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
 
-    /// Returns the scope's jobs that name the target, by internal number, after `after`.
+    /// Returns the tenant's jobs that refer to the target, ordered by internal number, starting
+    /// after the job `after`.
     read fn jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
         -> Vec<(JobNo, JobId)>;
 
-    /// Reads up to `limit` targets of all tenants, by tenant and number, after `after`, and returns
-    /// those that [have had no success](is_stale) since `before`.
+    /// Reads up to `limit` targets of all tenants, ordered by tenant and number, starting after
+    /// `after`. Returns those for which [no run has succeeded](is_stale) since `before`.
     read fn stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32)
         -> StaleTargets;
 }

@@ -1,8 +1,9 @@
-//! Declares the verbs of the port, and lets a wrapper intercept all of them at one place.
+//! Defines the macro that declares the verbs of the store interface, and wrappers that intercept
+//! all verbs in one place.
 //!
-//! `verbs!` turns one declaration into a trait and into its implementation for [`Intercepted`]
-//! and [`Relayed`]. So a new verb needs its declaration here in the port, its implementation in
-//! each store and in the model, and its conformance cases. Wrappers need no change.
+//! `verbs!` turns one declaration into a trait and its implementations for [`Intercepted`] and
+//! [`Relayed`]. A new verb needs its declaration, its implementation in each store and in the
+//! in-memory model, and its conformance cases. Wrappers need no change for a new verb.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -10,7 +11,7 @@ use std::pin::Pin;
 
 use crate::{Store, StoreError};
 
-/// A verb of the port, as an interceptor sees it.
+/// Describes a verb of the store interface to an interceptor.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Verb {
     /// The trait that declares the verb, for example `JobStore`.
@@ -20,14 +21,14 @@ pub struct Verb {
     pub writes: bool,
 }
 
-/// A wrapper that does something before or after each call of another store.
+/// A wrapper that runs code before or after each call of another store.
 ///
-/// [`Intercepted`] makes a store of it. A call costs nothing but [`around`](Self::around): arguments
-/// are passed on as they are.
+/// [`Intercepted`] turns the wrapper into a store. Calls have no overhead besides
+/// [`around`](Self::around), because arguments are passed on without cloning.
 pub trait Intercept: Send + Sync + 'static {
     fn inner(&self) -> &dyn Store;
 
-    /// Runs `call`, which calls `verb` of the inner store once it is awaited.
+    /// Runs `call`, a future that calls `verb` of the inner store.
     fn around<T: Any + Send>(
         &self,
         verb: Verb,
@@ -35,11 +36,11 @@ pub trait Intercept: Send + Sync + 'static {
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 }
 
-/// The store that calls an interceptor.
+/// A store that passes each call through the interceptor `I`.
 #[derive(Debug)]
 pub struct Intercepted<I>(pub I);
 
-/// A call of a verb that owns its arguments, so it can run later, in another task.
+/// A call of a verb that owns its arguments, so that it can run later in another task.
 pub type OwnedCall<S, T> = Box<dyn FnOnce(S) -> OwnedAnswer<T> + Send>;
 
 /// The answer to an [`OwnedCall`].
@@ -47,14 +48,14 @@ pub type OwnedAnswer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// A wrapper that decides when, and whether, each call of another store runs.
 ///
-/// [`Relayed`] makes a store of it. Each call clones the arguments that it borrows, so this is for
-/// tests that inject faults.
+/// [`Relayed`] turns the wrapper into a store. Each call clones its borrowed arguments, so use
+/// relays only in tests that inject faults.
 pub trait Relay: Send + Sync + 'static {
     type Inner: Store + Clone;
 
     fn inner(&self) -> &Self::Inner;
 
-    /// Answers a call of `verb`. `call` calls the verb of the store that it is given.
+    /// Answers a call of `verb`. `call` runs the verb on the store that is passed to it.
     fn relay<T: Any + Send>(
         &self,
         verb: Verb,
@@ -62,18 +63,19 @@ pub trait Relay: Send + Sync + 'static {
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 }
 
-/// The store that calls a relay.
+/// A store that passes each call through the relay `R`.
 #[derive(Debug)]
 pub struct Relayed<R>(pub R);
 
-/// An argument of a verb, about to be kept for an [`OwnedCall`].
+/// An argument of a verb before it is cloned or moved into an [`OwnedCall`].
 pub(crate) struct Argument<T>(pub T);
 
-/// An argument that the verb borrows. The inherent [`Argument::keep`] is preferred to that of
-/// [`KeepOwned`], so borrowed arguments are cloned and owned ones are moved.
+/// A cloned argument of a verb that borrows it. Rust prefers the inherent method [`Argument::keep`]
+/// to the trait method of [`KeepOwned`], so borrowed arguments are cloned and owned arguments are
+/// moved.
 pub(crate) struct Cloned<O>(O);
 
-/// An argument that the verb takes over.
+/// An argument that was moved because the verb takes ownership.
 pub(crate) struct Moved<T>(T);
 
 impl<T: ToOwned + ?Sized> Argument<&T> {
@@ -111,9 +113,9 @@ impl<T> Moved<T> {
     }
 }
 
-/// Declares a trait of verbs: `read fn` or `write fn`, the arguments, and what the verb answers if
-/// it does not fail. The functions in the braces of the trait answer from memory and are not
-/// intercepted.
+/// Declares a trait of verbs. Each verb has `read fn` or `write fn`, its arguments, and the type
+/// that it returns on success. Functions inside the braces of the trait answer from memory and are
+/// not intercepted.
 macro_rules! verbs {
     (
         $(#[$about:meta])*

@@ -1,4 +1,4 @@
-//! How many jobs have which status.
+//! Number of jobs by status.
 
 use evenkeel_core::status::JobStatus;
 
@@ -6,27 +6,29 @@ use super::LIST_SCAN_MAX;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobCounts {
-    /// All jobs that are not deleted. The store keeps this count.
+    /// All jobs that are not deleted. The store maintains this count.
     pub total: u64,
-    /// Jobs whose time has come and that no worker has claimed.
+    /// Jobs that are due but not yet claimed by a worker.
     pub pending: u64,
-    /// Jobs that wait for their next time: the total without all others.
+    /// Jobs that wait for their next scheduled time. Computed as the total minus all other
+    /// statuses.
     pub scheduled: u64,
     pub running: u64,
-    /// The store keeps this count.
+    /// The store maintains this count.
     pub paused: u64,
-    /// Jobs without a next time whose last run succeeded.
+    /// Jobs without a next scheduled time whose last run succeeded.
     pub completed: u64,
-    /// Jobs without a next time whose last run failed.
+    /// Jobs without a next scheduled time whose last run failed.
     pub failed: u64,
     pub cancelled: u64,
-    /// Some states were counted only up to a bound: they may have more jobs, and `scheduled` fewer.
+    /// True if some statuses were counted only up to a limit. These statuses may have more jobs,
+    /// and `scheduled` fewer.
     pub is_estimate: bool,
 }
 
 impl JobCounts {
-    /// Counts all other jobs as scheduled. `scanned` is the number of ended or due jobs that were read,
-    /// whichever is higher.
+    /// Sets `scheduled` to the total minus all other statuses. `scanned` is the number of ended
+    /// jobs or of due jobs that were read, whichever is higher.
     #[must_use]
     pub fn with_rest(self, scanned: u64) -> Self {
         let others =

@@ -1,8 +1,8 @@
-//! The filters of job lists, each defined once.
+//! Filters of job lists.
 //!
-//! A filter needs an entry in `job_filters!`, a condition in the section `list_jobs_passes` of both
-//! stores, and conformance cases. If an index leads to the jobs that pass, the filter also needs a
-//! [`ListIndex`](crate::ListIndex).
+//! A new filter needs an entry in `job_filters!`, a condition in the SQL section `list_jobs_passes`
+//! of both stores, and conformance cases. If an index finds the jobs that pass, the filter also
+//! needs a [`ListIndex`](crate::ListIndex).
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::order::Lane;
@@ -13,14 +13,14 @@ use serde_json::Value;
 use super::JobSort;
 use crate::Job;
 
-/// The number of metadata values of a job that filters can find.
+/// Maximum number of metadata values per job that filters can find.
 pub const LABELS_MAX: usize = 64;
 
-/// Filters cannot find keys and values of metadata that are longer than this.
+/// Filters do not find metadata keys and values that are longer than this.
 pub const LABEL_BYTES_MAX: usize = 255;
 
-/// Returns the labels of a job: the texts, numbers and booleans at the top level of its metadata.
-/// Numbers and booleans are written as in JSON.
+/// Returns the labels of a job, which are the texts, numbers and booleans at the top level of its
+/// metadata. Numbers and booleans are written as in JSON.
 pub fn labels_of(about: &About) -> Vec<(String, String)> {
     let Value::Object(metadata) = &about.metadata else { return Vec::new() };
     let label = |(key, value): (&String, &Value)| {
@@ -35,16 +35,16 @@ pub fn labels_of(about: &About) -> Vec<(String, String)> {
     metadata.iter().filter_map(label).take(LABELS_MAX).collect()
 }
 
-/// Whether a job has active attempts. The job itself may be paused or cancelled.
+/// Whether a job has running or only waiting attempts. The job itself may be paused or cancelled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Activity {
-    /// An attempt waits, for a worker or for its time, and none runs.
+    /// An attempt waits for a worker or for its due time, and no attempt is running.
     Waits,
-    /// An attempt runs.
+    /// An attempt is running.
     Runs,
 }
 
-/// A job as a filter sees it.
+/// A job with the data that filters check.
 #[derive(Copy, Clone, Debug)]
 pub struct ListedJob<'a> {
     pub job: &'a Job,
@@ -62,7 +62,7 @@ impl ListedJob<'_> {
     }
 }
 
-/// A parameter of a list statement.
+/// A parameter of the SQL statement for a job list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ListValue {
     Int(Option<i64>),
@@ -82,21 +82,21 @@ impl From<Option<String>> for ListValue {
     }
 }
 
-/// Defines [`JobFilter`]: for each filter its name and type, the value of the statement parameter with
-/// this name, and whether a job passes.
+/// Defines [`JobFilter`]. Each entry has a name, a type, the value of the SQL parameter with that
+/// name, and a function that checks a job.
 macro_rules! job_filters {
     ($($(#[$about:meta])* $name:ident: $of:ty, $value:expr, $passes:expr;)*) => {
-        /// Which jobs to list: those that pass all filters that are set.
+        /// Filters of a job list; a job must pass all filters that are set.
         #[derive(Clone, PartialEq, Eq, Debug, Default)]
         pub struct JobFilter {
             $($(#[$about])* pub $name: Option<$of>,)*
-            /// The job has all of these [labels](labels_of).
+            /// The job has all these [labels](labels_of).
             pub metadata: Vec<(String, String)>,
         }
 
         impl JobFilter {
-            /// Returns true if the job passes. The in-memory model and tests use this; the databases
-            /// decide in SQL.
+            /// Returns true if the job passes all filters. The in-memory model and tests use this
+            /// function; the databases check filters in SQL.
             pub fn passes(&self, listed: &ListedJob<'_>) -> bool {
                 let labels = labels_of(&listed.job.about);
                 $(self.$name.as_ref().is_none_or(|wanted| {
@@ -117,37 +117,37 @@ macro_rules! job_filters {
 }
 
 job_filters! {
-    /// The name starts with this.
+    /// The job name starts with this prefix.
     name_prefix: String, String::clone,
         |prefix, listed| listed.name().is_some_and(|name| name.starts_with(prefix));
-    /// The job is about this source.
+    /// The job has this source id.
     source_id: String, String::clone,
         |id, listed| listed.source_id() == Some(id);
-    /// The job is about a source whose id starts with this.
+    /// The source id of the job starts with this prefix.
     source_prefix: String, String::clone,
         |prefix, listed| listed.source_id().is_some_and(|id| id.starts_with(prefix));
-    /// The job has this status by the store's clock. For jobs that run or wait for a worker, the
-    /// status is that of the moment when the list was read.
+    /// The job has this status by the store's clock. For running and waiting jobs, the status is
+    /// that at the time when the list was read.
     status: JobStatus, |status| *status as i64,
         |status, listed| listed.job.status(listed.now) == *status;
-    /// The last judgement of the job was this.
+    /// The job had this condition when it was last judged.
     condition: Level, |level| *level as i64,
         |level, listed| listed.condition == *level;
     executor: String, String::clone,
         |kind, listed| listed.job.definition.executor.kind == *kind;
     lane: Lane, |lane| *lane as i64,
         |lane, listed| listed.job.definition.lane == *lane;
-    /// The next time is this or later.
+    /// The next scheduled time is at or after this time.
     next_from: Timestamp, |at| at.as_micros(),
         |from, listed| listed.job.next_at.is_some_and(|at| at >= *from);
-    /// The next time is before this.
+    /// The next scheduled time is before this time.
     next_before: Timestamp, |at| at.as_micros(),
         |before, listed| listed.job.next_at.is_some_and(|at| at < *before);
-    /// The number of the target that the job names.
+    /// Number of the target that the job refers to.
     target: i64, |number| *number,
         |number, listed| listed.job.about.target == Some(*number);
-    /// The job has active attempts, whatever its own state. As with `status`, this is what was true
-    /// when the list was read.
+    /// The job has active attempts, whatever its own status is. As with `status`, the result is
+    /// that at the time when the list was read.
     active_attempts: Activity, |activity| *activity as i64,
         |activity, listed| {
             let runs = listed.job.facts().running > 0;
@@ -158,23 +158,24 @@ job_filters! {
         };
 }
 
-/// Which list of jobs is read. Each `:name` in a list statement is one of its values.
+/// Identifies the list of jobs to read. Each `:name` in an SQL statement for lists is one of these
+/// values.
 #[derive(Copy, Clone, Debug)]
 pub struct ListQuery<'a> {
     pub tenant: TenantNo,
     pub filter: &'a JobFilter,
     pub sort: JobSort,
-    /// The time, for stores that pass it to their statements.
+    /// The current time, for stores that pass it to their SQL statements.
     pub now: Timestamp,
 }
 
 impl ListQuery<'_> {
-    /// Returns the value of a parameter: one of the filter, one of `step`, or one that all list
-    /// statements share.
+    /// Returns the value of an SQL parameter: a value of the filter, a value of `step`, or a value
+    /// that all list statements use.
     ///
     /// # Panics
     ///
-    /// Panics if there is no such parameter. The conformance cases run all list statements.
+    /// Panics if the parameter is unknown. The conformance cases run all list statements.
     pub fn value(&self, name: &str, step: &[(&str, ListValue)]) -> ListValue {
         let labels = &self.filter.metadata;
         match name {

@@ -1,16 +1,17 @@
-//! The indexes that lead to the jobs of a list, and the statements that read along them.
+//! The indexes that find the jobs of a list, and the SQL statements that read them.
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
 
 use super::{Activity, JobFilter, JobSort, LIST_SCAN_MAX, SortBy};
 
-/// An index that leads to some jobs of a tenant, among them all that pass a filter.
+/// A database index that finds a superset of the jobs that pass a filter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ListIndex {
     /// Jobs with a running attempt.
     Running,
-    /// Jobs with a waiting attempt, due jobs, and jobs that never ran and have no next time.
+    /// Jobs that have a waiting attempt, that are due, or that never ran and have no next scheduled
+    /// time.
     Pending,
     /// Jobs with a waiting attempt.
     Waiting,
@@ -21,22 +22,23 @@ pub enum ListIndex {
     Source,
     Target,
     Paused,
-    /// Jobs without a next time, and cancelled jobs.
+    /// Jobs without a next scheduled time, and cancelled jobs.
     Ended,
-    /// Jobs with a next time in the range.
+    /// Jobs with a next scheduled time in the range of the filter.
     NextTimes,
-    /// Jobs whose name starts with the prefix.
+    /// Jobs whose name starts with the prefix of the filter.
     Name,
     SourcePrefix,
     /// All jobs of the tenant.
     All,
 }
 
-/// If an index leads to the jobs in the order of the list, no more jobs than this are sorted instead.
+/// If an index already returns jobs in the order of the list, at most this many jobs are read and
+/// sorted at once.
 const SORTED_MAX: u32 = 1_000;
 
 impl JobFilter {
-    /// Returns the indexes that lead to the jobs that pass, the most selective first.
+    /// Returns the indexes that find the jobs that pass, the most selective first.
     pub fn indexes(&self) -> Vec<ListIndex> {
         let by_status = match self.status {
             Some(JobStatus::Running) => Some(ListIndex::Running),
@@ -68,7 +70,7 @@ impl JobFilter {
         indexes.into_iter().flatten().collect()
     }
 
-    /// Returns an index that leads to jobs that pass in the order of the list.
+    /// Returns an index of the filter that returns jobs in the order of the list.
     pub(super) fn ordered_index(&self, sort: JobSort) -> Option<ListIndex> {
         let indexes = self.indexes().into_iter();
         let mut ordered = indexes.filter(|index| {
@@ -80,12 +82,12 @@ impl JobFilter {
         ordered.next().filter(|_| sort.by == SortBy::Created)
     }
 
-    /// Returns the number of jobs up to which an index is used and all its jobs are sorted.
+    /// Returns the maximum number of jobs of an index that are all read and sorted.
     pub fn sorted_max(&self, sort: JobSort) -> u32 {
         if self.ordered_index(sort).is_some() { SORTED_MAX } else { LIST_SCAN_MAX }
     }
 
-    /// Returns true if all jobs that the index leads to pass.
+    /// Returns true if every job in the index passes the filter.
     pub(super) fn is_only(&self, index: ListIndex) -> bool {
         let mut rest = self.clone();
         match index {
@@ -98,14 +100,14 @@ impl JobFilter {
         rest.is_open()
     }
 
-    /// Returns true if every job passes.
+    /// Returns true if no filter is set.
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The sections of SQL that list statements are made of. Both stores have all of them, with `:name`
-/// for the parameters of [`ListQuery`](super::ListQuery).
+/// Names of the SQL sections from which list statements are built. Both stores define all these
+/// sections and use the parameters of [`ListQuery`](super::ListQuery) as `:name`.
 pub const LIST_SECTIONS: [&str; 26] = [
     "list_jobs_by_created", "list_jobs_by_label", "list_jobs_by_name", "list_jobs_by_paused",
     "list_jobs_by_source", "list_jobs_by_target", "list_jobs_by_updated", "list_jobs_from_all",
@@ -117,11 +119,11 @@ pub const LIST_SECTIONS: [&str; 26] = [
     "list_jobs_scanned_pending", "list_jobs_scanned_running", "list_jobs_scanned_waiting",
 ];
 
-/// Finds a section of SQL by its name.
+/// Finds an SQL section by its name.
 pub type FindSection = fn(&str) -> &'static str;
 
 impl ListIndex {
-    /// The statement that leads to the jobs.
+    /// Returns the SQL statement that selects the jobs of the index.
     pub fn jobs(self, find: FindSection) -> &'static str {
         find(match self {
             Self::Running => "list_jobs_from_running",
@@ -140,8 +142,8 @@ impl ListIndex {
         })
     }
 
-    /// The statement that counts the rows which [`jobs`](Self::jobs) reads, if it reads more rows than
-    /// it leads to jobs.
+    /// Returns the SQL statement that counts the rows which [`jobs`](Self::jobs) reads, if it reads
+    /// more rows than it returns.
     pub fn scanned(self, find: FindSection) -> Option<&'static str> {
         match self {
             Self::Running => Some(find("list_jobs_scanned_running")),
@@ -153,8 +155,8 @@ impl ListIndex {
     }
 }
 
-/// Returns the statement that reads the next jobs in the order of a list: along `index`, or along the
-/// index of that order.
+/// Returns the SQL statement that reads the next jobs in the order of a list, from `index` or else
+/// from the index of the sort column.
 pub(super) fn walk_statement(find: FindSection, sort: JobSort, index: Option<ListIndex>) -> String {
     let jobs = find(match (sort.by, index) {
         (_, Some(ListIndex::Label)) => "list_jobs_by_label",
@@ -172,7 +174,8 @@ pub(super) fn walk_statement(find: FindSection, sort: JobSort, index: Option<Lis
     }
 }
 
-/// Returns the statement that reads the jobs which `jobs` leads to, and whether each passes.
+/// Returns the SQL statement that reads the jobs selected by `jobs` and checks for each whether it
+/// passes the filter.
 pub fn passing_statement(find: FindSection, jobs: &str) -> String {
     format!("WITH c AS MATERIALIZED (\n{jobs})\n{}", find("list_jobs_passes"))
 }

@@ -1,8 +1,9 @@
-//! Lists of jobs: filters, orders, and the algorithm that reads a page, once for all databases.
+//! Lists of jobs: filters, sort orders, and the paging algorithm that all databases share.
 //!
-//! If an index leads to few enough jobs, all of them are read, filtered, sorted and counted. If every
-//! index leads to too many, the list is walked in its order and jobs that do not pass are skipped.
-//! Many jobs pass in that case, so the walk soon has a page.
+//! If an index of a filter finds few enough jobs, all of them are read, filtered, sorted and
+//! counted. If every index finds too many jobs, the list is scanned in its sort order and jobs that
+//! do not pass the filter are skipped. Many jobs pass the filter in that case, so the scan soon
+//! fills a page.
 
 mod counts;
 mod filter;
@@ -26,22 +27,23 @@ use crate::{Job, Page, PageRequest};
 use index::walk_statement;
 use walk::{ListWalk, WalkPath};
 
-/// The number of jobs that a page scans at most if no index leads to those that pass.
+/// Maximum number of jobs that one page scans if no index finds the jobs that pass the filter.
 pub const LIST_SCAN_MAX: u32 = 10_000;
 
-/// Jobs and dead letters of a kind are counted one by one up to this number.
+/// Jobs and dead letters are counted one by one up to this number.
 pub const COUNTED_MAX: u32 = 10_000;
 
-/// The number of jobs that one step of a filtered walk reads.
+/// Number of jobs that one step of a filtered scan reads.
 const STEP: u32 = 1_000;
 
-/// The number of slots, or parts of slots, that a walk by next times reads for a page.
+/// Maximum number of time slots, or parts of time slots, that a page of a list by next run time
+/// reads.
 const SLOT_PARTS_MAX: u32 = 64;
 
-/// A text that starts with a prefix is not above the prefix followed by this.
+/// No text that starts with a prefix is sorted after the prefix followed by this character.
 const LAST_CHARACTER: char = char::MAX;
 
-/// What a list of jobs is ordered by.
+/// The sort order of a job list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum SortBy {
     #[default]
@@ -50,7 +52,7 @@ pub enum SortBy {
     Updated,
     /// Jobs without a name are not listed.
     Name,
-    /// Jobs without a next time are not listed.
+    /// Jobs without a next scheduled time are not listed.
     NextRun,
 }
 
@@ -63,26 +65,27 @@ pub struct JobSort {
 /// The start of a page in a list of jobs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct JobCursor {
-    /// The time that the list is ordered by, or 0.
+    /// The timestamp in microseconds by which the list is sorted, or 0 if it is sorted by name or
+    /// creation.
     pub at: i64,
-    /// The last job of the page before. In a list by name, the name of this job says where the list
-    /// continues; if the job has lost its name, the list ends.
+    /// The last job of the previous page. A list by name continues after the current name of this
+    /// job; the list ends if the job no longer has a name.
     pub no: JobNo,
 }
 
-/// A due job whose definition has blackouts, which the database cannot evaluate.
+/// A due job with blackouts, which SQL cannot evaluate.
 #[derive(Clone, Debug)]
 pub struct HeldJob {
     pub definition: String,
     pub next_at: Timestamp,
-    /// The average duration of its successful runs.
+    /// Average duration of the job's successful runs.
     pub average: Option<Span>,
     pub now: Timestamp,
 }
 
 impl HeldJob {
-    /// Returns the status of the job, which has no active attempts. A definition that cannot be read
-    /// holds nothing back.
+    /// Returns the status of this job, which has no active attempts. A definition that cannot be
+    /// parsed counts as having no blackouts.
     pub fn status(&self) -> JobStatus {
         let definition = serde_json::from_str::<Definition>(&self.definition);
         let is_held = definition.is_ok_and(|definition| {
@@ -93,22 +96,22 @@ impl HeldJob {
     }
 }
 
-/// A row that the section `list_jobs_passes` returns.
+/// A row that the SQL section `list_jobs_passes` returns.
 #[derive(Debug)]
 pub struct ListRow {
     pub no: JobNo,
     pub updated_at: i64,
     pub next_at: Option<i64>,
-    /// Name and configuration; stores may leave them out if the list is not ordered by name.
+    /// Name and configuration; stores may omit them if the list is not sorted by name.
     pub name: Option<(String, String)>,
-    /// What the database decided.
+    /// Whether the job passes the filter according to SQL.
     pub passes: bool,
     /// Set if the status of the job also depends on its blackouts.
     pub held: Option<HeldJob>,
 }
 
 impl ListRow {
-    /// Returns the position of the job in the list, and whether the job passes.
+    /// Returns the position of the job in the list, and whether the job passes the filter.
     pub fn listed(self, query: &ListQuery<'_>) -> (ListPosition, bool) {
         let is_in_status = self.held.is_none_or(|held| Some(held.status()) == query.filter.status);
         let at = match query.sort.by {
@@ -121,16 +124,16 @@ impl ListRow {
     }
 }
 
-/// The jobs that pass, found along one index.
+/// The jobs that pass the filter, found with one index.
 #[derive(Debug)]
 pub enum IndexScan {
     All(Vec<ListPosition>),
-    /// The index leads to more rows than allowed: this many, counted up to [`LIST_SCAN_MAX`] + 1.
+    /// The index has more rows than allowed: this number, counted up to [`LIST_SCAN_MAX`] + 1.
     TooMany(u64),
 }
 
-/// The statements that a store runs for a list. All but [`scan`](Self::scan) take their parameters by
-/// name from [`ListQuery::value`].
+/// The database queries that a store provides for lists. All queries but [`scan`](Self::scan) take
+/// their parameters by name from [`ListQuery::value`].
 pub trait ListProbe {
     type Error;
 
@@ -138,44 +141,45 @@ pub trait ListProbe {
 
     fn find_section(&self) -> FindSection;
 
-    /// Returns the stored number of jobs of the tenant.
+    /// Returns the stored number of the tenant's jobs.
     fn total(&self) -> impl Future<Output = Result<u64, Self::Error>>;
 
-    /// Returns the name and the configuration of a job of the tenant that has a name.
+    /// Returns the name and configuration of a job of the tenant; `None` if the job has no name.
     fn name_of(
         &self,
         job: JobNo,
     ) -> impl Future<Output = Result<Option<(String, String)>, Self::Error>>;
 
-    /// Reads all jobs along an index, unless that takes more than `max` rows.
+    /// Reads all jobs of an index, unless it has more than `max` rows.
     fn scan(
         &self,
         index: ListIndex,
         max: u32,
     ) -> impl Future<Output = Result<IndexScan, Self::Error>>;
 
-    /// Runs [`passing_statement`] on the jobs that `jobs` leads to. The order does not matter.
+    /// Runs [`passing_statement`] on the jobs that the SQL text `jobs` selects. The order of the
+    /// result does not matter.
     fn rows(
         &self,
         jobs: &str,
         step: &[(&str, ListValue)],
     ) -> impl Future<Output = Result<Vec<(ListPosition, bool)>, Self::Error>>;
 
-    /// Returns the first slot from `from` on in which a job of any tenant has its next time, or the
-    /// last slot up to `from` if the list is descending.
+    /// Returns the first time slot from `from` on that contains the next scheduled time of a job of
+    /// any tenant, or the last such time slot up to `from` if the list is descending.
     fn next_slot(&self, from: i32) -> impl Future<Output = Result<Option<i32>, Self::Error>>;
 
-    /// Counts the jobs of all tenants in a part of a slot, up to [`LIST_SCAN_MAX`] + 1.
+    /// Counts the jobs of all tenants in a part of a time slot, up to [`LIST_SCAN_MAX`] + 1.
     fn slot_size(&self, part: SlotPart) -> impl Future<Output = Result<u64, Self::Error>>;
 
-    /// Reads jobs in the order of their positions, without those that were deleted meanwhile.
+    /// Reads jobs in the order of `positions`, without jobs that were deleted in the meantime.
     fn load(
         &self,
         positions: &[ListPosition],
     ) -> impl Future<Output = Result<Vec<Job>, Self::Error>>;
 }
 
-/// Reads a page of a list. See [`JobStore::list_jobs`](crate::JobStore::list_jobs).
+/// Reads one page of a job list. See [`JobStore::list_jobs`](crate::JobStore::list_jobs).
 pub async fn list_jobs<P: ListProbe>(
     probe: &P,
     page: PageRequest<JobCursor>,
@@ -215,10 +219,11 @@ pub async fn list_jobs<P: ListProbe>(
     Ok(Page { items, total, total_is_estimate, next: walk.next(is_at_end) })
 }
 
-/// The number of rows along each index of a filter.
+/// Number of rows in each index of a filter.
 type IndexCounts = Vec<(ListIndex, u64)>;
 
-/// Returns all jobs that pass if an index leads to few enough, else the counts of the indexes.
+/// Returns all jobs that pass the filter if an index finds few enough, else the row counts of the
+/// indexes.
 async fn scan_indexes<P: ListProbe>(
     probe: &P,
     all: u64,
@@ -238,7 +243,8 @@ async fn scan_indexes<P: ListProbe>(
     Ok(Err(counts))
 }
 
-/// Walks along an index that has the order of the list. Also returns whether the list ended.
+/// Scans an index that has the sort order of the list. Also returns true if the scan reached the
+/// end of the list.
 async fn walk_by_index<P: ListProbe>(
     probe: &P,
     page: PageRequest<JobCursor>,
@@ -247,7 +253,7 @@ async fn walk_by_index<P: ListProbe>(
 ) -> Result<(ListWalk, bool), P::Error> {
     let query = probe.query();
     let jobs = walk_statement(probe.find_section(), query.sort, path.index);
-    // If all jobs pass, the database can skip those before the offset.
+    // If all jobs pass the filter, the database can skip the jobs before the offset.
     let (mut skipped, offset) = if path.all_pass { (page.offset, 0) } else { (0, page.offset) };
     let mut walk = ListWalk::new(PageRequest { offset, ..page });
     let step = if path.all_pass { page.limit + 1 } else { STEP };
@@ -281,7 +287,8 @@ fn in_order(
     found
 }
 
-/// Returns true if the job and all that follow in a list by name lack the prefix of the filter.
+/// In a list by name, returns true if neither this job nor any later job has the name prefix of the
+/// filter.
 fn is_beyond(filter: &JobFilter, position: &ListPosition) -> bool {
     match (&filter.name_prefix, &position.name) {
         (Some(prefix), Some((name, _))) => !name.starts_with(prefix),
@@ -289,7 +296,7 @@ fn is_beyond(filter: &JobFilter, position: &ListPosition) -> bool {
     }
 }
 
-/// Returns the parameters of a step of a walk: where it starts and how many jobs it reads.
+/// Returns the SQL parameters of one step of a scan: where it starts and how many jobs it reads.
 fn walk_start(
     query: &ListQuery<'_>,
     after: Option<&ListPosition>,
@@ -316,7 +323,7 @@ fn walk_start(
     ]
 }
 
-/// Walks slot by slot. Also returns whether the list ended.
+/// Scans one time slot after the other. Also returns true if the scan reached the end of the list.
 async fn walk_by_next_time<P: ListProbe>(
     probe: &P,
     page: PageRequest<JobCursor>,
@@ -347,7 +354,7 @@ async fn walk_by_next_time<P: ListProbe>(
     Ok((walk, false))
 }
 
-/// Returns what a walk by next times reads after `cursor`.
+/// Returns the time slot, or part of one, that a list by next run time reads after `cursor`.
 async fn next_part<P: ListProbe>(
     probe: &P,
     cursor: Option<JobCursor>,
@@ -375,12 +382,13 @@ async fn next_part<P: ListProbe>(
     Ok(Some(SlotPart { slot, shard }))
 }
 
-/// Returns true if the slot has too many jobs to be read at once.
+/// Returns true if the time slot has too many jobs to be read at once.
 async fn is_crowded<P: ListProbe>(probe: &P, slot: Slot) -> Result<bool, P::Error> {
     Ok(probe.slot_size(SlotPart { slot, shard: None }).await? > u64::from(LIST_SCAN_MAX))
 }
 
-/// Returns the result of a future that never waits, such as a list of a store whose statements block.
+/// Returns the result of a future that never waits, for example of a list query in a store with
+/// blocking statements.
 ///
 /// # Panics
 ///

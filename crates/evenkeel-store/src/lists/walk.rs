@@ -1,4 +1,4 @@
-//! Positions in a list of jobs, and the page that a walk along a list collects.
+//! Positions in a job list, and the page that a scan of the list collects.
 
 use std::cmp::Ordering;
 
@@ -7,27 +7,27 @@ use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use super::{JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, SortBy};
 use crate::PageRequest;
 
-/// What a list is walked along.
+/// The index that a list is scanned with.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct WalkPath {
-    /// An index of the filter, or `None` for the index of the list's order.
+    /// An index of the filter, or `None` for the index of the sort column.
     pub index: Option<ListIndex>,
-    /// Every job on the path passes.
+    /// True if every job in the index passes the filter.
     pub all_pass: bool,
-    /// The number of jobs on the path.
+    /// Number of jobs in the index.
     jobs: u64,
     is_counted: bool,
 }
 
 impl WalkPath {
-    /// The order of the list, in which the tenant has `all` jobs.
+    /// Returns the scan over all `all` jobs of the tenant in sort order.
     pub fn all(filter: &JobFilter, sort: JobSort, all: u64) -> Self {
         let all_pass = filter.is_open() && sort.has_all();
         Self { index: None, all_pass, jobs: all, is_counted: true }
     }
 
-    /// Takes the index that leads through the list in its order, if there is one. `counts` are the
-    /// numbers of jobs along each index of the filter.
+    /// Switches to an index of the filter if it has the sort order of the list. `counts` contains
+    /// the number of jobs in each index of the filter.
     pub fn choose(&mut self, filter: &JobFilter, sort: JobSort, counts: &[(ListIndex, u64)]) {
         let Some(index) = filter.ordered_index(sort) else { return };
         let Some((_, count)) = counts.iter().find(|(counted, _)| *counted == index) else { return };
@@ -39,7 +39,7 @@ impl WalkPath {
         };
     }
 
-    /// Returns the number of jobs on all pages, and whether it is an estimate.
+    /// Returns the number of jobs on all pages, and true if it is an estimate.
     pub fn total(&self, walk: &ListWalk) -> (u64, bool) {
         if self.all_pass { (self.jobs, !self.is_counted) } else { (walk.estimate(self.jobs), true) }
     }
@@ -48,9 +48,10 @@ impl WalkPath {
 /// The position of a job in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListPosition {
-    /// The time that the list is ordered by, or 0.
+    /// The timestamp in microseconds by which the list is sorted, or 0 if it is sorted by name or
+    /// creation.
     pub at: i64,
-    /// The name and the configuration, if the list is ordered by name.
+    /// Name and configuration, if the list is sorted by name.
     pub name: Option<(String, String)>,
     pub no: JobNo,
 }
@@ -78,12 +79,12 @@ impl JobSort {
         if self.descending { rising.reverse() } else { rising }
     }
 
-    /// Returns true if the list holds all jobs of the tenant.
+    /// Returns true if the list contains all jobs of the tenant.
     pub fn has_all(self) -> bool {
         matches!(self.by, SortBy::Created | SortBy::Updated)
     }
 
-    /// Returns a page of all jobs that pass, and the start of the next page.
+    /// Cuts one page out of all jobs that pass the filter. Also returns the start of the next page.
     pub fn cut(
         self,
         mut passing: Vec<ListPosition>,
@@ -94,7 +95,7 @@ impl JobSort {
         let (offset, limit) = (page.offset as usize, page.limit as usize);
         let needed = offset.saturating_add(limit).saturating_add(1);
         if needed < passing.len() {
-            // The rest need not be in order.
+            // Jobs after the page need not be sorted.
             passing.select_nth_unstable_by(needed - 1, |one, other| self.compare(one, other));
             passing.truncate(needed);
         }
@@ -108,7 +109,7 @@ impl JobSort {
     }
 }
 
-/// A page that is collected by walking through a list in its order.
+/// A page that is collected by scanning a list in its sort order.
 #[derive(Debug)]
 pub(super) struct ListWalk {
     page: PageRequest<JobCursor>,
@@ -133,7 +134,7 @@ impl ListWalk {
         }
     }
 
-    /// Takes the next job of the list.
+    /// Adds the next scanned job of the list.
     pub fn push(&mut self, position: ListPosition, passes: bool) {
         if self.is_full {
             return;
@@ -154,26 +155,28 @@ impl ListWalk {
         }
     }
 
-    /// Moves on to a position before which no other job of the list is left.
+    /// Records that the scan has read all jobs of the list before the position `to`.
     pub fn advance(&mut self, to: JobCursor) {
         if !self.is_full {
             self.last = Some(to);
         }
     }
 
-    /// Returns true if there is one job more than the page holds.
+    /// Returns true if the scan found at least one job after the page.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Returns the start of the next page. `is_at_end`: the walk has come to the end of the list.
+    /// Returns the start of the next page. `is_at_end` is true if the scan reached the end of the
+    /// list.
     pub fn next(&self, is_at_end: bool) -> Option<JobCursor> {
         let after =
             if self.is_full { self.items.last().map(ListPosition::cursor) } else { self.last };
         after.filter(|_| self.is_full || !is_at_end)
     }
 
-    /// Estimates how many of `all` jobs pass, from the share among those that were scanned.
+    /// Estimates how many of `all` jobs pass the filter, from the share of the scanned jobs that
+    /// passed.
     pub fn estimate(&self, all: u64) -> u64 {
         let seen = self.passed + u64::from(self.is_full);
         let share = (u128::from(all) * u128::from(self.passed)).checked_div(self.scanned.into());
@@ -181,19 +184,20 @@ impl ListWalk {
     }
 }
 
-/// The part of a slot that a walk by next times reads at once: the whole slot, or one shard if the slot
-/// holds too many jobs. The jobs of a divided slot are in order only within each shard.
+/// The part of a time slot that a list by next run time reads at once: the whole slot, or one shard
+/// if the slot has too many jobs. If a time slot is read shard by shard, its jobs are sorted only
+/// within each shard.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotPart {
     pub slot: Slot,
-    /// `None` for the whole slot.
+    /// `None` for the whole time slot.
     pub shard: Option<Shard>,
 }
 
 impl SlotPart {
-    /// Returns the position after everything in the part.
+    /// Returns the position after the last job of this part.
     pub(super) fn end(self, descending: bool) -> JobCursor {
-        // A job's shard is the last byte of its number.
+        // The shard of a job is the last byte of its internal number.
         if descending {
             let no = i64::from(self.shard.map_or(0, |shard| shard.0));
             JobCursor { at: self.slot.start().as_micros(), no: JobNo(no) }
@@ -203,8 +207,8 @@ impl SlotPart {
         }
     }
 
-    /// Returns what is left of a slot after a position in a list by next times. `is_crowded`: the slot
-    /// holds too many jobs to be read at once.
+    /// Returns the unread rest of a time slot after the position `after` in a list by next run
+    /// time. `is_crowded` is true if the time slot has too many jobs to be read at once.
     pub(super) fn rest_of_slot(
         after: JobCursor,
         is_crowded: bool,
@@ -225,16 +229,16 @@ impl SlotPart {
         shard.map(|shard| Self { slot, shard: Some(Shard(shard)) })
     }
 
-    /// Returns true if the position is in the part.
+    /// Returns true if the position is in this part of the time slot.
     pub(super) fn holds(self, cursor: JobCursor) -> bool {
         cursor.slot() == self.slot && self.shard.is_none_or(|shard| shard == Shard::of(cursor.no))
     }
 }
 
 impl JobCursor {
-    /// Returns the slot that a list by next times has reached.
+    /// Returns the time slot that a list by next run time has reached.
     pub(super) fn slot(self) -> Slot {
-        // A client may have made the cursor up.
+        // The cursor comes from a client, so its time may be out of range.
         let (first, last) = (Timestamp::MIN.as_micros(), Timestamp::MAX.as_micros());
         Slot::of(Timestamp::from_micros(self.at.clamp(first, last)))
     }

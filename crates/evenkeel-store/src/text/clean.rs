@@ -1,11 +1,12 @@
-//! Removes characters that no store keeps from a page.
+//! Replaces characters in a web page that the stores cannot keep.
 
 use evenkeel_core::page::PageContent;
 use serde_json::{Map, Value};
 
 use crate::{MARK_END, MARK_START};
 
-/// Replaced with a space: PostgreSQL cannot store NUL, and the others mark matches.
+/// These characters are replaced with spaces, because PostgreSQL cannot store NUL and the other two
+/// mark matches in search results.
 const UNWANTED: [char; 3] = ['\0', MARK_START, MARK_END];
 
 /// Replaces each NUL, [`MARK_START`] and [`MARK_END`] with a space.

@@ -1,4 +1,4 @@
-//! A search in folded words.
+//! Search terms, converted to folded words.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::search::Term;
@@ -8,23 +8,24 @@ use super::words::words;
 /// The terms of a search, folded like the texts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needles {
-    /// Each must be in the title or in the text. Without any, nothing is found.
+    /// Each of these terms must be in the title or in the text. If the list is empty, nothing is
+    /// found.
     pub wanted: Vec<Needle>,
-    /// None may be in the title or the text.
+    /// None of these terms may be in the title or the text.
     pub unwanted: Vec<Needle>,
 }
 
-/// Consecutive words.
+/// One search term: consecutive words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needle {
     /// Never empty.
     pub words: Vec<String>,
-    /// The last word is only the beginning of a word.
+    /// True if the last word may be only the beginning of a word in the text.
     pub prefix: bool,
 }
 
 impl Needles {
-    /// Converts a search. Skips terms of which folding leaves nothing.
+    /// Converts a search query. Terms without any letter or digit after folding are skipped.
     pub fn of(query: &SearchQuery) -> Self {
         let fold = |terms: &[Term]| terms.iter().filter_map(Needle::of).collect();
         Self { wanted: fold(&query.wanted), unwanted: fold(&query.unwanted) }
@@ -38,7 +39,7 @@ impl Needle {
         (!words.is_empty()).then_some(Self { words, prefix: term.prefix })
     }
 
-    /// Returns true if the words start with the needle.
+    /// Returns true if `text` starts with the words of this search term.
     pub fn begins<T: AsRef<str>>(&self, text: &[T]) -> bool {
         let last = self.words.len() - 1;
         text.len() > last
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_term_that_folds_to_nothing_is_skipped() {
-        // A letter by its class that decomposes into a space and an accent.
+        // Unicode classifies this character as a letter, but it decomposes into a space and an
+        // accent.
         let query = SearchQuery::parse("\u{37a} rust").unwrap();
         assert_eq!(Needles::of(&query).wanted, [needle("rust")]);
     }

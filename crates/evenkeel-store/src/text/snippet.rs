@@ -1,4 +1,4 @@
-//! The part of a text that a search result shows.
+//! Chooses the part of a text that a search result shows.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use super::needles::{Needle, Needles};
 use super::words::{Word, first_words};
 use crate::{MARK_END, MARK_START};
 
-/// About 30 words.
+/// Length of a snippet, about 30 words.
 const SHOWN_CHARS: usize = 200;
-/// The number of characters before the first match.
+/// Number of characters shown before the first match.
 const BEFORE_CHARS: usize = 50;
-/// The number of matches that are considered.
+/// Maximum number of matches that are considered.
 const HITS_MAX: usize = 1000;
 
-/// The number of characters that [`beginning`] reads.
+/// Maximum number of characters that [`beginning`] reads.
 pub const BEGINNING_CHARS_MAX: usize = 1000;
 
-/// The number of characters that [`snippet`] reads. Nearly all matches are within it.
+/// Maximum number of characters that [`snippet`] reads. Nearly all matches are within this range.
 pub const SNIPPET_CHARS_MAX: usize = TEXT_INDEXED_MAX;
 
-/// The position of a match, and its needle.
+/// Position of a match in the text, and the index of its search term.
 struct Hit {
     range: Range<usize>,
     needle: usize,
@@ -32,8 +32,9 @@ pub fn beginning(text: &str) -> String {
     show(looked_at.trim_start(), 0, &[])
 }
 
-/// Returns the part of a clean text with most of the terms, about 200 characters, each match
-/// between [`MARK_START`] and [`MARK_END`]. Without a match, returns the beginning.
+/// Returns the part of a text that contains most of the search terms, about 200 characters, with
+/// each match between [`MARK_START`] and [`MARK_END`]. The text must be [clean](super::clean()).
+/// Without a match, returns the beginning of the text.
 pub fn snippet(text: &str, needles: &Needles) -> String {
     let text = &text[..forward(text, 0, SNIPPET_CHARS_MAX)];
     let hits = find(text, &needles.wanted);
@@ -56,7 +57,7 @@ fn find(text: &str, wanted: &[Needle]) -> Vec<Hit> {
     hits
 }
 
-/// Returns the match after which most needles are shown.
+/// Returns the match from which on a snippet contains the most different search terms.
 fn best(text: &str, hits: &[Hit]) -> Option<usize> {
     let in_sight = |first: usize| {
         let start = hits[first].range.start;
@@ -70,7 +71,8 @@ fn best(text: &str, hits: &[Hit]) -> Option<usize> {
         seen.dedup();
         seen.len()
     };
-    // The first of equals, which `max_by_key` would not return.
+    // `rev` selects the first of several equally good matches, because `max_by_key` returns the
+    // last maximum.
     (0..hits.len()).rev().max_by_key(|first| in_sight(*first))
 }
 
@@ -79,7 +81,8 @@ fn forward(text: &str, start: usize, chars: usize) -> usize {
     text[start..].char_indices().nth(chars).map_or(text.len(), |(at, _)| start + at)
 }
 
-/// Returns a position between words, some characters before `hit`.
+/// Returns a position between two words, up to [`BEFORE_CHARS`] characters before the match at
+/// `hit`.
 fn back(text: &str, hit: usize) -> usize {
     let before = text[..hit].char_indices().rev().take(BEFORE_CHARS).last();
     let Some((start, _)) = before.filter(|(start, _)| *start > 0) else { return 0 };
@@ -87,7 +90,8 @@ fn back(text: &str, hit: usize) -> usize {
     near.find(char::is_whitespace).map_or(start, |space| start + space)
 }
 
-/// Returns the text from `start` on, with white space as single spaces and marked matches.
+/// Returns the snippet from `start` on, with white space collapsed to single spaces and matches
+/// marked.
 fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     let mut shown = String::new();
     if start > 0 {
@@ -96,7 +100,7 @@ fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     let end = end_of(text, start);
     let mut at = start;
     for hit in hits {
-        // Matches can overlap: marked text is not marked again.
+        // Matches can overlap, so text that is already marked is not marked again.
         let range = hit.range.start.max(at)..hit.range.end;
         if range.end > end {
             break;
@@ -118,13 +122,15 @@ fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     shown
 }
 
-/// Returns where the text shown from `start` on ends: between words, unless a word fills it.
+/// Returns where the snippet that begins at `start` ends: between two words, or within a word that
+/// is too long.
 fn end_of(text: &str, start: usize) -> usize {
     let end = forward(text, start, SHOWN_CHARS);
     if end == text.len() {
         return end;
     }
-    // Only from the middle on, so that a text without spaces is shown, too.
+    // Only the second half is searched for a space, so that a text without spaces is not cut to
+    // nothing.
     let middle = forward(text, start, SHOWN_CHARS / 2);
     text[middle..end].rfind(char::is_whitespace).map_or(end, |space| middle + space)
 }

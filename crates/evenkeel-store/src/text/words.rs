@@ -6,27 +6,30 @@ use std::ops::Range;
 use evenkeel_core::search::is_unseen;
 use unicode_normalization::UnicodeNormalization;
 
-/// A longer word is indexed by its first bytes: PostgreSQL accepts no word over 2 KiB.
+/// Maximum number of bytes of a word in the index. Longer words are cut, because PostgreSQL accepts
+/// no word over 2 KiB.
 const WORD_BYTES_MAX: usize = 128;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Word<'t> {
-    /// The indexed form: lower case, without accents, at most 128 bytes, letters and digits.
+    /// The indexed form of the word: letters and digits in lower case, without accents, at most 128
+    /// bytes.
     pub folded: Cow<'t, str>,
-    /// The position in the text.
+    /// Byte range of the word in the text.
     pub range: Range<usize>,
 }
 
 /// Returns the words of a text in their order.
 ///
 /// A word consists of letters, digits and their accents. Invisible characters such as a soft hyphen
-/// are ignored. Chinese characters and kana, which are written without spaces, are a word each: two
-/// of them match as a phrase.
+/// are ignored. Each Chinese character and each kana is a word, because these scripts do not
+/// separate words with spaces. Two of these characters match as a phrase.
 pub fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     Runs { text, at: 0 }.flat_map(|range| fold(text, range))
 }
 
-/// Returns the first words of a text, as many as fit into `bytes` with a space after each.
+/// Returns as many words from the beginning of a text as fit into `bytes`, with one space after
+/// each word.
 pub(super) fn first_words(text: &str, bytes: usize) -> impl Iterator<Item = Word<'_>> {
     let mut taken = 0;
     words(text).take_while(move |word| {
@@ -35,7 +38,8 @@ pub(super) fn first_words(text: &str, bytes: usize) -> impl Iterator<Item = Word
     })
 }
 
-/// Returns the same words between spaces.
+/// Returns the folded words from the beginning of a text, separated by spaces, at most `bytes`
+/// bytes.
 pub fn indexed(text: &str, bytes: usize) -> String {
     let mut found = String::new();
     for word in first_words(text, bytes) {
@@ -47,7 +51,7 @@ pub fn indexed(text: &str, bytes: usize) -> String {
     found
 }
 
-/// Sequences of letters, digits and accents.
+/// Iterates over sequences of letters, digits and accents.
 struct Runs<'t> {
     text: &'t str,
     at: usize,
@@ -80,8 +84,8 @@ fn fold(text: &str, range: Range<usize>) -> Vec<Word<'_>> {
             if is_folded { Cow::Borrowed(cut) } else { Cow::Owned(cut.to_ascii_lowercase()) };
         return vec![Word { folded, range }];
     }
-    // Lower case first and last: some capitals decompose only as small letters, and some small
-    // letters appear only after decomposition.
+    // Lower case is applied before and after decomposition. Some capital letters decompose only in
+    // lower case, and some capital letters appear only after decomposition.
     let bare: String = raw.to_lowercase().nfkd().filter(|c| !is_left_out(*c)).nfc().collect();
     let bare = bare.to_lowercase();
     bare.split(|c: char| !c.is_alphanumeric())
@@ -95,19 +99,18 @@ fn cut(word: &str) -> &str {
     &word[..ends.take_while(|end| *end <= WORD_BYTES_MAX).last().unwrap_or(0)]
 }
 
-/// Returns true for a character that occurs in words but does not distinguish them.
+/// Returns true for a character inside a word that is ignored when words are compared.
 fn is_left_out(c: char) -> bool {
     is_accent(c) || is_unseen(c)
 }
 
-/// Returns true for accents of Latin, Greek and Cyrillic. Marks of other scripts are more than
-/// accents.
+/// Returns true for accents of Latin, Greek and Cyrillic letters. In other scripts, such marks
+/// change the meaning and are kept.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Returns true for a character of a script that is written without spaces: kana and Chinese
-/// characters.
+/// Returns true for kana and Chinese characters, whose scripts do not separate words with spaces.
 fn stands_alone(c: char) -> bool {
     matches!(c,
         '\u{3041}'..='\u{30ff}'
