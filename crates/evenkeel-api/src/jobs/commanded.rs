@@ -1,4 +1,4 @@
-//! Applies a command to one job and answers with the job.
+//! Applies a command such as pause or cancel to one job, and answers with the job.
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -14,19 +14,20 @@ use crate::etag::{etag, if_match};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A job after a command.
+/// A job after a command such as pause or cancel was applied.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct CommandedView {
     #[serde(flatten)]
     pub job: JobView,
-    /// Executions that are still running. If the job was cancelled, they were asked to stop.
+    /// Ids of executions that are still running. If the job was cancelled, these executions were
+    /// asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
-    /// Id of the run that the command created.
+    /// Id of the run that the command created; only for `retry`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// End of the blackout that delays that run.
+    /// End of the blackout that delays the run `run_id`; null if no blackout delays it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub held_until: Option<Timestamp>,
@@ -41,7 +42,7 @@ pub(super) async fn command(
     command: ControlCommand,
     headers: &HeaderMap,
 ) -> Result<Commanded, Problem> {
-    // Read first: after the command is applied, nothing may fail any more.
+    // The time is read first, because nothing may fail after the command is applied.
     let now = app.jobs.now().await?;
     let done = app.jobs.control(&caller.scope, id, command, if_match(headers).as_deref()).await?;
     let view = view(app, caller, done, now).await?;

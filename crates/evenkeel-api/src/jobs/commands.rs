@@ -1,4 +1,4 @@
-//! `POST /api/v1/jobs/commands`: one command for many jobs.
+//! `POST /api/v1/jobs/commands`: applies one command to many jobs.
 
 use std::collections::BTreeMap;
 
@@ -27,52 +27,52 @@ pub struct BulkCommandDocument {
     /// Ids of the jobs, at most 10,000.
     #[schema(value_type = Option<Vec<uuid::Uuid>>, max_items = 10_000)]
     pub ids: Option<Vec<JobId>>,
-    /// Selects jobs; an empty filter selects all jobs.
+    /// Selects the jobs that match these conditions; an empty filter selects all jobs.
     pub filter: Option<FilterDocument>,
-    /// True: only count what the command would do.
+    /// With `true`, no job is changed; the response only counts what the command would do.
     #[schema(default = false)]
     pub dry_run: Option<bool>,
     /// For `set_priority`: the new priority, 0 to 100.
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
-    /// With a filter: continue after another answer, its `next_cursor`.
+    /// Continues a request with `filter`: the `next_cursor` of the previous response.
     pub cursor: Option<String>,
 }
 
-/// Selects the jobs that match all given conditions.
+/// Selects the jobs that match all given conditions; omitted conditions match every job.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterDocument {
-    /// Name starts with this.
+    /// Matches jobs whose name starts with this text.
     pub name_prefix: Option<String>,
-    /// `source_id` equals this.
+    /// Matches jobs with this `source_id`.
     pub source_id: Option<String>,
-    /// `source_id` starts with this.
+    /// Matches jobs whose `source_id` starts with this text.
     pub source_prefix: Option<String>,
-    /// Number of the target.
+    /// Matches jobs with this target number.
     #[schema(minimum = 1)]
     pub target: Option<i64>,
-    /// Status of the job.
+    /// Matches jobs with this status.
     #[schema(
         pattern = "^(pending|scheduled|running|paused|completed|failed|cancelled)$",
         example = "scheduled"
     )]
     pub status: Option<String>,
-    /// Condition of the job.
+    /// Matches jobs in this condition.
     #[schema(pattern = "^(OK|WARNING|ERROR)$")]
     pub condition: Option<String>,
-    /// Executor of the job, like `http`.
+    /// Matches jobs with this executor, such as `http`.
     pub executor: Option<String>,
-    /// Lane of the job.
+    /// Matches jobs in this lane.
     #[schema(pattern = "^(critical|standard|batch)$")]
     pub lane: Option<String>,
-    /// Top-level metadata contain all these values.
+    /// Matches jobs whose metadata have all these values at the top level.
     #[schema(value_type = Option<Object>, example = json!({"category": "news"}))]
     pub metadata: Option<Value>,
-    /// Next run is at or after this time.
+    /// Matches jobs whose next run time is at or after this time.
     #[schema(format = DateTime)]
     pub next_run_after: Option<String>,
-    /// Next run is before this time.
+    /// Matches jobs whose next run time is before this time.
     #[schema(format = DateTime)]
     pub next_run_before: Option<String>,
 }
@@ -89,26 +89,27 @@ pub struct RefusalView {
     pub detail: String,
 }
 
-/// The result of a command for many jobs.
+/// The result of a command that was applied to many jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct BulkOutcomeView {
-    /// True if nothing was changed.
+    /// True if the request was a dry run that changed nothing.
     pub dry_run: bool,
-    /// Number of jobs selected.
+    /// Number of jobs that were selected.
     pub matched: u64,
-    /// Number of jobs the command was applied to, or would be.
+    /// Number of jobs to which the command was applied, or would be applied in a dry run.
     pub done: u64,
-    /// Number of jobs refused, by reason code.
+    /// Number of jobs to which the command was not applied, by reason code.
     pub refused: BTreeMap<String, u64>,
-    /// The first 100 refused jobs.
+    /// The first 100 jobs to which the command was not applied.
     pub refusals: Vec<RefusalView>,
-    /// Set if time ran out: repeat the request with this as `cursor`.
+    /// Set if the time limit was reached: repeat the request with this value as `cursor`.
     pub next_cursor: Option<String>,
 }
 
-/// Applies a command to many jobs, each independently, or counts with `dry_run` what it would do.
+/// Applies a command to many jobs, each independently. With `dry_run`, it only counts what the
+/// command would do.
 ///
-/// With a filter it works for up to 20 seconds and then answers with a cursor to continue.
+/// A request with `filter` works for up to 20 seconds, and then answers with a cursor to continue.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/commands",
@@ -141,14 +142,14 @@ pub(crate) async fn commands(
     }))
 }
 
-/// Returns a check whether a request that starts now has time for more work.
+/// Returns a function that tells whether the request still has time to start more work.
 pub(crate) fn has_time(app: &App) -> impl Fn() -> bool + Send + Sync + use<> {
     let until = (app.clock)().saturating_add(working_time(app.settings.request_timeout));
     let clock = app.clock.clone();
     move || clock() < until
 }
 
-/// Returns two thirds of the request timeout, so that the last batch ends in time.
+/// Returns two thirds of the request timeout, so that the last batch finishes before the timeout.
 pub(crate) fn working_time(limit: std::time::Duration) -> Span {
     Span::from_micros(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX) / 3 * 2)
 }

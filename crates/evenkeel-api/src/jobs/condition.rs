@@ -15,29 +15,29 @@ use crate::state::App;
 /// History of a job's executions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HistoryView {
-    /// Start of the last execution.
+    /// Time when the last execution started.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_start_at: Option<Timestamp>,
-    /// End of the last execution.
+    /// Time when the last execution finished.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_end_at: Option<Timestamp>,
-    /// Start of the last successful execution.
+    /// Time when the last successful execution started.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_good_start_at: Option<Timestamp>,
-    /// End of the last successful execution.
+    /// Time when the last successful execution finished.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_good_end_at: Option<Timestamp>,
-    /// Failed executions since the last success.
+    /// Number of failed executions since the last successful execution.
     pub consecutive_failures: u32,
     /// Moving average of the duration of successful executions, in milliseconds.
     pub average_duration_ms: Option<u64>,
-    /// Standard deviation of that duration, in milliseconds.
+    /// Standard deviation of the duration of successful executions, in milliseconds.
     pub duration_deviation_ms: Option<u64>,
-    /// Configured duration that replaces the average, in milliseconds.
+    /// Configured duration that replaces the measured average, in milliseconds.
     pub average_duration_override_ms: Option<u64>,
 }
 
-/// Whether a job keeps its deadline promise.
+/// Whether a job keeps its deadline promise, and the times from which this follows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ConditionView {
     /// Id of the job.
@@ -51,29 +51,31 @@ pub struct ConditionView {
     /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up`,
     /// `held_by_blackout` or `finished_failed`.
     pub reason: &'static str,
-    /// Explanation of the reason.
+    /// Explanation of the reason, as plain text.
     pub explanation: String,
-    /// Time of the evaluation.
+    /// Time at which the condition was evaluated.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// Earliest next start. Retries, blackouts and pauses move it. Null for a periodic job while it
-    /// runs, because it depends on the end of that run.
+    /// Earliest time at which the next run can start. Retries, blackouts and pauses delay this
+    /// time. Null for a periodic job while it runs, because the next start depends on when the
+    /// active run finishes.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub can_start_by: Option<Timestamp>,
-    /// Latest next start that keeps the promise. Only the schedule moves it.
+    /// Latest time at which the next run can start and still keep the deadline promise.
+    /// `should_start_by` depends only on the schedule.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub should_start_by: Option<Timestamp>,
-    /// When a successful run must have ended; for a job that runs once, when it must have started.
-    /// Null if nothing is promised.
+    /// Time by which a successful run must have finished; for a job that runs once, the time by
+    /// which it must have started. Null if the schedule promises no deadline.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deadline: Option<Timestamp>,
-    /// When the condition changes if nothing happens.
+    /// Time at which the condition will change if the job does not run before.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub changes_at: Option<Timestamp>,
     /// With the reason `held_by_blackout`: end of the blackout that caused the miss.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub blackout_ends_at: Option<Timestamp>,
-    /// Start of the running execution, if any.
+    /// Time when the running execution started; null if no execution is running.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub running_since: Option<Timestamp>,
     /// History of the job's executions.
@@ -111,7 +113,7 @@ impl From<JobCondition> for ConditionView {
     }
 }
 
-/// Evaluates now whether a job keeps its deadline promise.
+/// Evaluates whether a job keeps its deadline promise at the moment.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/condition",

@@ -11,10 +11,10 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Pauses a job until it is resumed.
+/// Pauses a job: no scheduled runs start until it is resumed.
 ///
-/// Queued runs are withdrawn. Running executions continue to their end and are not retried. The job
-/// can still be triggered.
+/// Queued runs of the job are withdrawn. Running executions continue until they finish, and are not
+/// retried. A paused job can still be triggered.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/pause",
@@ -46,7 +46,8 @@ pub(crate) async fn pause(
 
 /// Resumes a paused job.
 ///
-/// Its next time is computed afresh: times that passed meanwhile do not count as missed.
+/// The next run time is computed from the schedule; runs that were due while the job was paused do
+/// not count as missed.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/resume",
@@ -76,10 +77,10 @@ pub(crate) async fn resume(
     command(&app, &caller, id, ControlCommand::Resume, &headers).await
 }
 
-/// Ends a job for good.
+/// Cancels a job permanently.
 ///
-/// Queued runs are withdrawn and running executions are asked to stop. The job stays visible until
-/// it is deleted.
+/// Queued runs of the job are withdrawn, and its running executions are asked to stop. A cancelled
+/// job stays visible until it is deleted.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/cancel",
@@ -109,9 +110,10 @@ pub(crate) async fn cancel(
     command(&app, &caller, id, ControlCommand::Cancel, &headers).await
 }
 
-/// Runs the last run of a job again, now, if it failed.
+/// Repeats the last run of a job now, if that run failed.
 ///
-/// The schedule stays unchanged. A job that was stopped by its failures becomes active again.
+/// The schedule of the job stays unchanged. A job that stopped because its retries were exhausted
+/// becomes active again.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/retry",

@@ -16,7 +16,7 @@ use crate::state::App;
 
 /// Creates a job.
 ///
-/// A job without a schedule runs once, now.
+/// A job without a schedule runs once, as soon as it is created.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs",

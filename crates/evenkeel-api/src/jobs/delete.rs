@@ -22,19 +22,21 @@ pub struct DeletedView {
     pub id: JobId,
     /// Always true.
     pub deleted: bool,
-    /// Executions that are still running and were asked to stop.
+    /// Ids of executions that are still running and were asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
-    /// Number of executions and dead letters deleted with it, if `purge` was set.
+    /// Number of executions and dead letters that were deleted with the job; only with
+    /// `purge=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purged: Option<u64>,
 }
 
 /// Deletes a job.
 ///
-/// Queued runs are withdrawn and running executions are asked to stop. The history stays until
-/// retention deletes it. `purge=true` deletes the history at once, except for active runs; it also
-/// works for a job that was deleted before.
+/// Queued runs of the job are withdrawn, and its running executions are asked to stop. The
+/// execution history of the job stays until retention deletes it. `purge=true` also deletes the
+/// execution history at once, except for active runs. It can be used for a job that was already
+/// deleted.
 #[utoipa::path(
     delete,
     path = "/api/v1/jobs/{id}",

@@ -17,7 +17,7 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A reason why a job does not run now, or that it runs.
+/// A reason why a job does not run now, or the fact that it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
 pub struct ReasonView {
     /// Reason code: `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`,
@@ -25,24 +25,24 @@ pub struct ReasonView {
     /// `no_worker_for_pool`, `no_executor`, `no_capacity`, `previous_run_going_on`, `starting`,
     /// `paused`, `cancelled`, `over`, `given_up` or `limited`.
     pub code: &'static str,
-    /// Explanation of the reason.
+    /// Explanation of the reason, as plain text.
     pub message: String,
-    /// Latest end of the reason, if known.
+    /// Latest time at which the reason ends; null if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
-    /// Start of the reason, if relevant.
+    /// Time since which the reason applies, if relevant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
-    /// Number of the tenant's own runs ahead in the queue, counted up to 1000.
+    /// Number of the tenant's runs ahead in the queue, counted up to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u32>,
-    /// Priority of the queued run.
+    /// Priority of the queued run, 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
-    /// Priority including the increase for waiting time.
+    /// Priority of the queued run, including the increase for its waiting time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub effective_priority: Option<u8>,
@@ -50,52 +50,54 @@ pub struct ReasonView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
-    /// Number of the retry, counted from 1.
+    /// Number of the pending retry, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<u16>,
-    /// Nodes that must not run it.
+    /// Names of the nodes that must not run the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forbidden: Option<Vec<String>>,
-    /// The pool without a worker.
+    /// Name of the worker pool that has no worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// Pause after the active run.
+    /// Minimum pause after the active run, as a duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cooldown: Option<Span>,
-    /// Overlap policy for a time that comes while an earlier run is active.
+    /// Overlap policy that applies, because an earlier run is still active.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub overlap: Option<OverlapPolicy>,
-    /// State of that earlier run: `goes_on` (runs), `waits` (is queued) or `is_retried` (waits for
-    /// a retry).
+    /// State of the earlier run: `goes_on` (running), `waits` (queued) or `is_retried` (waits for a
+    /// retry).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub earlier: Option<EarlierRun>,
-    /// Note on a job that was paused because of failures.
+    /// Note of the job, if repeated failures paused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The limit that is reached: that of a concurrency `key`, of the `tenant`, or of a `lane`.
+    /// Kind of the limit that is reached: the limit of a concurrency `key`, of the `tenant`, or of
+    /// a `lane`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub scope: Option<LimitScope>,
-    /// The `concurrency_key`, if its limit is reached.
+    /// The `concurrency_key` whose limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The lane, if its limit is reached.
+    /// The lane whose limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub lane: Option<Lane>,
-    /// Maximum number of active runs.
+    /// Maximum number of active runs that the limit allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Number of active runs. Omitted for a lane, which other tenants share.
+    /// Number of active runs that count for the limit. Omitted for a lane, because its count would
+    /// reveal runs of other tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
 }
 
 impl ReasonView {
-    /// Adds the note of a paused job.
+    /// Adds the note of a paused job to the reason `paused`.
     fn noted(self, note: Option<&str>) -> Self {
         match note.filter(|_| self.code == "paused") {
             Some(note) => Self {
@@ -169,7 +171,7 @@ impl From<Why> for ReasonView {
     }
 }
 
-/// Why a job does not run now, or that it runs.
+/// The reasons why a job does not run now, or the fact that it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ExplainView {
     /// Id of the job.
@@ -181,15 +183,15 @@ pub struct ExplainView {
     /// `cancelled`.
     #[schema(value_type = String)]
     pub status: JobStatus,
-    /// Time of the evaluation.
+    /// Time at which the reasons were evaluated.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// All reasons as text.
+    /// All reasons as one plain text.
     pub summary: String,
-    /// All reasons, most important first.
+    /// All reasons, the most important first.
     pub reasons: Vec<ReasonView>,
-    /// Earliest start of the next run. Null if no run follows, or if it is unknown, as while the
-    /// job waits for a worker or for its active run.
+    /// Earliest time at which the next run can start. Null if no run follows, or if the time is
+    /// unknown because the job waits for a worker or for its active run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_possible_start: Option<Timestamp>,
 }

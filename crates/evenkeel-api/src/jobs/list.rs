@@ -27,47 +27,48 @@ list_answer! {
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "documents the parameters, which are read by name")]
 pub(crate) struct JobQuery {
-    /// Only jobs with this status.
+    /// Lists only jobs with this status.
     #[param(
         pattern = "^(pending|scheduled|running|paused|completed|failed|cancelled)$",
         example = "running"
     )]
     status: Option<String>,
-    /// Only jobs in this condition, as last evaluated.
+    /// Lists only jobs in this condition, as of the last evaluation.
     #[param(pattern = "^(OK|WARNING|ERROR)$", example = "ERROR")]
     condition: Option<String>,
-    /// Only jobs with this executor.
+    /// Lists only jobs with this executor.
     #[param(example = "http")]
     executor: Option<String>,
-    /// Only jobs in this lane.
+    /// Lists only jobs in this lane.
     #[param(pattern = "^(critical|standard|batch)$", example = "batch")]
     lane: Option<String>,
-    /// Only jobs whose name starts with this.
+    /// Lists only jobs whose name starts with this text.
     #[param(example = "news-")]
     name_prefix: Option<String>,
-    /// Only jobs with this `source_id`.
+    /// Lists only jobs with this `source_id`.
     #[param(example = "news-site")]
     source_id: Option<String>,
-    /// Only jobs whose `source_id` starts with this.
+    /// Lists only jobs whose `source_id` starts with this text.
     #[param(example = "news-")]
     source_prefix: Option<String>,
-    /// Only jobs with this target number.
+    /// Lists only jobs with this target number.
     #[param(minimum = 1, example = 40)]
     target: Option<i64>,
-    /// Only jobs whose metadata have this value at the top-level key `KEY`. Strings are written
-    /// without quotes, numbers and booleans as in JSON. Can be given for several keys.
+    /// Lists only jobs whose metadata have this value under the top-level key `KEY`. Strings are
+    /// written without quotes; numbers and booleans are written as in JSON. The parameter can be
+    /// repeated with other keys.
     #[param(rename = "metadata.KEY", max_length = 255, example = "high")]
     metadata: Option<String>,
-    /// Only jobs whose next run is at or after this time.
+    /// Lists only jobs whose next run time is at or after this time.
     #[param(format = DateTime, example = "2026-12-01T09:00:00Z")]
     next_run_after: Option<String>,
-    /// Only jobs whose next run is before this time.
+    /// Lists only jobs whose next run time is before this time.
     #[param(format = DateTime, example = "2026-12-01T10:00:00Z")]
     next_run_before: Option<String>,
-    /// The tenant of the token; other values are refused.
+    /// Must be the tenant of the token; other values are refused.
     tenant: Option<String>,
-    /// Sort key; a leading `-` sorts descending. Sorting by `name` or `next_run_at` leaves out jobs
-    /// without that value.
+    /// Sort key of the list; a leading `-` sorts in descending order. Sorting by `name` or
+    /// `next_run_at` leaves out jobs that have no name or no next run.
     #[param(
         pattern = "^-?(created_at|updated_at|name|next_run_at)$",
         default = "created_at",
@@ -106,9 +107,10 @@ impl JobQuery {
 
 /// Lists the jobs that match all filters.
 ///
-/// If an index narrows the list to at most 10,000 jobs, `total` is exact. Otherwise it is an
-/// estimate, and a page may have fewer jobs than `limit` and still a `next_cursor`. Without
-/// filters, `total` is a maintained count. A cursor is valid for the same filters and order only.
+/// `total` is exact if an index narrows the list to at most 10,000 jobs. For larger lists `total`
+/// is an estimate, and a page may have fewer jobs than `limit` although `next_cursor` is set.
+/// Without filters, `total` is a count that the store maintains. A cursor is only valid with the
+/// filters and the order of the request that returned it.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs",

@@ -12,16 +12,16 @@ use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A future start of a job.
+/// A future start time of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NextTimeView {
     /// Start time in UTC.
     #[schema(value_type = String, format = DateTime)]
     pub utc: Timestamp,
-    /// The same time in the job's time zone, with its UTC offset.
+    /// The start time in the job's time zone, with its UTC offset.
     #[schema(format = DateTime)]
     pub local: String,
-    /// Why it differs from the schedule: `daylight_saving` or `blackout`.
+    /// Why the start time differs from the schedule: `daylight_saving` or `blackout`.
     pub moved_by: Option<&'static str>,
 }
 
@@ -43,21 +43,22 @@ pub struct NextTimesView {
     pub description: String,
     /// IANA time zone of the schedule.
     pub timezone: String,
-    /// False for a periodic job: its times depend on when runs end, and these are the latest.
+    /// False for a periodic job: its start times depend on when runs finish, and `times` are the
+    /// latest start times.
     pub exact_times: bool,
-    /// Start times by the job's own rules; empty while it is paused.
+    /// The next start times of the job; empty while the job is paused.
     pub times: Vec<NextTimeView>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct NextQuery {
-    /// Number of times to return.
+    /// Number of start times to return.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     count: Option<u32>,
 }
 
-/// Returns the next start times of a job, beginning with its stored next time.
+/// Returns the next start times of a job.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/next",

@@ -7,8 +7,9 @@ use evenkeel_store::Role;
 use super::JobView;
 
 impl JobView {
-    /// Redacts what `role` may not see. Headers, variables, bodies, arguments, payloads and URLs
-    /// often contain credentials, which a viewer, who may not change the job, does not need.
+    /// Redacts the parts of a job that `role` may not see. Headers, variables, bodies, arguments,
+    /// payloads and URLs often contain credentials. Viewers may not change the job, so they do not
+    /// need them.
     pub(crate) fn for_role(mut self, role: Role, executors: ExecutorCatalog) -> Self {
         if role >= Role::Operator {
             return self;

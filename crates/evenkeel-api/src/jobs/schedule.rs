@@ -5,51 +5,54 @@ use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Schedule of a job, in its canonical form.
+/// Schedule of a job in its canonical form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ScheduleView {
-    /// At a fixed interval, or every so many calendar days or months.
+    /// Runs at a fixed interval, or every given number of calendar days or months.
     Interval {
-        /// Time between two runs, like `30m` or `P1M`.
+        /// Time between two runs, such as `30m` or `P1M`.
         #[schema(example = "30m")]
         every: String,
-        /// Time the interval is aligned to, if any.
+        /// Time to which the interval is aligned; null if the scheduler chooses the start times.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, format = DateTime)]
         anchor: Option<Timestamp>,
-        /// A run must have ended this long after its time. Default: by its next time.
+        /// A run must have finished within this duration after its scheduled time. By default, a
+        /// run must have finished before the next scheduled time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "10m")]
         tolerance: Option<Span>,
     },
-    /// At the local times that match a cron expression.
+    /// Runs at the local times that match a cron expression.
     Cron {
-        /// Five fields, six with seconds first, or a name like `@daily`.
+        /// Cron expression with five fields, or six with seconds first, or a name such as `@daily`.
         #[schema(example = "0 9 * * 1-5")]
         expression: String,
-        /// A run must have ended this long after its time. Default: by its next time.
+        /// A run must have finished within this duration after its scheduled time. By default, a
+        /// run must have finished before the next scheduled time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "6h")]
         max_duration: Option<Span>,
     },
-    /// Often enough: at any time, a successful run started less than a period ago.
+    /// Runs often enough that, at any time, a successful run has started within the last `period`.
     Periodic {
-        /// Maximum age of the last successful start.
+        /// Maximum time between the starts of two successful runs.
         #[schema(value_type = String, example = "24h")]
         period: Span,
-        /// Pause after each run. Default: half the period.
+        /// Minimum pause after each run. Default: half the period.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "1h")]
         cooldown: Option<Span>,
     },
-    /// Once.
+    /// Runs once.
     Once {
-        /// Start time. Omitted or past: as soon as the job exists.
+        /// Start time of the run. If `at` is omitted or in the past, the run starts as soon as the
+        /// job is created.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, format = DateTime)]
         at: Option<Timestamp>,
-        /// It must start within this time. Default: one minute.
+        /// The run must start within this duration after `at`. Default: one minute.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "5m")]
         tolerance: Option<Span>,
@@ -86,20 +89,20 @@ impl From<&Schedule> for ScheduleView {
 #[serde(untagged)]
 #[expect(dead_code, reason = "documents a field of requests")]
 pub enum ScheduleForm {
-    /// The canonical form.
+    /// The schedule as an object.
     Long(ScheduleView),
-    /// `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`,
-    /// `R/2026-12-01T00:00:00Z/PT30M`…
+    /// The schedule as text, such as `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`
+    /// or `R/2026-12-01T00:00:00Z/PT30M`.
     Short(String),
 }
 
-/// Local hours in which a job neither starts nor runs. They may cross midnight.
+/// Local hours of the day in which a job neither starts nor runs. A period may cross midnight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct BlackoutView {
-    /// Start, as local time of day.
+    /// Start as local time of day, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "22:00:00")]
     pub start: String,
-    /// End, as local time of day, exclusive.
+    /// End as local time of day, exclusive, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "06:00:00")]
     pub end: String,
 }
@@ -110,13 +113,13 @@ impl From<&Blackout> for BlackoutView {
     }
 }
 
-/// Preferred local hours of a job. They may cross midnight.
+/// Preferred local hours of the day for the runs of a job. The hours may cross midnight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HoursView {
-    /// Start, as local time of day.
+    /// Start as local time of day, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "22:00:00")]
     pub start: String,
-    /// End, as local time of day, exclusive.
+    /// End as local time of day, exclusive, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "06:00:00")]
     pub end: String,
 }
@@ -127,7 +130,7 @@ impl From<&LocalHours> for HoursView {
     }
 }
 
-/// The schedule in the fields of older formats, where they can express it.
+/// The schedule in the fields of older API formats, if those can express it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct OtherWords {
     pub interval: Option<(u64, &'static str)>,
@@ -144,7 +147,7 @@ impl From<&Schedule> for OtherWords {
         match schedule {
             Schedule::Interval(interval) => Self {
                 interval: in_units(interval.every()),
-                // An anchor already fixes the time.
+                // An anchor already fixes the start times, so `exact` has no meaning.
                 exact: interval.anchor().is_none().then(|| interval.is_exact()),
                 ..none
             },
@@ -164,7 +167,7 @@ impl From<&Schedule> for OtherWords {
     }
 }
 
-/// Converts a span to a whole number of the longest unit that fits.
+/// Converts a duration to a whole number of the longest unit that divides it.
 fn in_units(span: Span) -> Option<(u64, &'static str)> {
     [(86_400, "days"), (3600, "hours"), (60, "minutes")].into_iter().find_map(|(secs, name)| {
         let unit = Span::from_secs(secs).as_micros();

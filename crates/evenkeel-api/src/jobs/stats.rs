@@ -27,20 +27,20 @@ pub struct JobStats {
     /// Moving average of the duration of successful executions, in milliseconds.
     #[schema(example = 145_000)]
     pub average_duration_ms: Option<u64>,
-    /// Start of the last execution.
+    /// Time when the last execution started.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_execution_at: Option<Timestamp>,
-    /// End of the last successful execution.
+    /// Time when the last successful execution finished.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
-    /// Next scheduled time.
+    /// Next scheduled time of the job.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_scheduled_at: Option<Timestamp>,
-    /// Share of successful executions among those that succeeded, failed or timed out, 0 to 1; null
-    /// if there are none.
+    /// Share of successful executions among executions that succeeded, failed or timed out, 0 to 1;
+    /// null if there are none.
     #[schema(example = 0.95)]
     pub success_rate: Option<f64>,
-    /// Failed executions since the last success.
+    /// Number of failed executions since the last successful execution.
     #[schema(example = 0)]
     pub consecutive_failures: u32,
 }
@@ -64,7 +64,7 @@ impl From<&Job> for JobStats {
     }
 }
 
-/// Returns the share of successes; `None` if there are no results.
+/// Returns the share of successful executions; `None` if there are no executions.
 pub(crate) fn rate(succeeded: u64, failed: u64) -> Option<f64> {
     let all = succeeded + failed;
     (all > 0).then(|| succeeded as f64 / all as f64)

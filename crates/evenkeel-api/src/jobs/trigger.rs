@@ -14,40 +14,42 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A triggered run. It starts as soon as a worker is free, or at `held_until`.
+/// A triggered run. A triggered run starts as soon as a worker is free, but not before
+/// `held_until`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TriggeredView {
-    /// Id of the run. Null if a paused job with the same `dedup_key` has no run to show.
+    /// Id of the triggered run. Null if a paused job with the same `dedup_key` exists, but has no
+    /// run.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// Id of its first execution.
+    /// Id of the run's first execution.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub execution_id: Option<AttemptId>,
-    /// Id of its job.
+    /// Id of the job that the run belongs to.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// Time of the trigger.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
-    /// End of the blackout that delays it; null if none does.
+    /// End of the blackout that delays the run; null if no blackout delays it.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub held_until: Option<Timestamp>,
-    /// True if the run already existed and none was created. It may belong to another job with the
-    /// same `dedup_key`.
+    /// True if the run already existed, so that no run was created. An existing run may belong to
+    /// another job with the same `dedup_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
 
-/// Options of the run.
+/// Options of a triggered run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerDocument {
-    /// Priority of the run and its retries. Default: the job's.
+    /// Priority of the run and its retries, 0 to 100. The default is the priority of the job.
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
 }
 
-/// Runs a job now, in addition to its schedule, which stays unchanged.
+/// Runs a job now, in addition to its scheduled runs; the schedule stays unchanged.
 ///
 /// Without a body the run has the priority of its job.
 #[utoipa::path(
@@ -80,7 +82,7 @@ pub(crate) async fn trigger(
         }
         TriggerResult::Existing { job, key } => (StatusCode::OK, job, key, Some(true)),
     };
-    // The run is accepted, so a failure here must not be reported.
+    // The run is already queued, so a failure to read `held_until` must not fail the request.
     let held_until = match (key, deduplicated) {
         (Some(key), None) => app.jobs.held_until(&caller.scope, job_id, key).await.ok().flatten(),
         _ => None,

@@ -19,9 +19,9 @@ use crate::state::App;
 
 /// Changes a job.
 ///
-/// Send the job as returned by GET, edited, or only some fields. Omitted fields stay, null removes
-/// a value, and read-only fields are ignored. Only a change of the schedule sets a new next run
-/// time.
+/// Send the job as returned by `GET` with edited fields, or only the fields to change. Fields that
+/// are missing in the request keep their values, null removes a value, and read-only fields are
+/// ignored. The next run time changes only if the schedule changes.
 #[utoipa::path(
     put,
     path = "/api/v1/jobs/{id}",
@@ -56,8 +56,8 @@ pub(crate) async fn put(
 
 /// Changes some fields of a job with a JSON merge patch (RFC 7396).
 ///
-/// Null removes a value, and objects such as `metadata` are merged. Only a change of the schedule
-/// sets a new next run time.
+/// Null removes a value, and objects such as `metadata` are merged. The next run time changes only
+/// if the schedule changes.
 #[utoipa::path(
     patch,
     path = "/api/v1/jobs/{id}",
@@ -100,7 +100,7 @@ async fn update(
     let edit = Edit { sent, mode, if_generation: if_match(headers) };
     let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown(&app.run_ids)).await?;
     let tag = etag(job.generation);
-    // The change is stored, so a failure here must not be reported.
+    // The change is already stored, so a failure to read the priority must not fail the request.
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
     let effective = effective.unwrap_or(job.definition.priority);
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
@@ -108,7 +108,7 @@ async fn update(
     Ok(([(header::ETAG, tag)], Json(view)))
 }
 
-/// Returns the fields of a job as GET shows them.
+/// Returns a function that renders the fields of a job as `GET` shows them.
 pub(crate) fn shown(ids: &RunIds) -> impl Fn(&Job, Timestamp) -> Map<String, Value> {
     |job, now| match serde_json::to_value(JobView::new(job.clone(), now, ids)) {
         Ok(Value::Object(shown)) => shown,

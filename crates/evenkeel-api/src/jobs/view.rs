@@ -16,15 +16,15 @@ use utoipa::ToSchema;
 
 use super::schedule::{BlackoutView, HoursView, OtherWords, ScheduleView};
 
-/// What happens when a run fails and has no retry left.
+/// What happens after a run has failed and is not retried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct OnFailureView {
     /// `none`, `pause` or `dead_letter`.
     pub action: &'static str,
-    /// The number of consecutive failed runs after which the job is paused.
+    /// Number of consecutive failed runs after which the job is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u16>,
-    /// Shown with the job while it is paused for this reason.
+    /// Text that is shown with the job while repeated failures keep it paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -39,8 +39,8 @@ impl From<OnFailure> for OnFailureView {
     }
 }
 
-/// Defines a view: each field with its type and the expression of its value, and the constructor,
-/// whose variables the expressions use.
+/// Defines a view struct and its constructor. Each field has a type and an expression for its
+/// value, which can use the variables of the constructor.
 macro_rules! view {
     (
         $(#[$struct_meta:meta])*
@@ -75,263 +75,269 @@ view! {
         /// The id of the job.
         #[schema(value_type = uuid::Uuid)]
         id: JobId = job.id,
-        /// The number of the job within its tenant, counted from 1 and never reused. Paths take the
-        /// `id`.
+        /// The number of the job within its tenant, counted from 1 and never reused. Paths of
+        /// `/api/v1` take the `id` instead.
         number: i64 = job.number,
-        /// The name; if the job has none, the name of its source.
+        /// Name of the job; if it has no name, the name of its data source.
         name: Option<String> = about.name.or_else(|| about.source_name.clone()),
-        /// Distinguishes several jobs of the same name.
+        /// Distinguishes several jobs with the same name.
         configuration: Option<String> = about.configuration,
-        /// A free text.
+        /// Free text for humans.
         description: Option<String> = about.description,
-        /// The id of the source that the job processes.
+        /// Id of the data source that the job processes.
         source_id: Option<String> = about.source_id,
-        /// The name of the source.
+        /// Name of the data source that the job processes.
         source_name: Option<String> = about.source_name,
-        /// The address of the source.
+        /// URL of the data source.
         url: Option<String> = about.url,
-        /// The number of the target.
+        /// Number of the job's target.
         target: Option<i64> = about.target,
-        /// `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or `cancelled`.
+        /// Status of the job: `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or
+        /// `cancelled`.
         #[schema(value_type = String)]
         status: JobStatus = status,
-        /// When the job runs.
+        /// Schedule of the job.
         schedule: ScheduleView = (&definition.schedule).into(),
-        /// The interval in units of `interval_type`; null unless it is a whole number of minutes.
+        /// Interval between runs in units of `interval_type`; null unless it is a whole number of
+        /// minutes.
         interval_minutes: Option<u64> = interval_minutes,
-        /// The unit of `interval_minutes`: the longest of `minutes`, `hours`, `days` that gives a
+        /// Unit of `interval_minutes`: the longest of `minutes`, `hours` and `days` that gives a
         /// whole number.
         interval_type: Option<&'static str> = interval_type,
-        /// False: the job runs once, as soon as it is created.
+        /// False if the job runs only once, as soon as it is created.
         schedule_enabled: bool =
             !matches!(&definition.schedule, Schedule::Once(once) if once.at.is_none()),
-        /// The cron expression; null for other schedules.
+        /// Cron expression of the job; null for other schedules.
         cron_expression: Option<String> = other.cron.clone(),
-        /// The same as `cron_expression`.
+        /// Same as `cron_expression`.
         cron_schedule: Option<String> = other.cron.clone(),
-        /// The same as `cron_expression`; for an interval, the cron expression that it replaced.
+        /// Same as `cron_expression`; for an interval, the cron expression that the interval
+        /// replaced.
         schedule_time: Option<String> = other.cron.or(about.schedule_time),
-        /// The time after its scheduled time by which a run of a cron job must have ended; null if
-        /// none was given.
+        /// Maximum time between the scheduled time of a cron run and its finish; null if it was not
+        /// set.
         #[schema(value_type = Option<String>)]
         cron_max_schedule_duration: Option<Span> = other.cron_max,
-        /// The longest time between the starts of two successful runs; null unless the schedule is
+        /// Maximum time between the starts of two successful runs; null unless the schedule is
         /// periodic.
         #[schema(value_type = Option<String>)]
         scheduling_period: Option<Span> = other.period,
-        /// The pause after each run; null unless the schedule is periodic.
+        /// Minimum pause after each run; null unless the schedule is periodic.
         #[schema(value_type = Option<String>)]
         cooldown_duration: Option<Span> = other.cooldown,
-        /// For a cron schedule: true if runs start at the second that it names, false if they start
-        /// up to a minute later. For an interval without an anchor: true if runs start at the
-        /// beginning of their slot and are never moved.
+        /// For a cron schedule: true if runs start exactly at the scheduled second, false if they
+        /// start up to a minute later. For an interval without an anchor: true if runs start at the
+        /// beginning of their time slot and rebalances never move the job.
         exact: Option<bool> = other.exact,
-        /// The time zone of the schedule.
+        /// IANA time zone of the schedule.
         timezone: String = definition.timezone.name().into(),
-        /// The same as `timezone`.
+        /// Same as `timezone`.
         tz: String = definition.timezone.name().into(),
-        /// What happens to times that a clock change skips: `shift` or `skip`.
+        /// What happens to scheduled local times that daylight saving skips: `shift` or `skip`.
         #[schema(value_type = String)]
         dst_gap: Gap = definition.dst.gap,
-        /// What happens to times that a clock change repeats: `first`, `last` or `both`.
+        /// What happens to scheduled local times that occur twice: `first`, `last` or `both`.
         #[schema(value_type = String)]
         dst_overlap: Overlap = definition.dst.overlap,
-        /// The schedule has no run before this time.
+        /// Start of the schedule: no scheduled run is earlier.
         #[schema(value_type = Option<String>, format = DateTime)]
         start_at: Option<Timestamp> = definition.bounds.start_at,
-        /// The schedule has no run after this time.
+        /// End of the schedule: no scheduled run is later.
         #[schema(value_type = Option<String>, format = DateTime)]
         end_at: Option<Timestamp> = definition.bounds.end_at,
-        /// The largest number of scheduled runs.
+        /// Maximum number of scheduled runs.
         max_runs: Option<u64> = definition.bounds.max_runs,
-        /// The number of scheduled runs so far.
+        /// Number of scheduled runs so far.
         run_count: u64 = job.fired,
         /// Local hours in which the job neither starts nor runs.
         blackout_periods: Vec<BlackoutView> =
             definition.blackout_periods.iter().map(Into::into).collect(),
-        /// True: a run that would probably last into a blackout does not start.
+        /// True if a run does not start when its average duration would extend into a blackout.
         avoid_blackout: bool = definition.avoid_blackout,
-        /// Preferred local hours for runs.
+        /// Preferred local hours of the day for runs.
         prefer_window: Option<HoursView> = definition.prefer_window.as_ref().map(Into::into),
         /// Names of nodes that never run the job.
         dont_run_on_nodes: Vec<String> = definition.dont_run_on_nodes,
         /// Whether the job keeps its deadline promise: `OK`, `WARNING` or `ERROR`.
         condition: &'static str = condition.level().as_str(),
-        /// The reason of the condition: `on_time`, `never_ran`, `violated`…
+        /// Reason code of the condition, such as `on_time`, `never_ran` or `violated`.
         condition_reason: &'static str = condition.reason.as_str(),
-        /// The executor of the job.
+        /// Executor of the job, such as `http`.
         executor_type: String = definition.executor.kind,
-        /// The settings of the executor. Viewers see `{"redacted": true}` in place of bodies,
-        /// arguments and values of headers and variables, and `***` in place of credentials and
-        /// query values in addresses. Sent back, these placeholders change nothing.
+        /// Settings of the executor. Viewers see `{"redacted": true}` instead of bodies, arguments
+        /// and values of headers and variables, and `***` instead of credentials and query values
+        /// in URLs. If a client sends such a placeholder back, the redacted value stays unchanged.
         #[schema(value_type = Object)]
         executor_config: Value = object(definition.executor.config),
-        /// Passed to the executor. A `{"secret": "name"}` in it is replaced by the secret when the
-        /// job runs. Viewers see `{"redacted": true}`.
+        /// JSON data passed to the executor. A `{"secret": "name"}` inside the payload is replaced
+        /// by the value of that secret when the job runs. Viewers see `{"redacted": true}` instead
+        /// of the payload.
         payload: Value = definition.payload,
-        /// The preset that all retry fields match: `standard`, `interval`, `queue`, `deadline` or
-        /// `cron_service`; null if they match none.
+        /// Named retry policy that all retry fields match: `standard`, `interval`, `queue`,
+        /// `deadline` or `cron_service`; null if they match none of these.
         retry_policy: Option<&'static str> = retry.policy,
-        /// The number of retries after the first attempt.
+        /// Maximum number of retries after the first attempt of a run.
         max_retries: u16 = retry.max_retries,
         /// How the delay between retries grows: `exponential`, `fixed` or `stages`.
         retry_backoff: &'static str = retry.backoff,
-        /// The delay before the first retry, in seconds.
+        /// Delay before the first retry, in seconds.
         retry_backoff_seconds: u64 = retry.backoff_seconds,
-        /// The longest delay of an `exponential` backoff, in seconds.
+        /// Maximum delay of an `exponential` backoff, in seconds.
         retry_backoff_cap_seconds: Option<u64> = retry.backoff_cap_seconds,
-        /// The delays of a `stages` backoff; the last delay repeats.
+        /// Delays of a `stages` backoff; the last delay repeats.
         #[schema(value_type = Option<Vec<String>>)]
         retry_stages: Option<Vec<Span>> = retry.stages,
-        /// How each delay is randomized: `none`, `symmetric` (shorter or longer) or `additive`
-        /// (longer).
+        /// How each retry delay is randomized: `none`, `symmetric` (shorter or longer) or
+        /// `additive` (longer).
         retry_jitter: &'static str = retry.jitter,
-        /// The largest random change of a delay, in percent.
+        /// Maximum random change of a retry delay, in percent.
         retry_jitter_percent: u8 = retry.jitter_percent,
-        /// The longest time without a sign of life of the executor, in seconds.
+        /// An execution that shows no activity for this many seconds is timed out.
         timeout_sec: u64 = seconds(definition.timeout),
-        /// A run that takes longer is logged.
+        /// A run that takes longer than this duration is logged.
         #[schema(value_type = Option<String>)]
         max_expected_duration: Option<Span> = definition.max_expected_duration,
-        /// A run that takes longer is ended.
+        /// A run that takes longer than this duration is stopped.
         #[schema(value_type = Option<String>)]
         max_allowed_duration: Option<Span> = definition.max_allowed_duration,
-        /// The priority within the lane, 0 to 100.
+        /// Priority of the job's runs within their lane, 0 to 100.
         priority: u8 = definition.priority.get(),
-        /// The highest priority of the job's queued runs, which rises while they wait; the same as
-        /// `priority` if no run waits. Lists do not count runs that wait for a worker: get the job
-        /// by its id.
+        /// Highest priority of the job's queued runs, including the increase for waiting time. Same
+        /// as `priority` if no run is queued. Lists ignore runs that wait for a worker; get the job
+        /// by its id for the exact value.
         effective_priority: u8 = definition.priority.get(),
-        /// `critical`, `standard` or `batch`.
+        /// Lane of the job's runs: `critical`, `standard` or `batch`.
         #[schema(value_type = String)]
         lane: Lane = definition.lane,
-        /// The pool of workers that run the job.
+        /// Name of the worker pool that runs the job.
         pool: String = definition.pool,
-        /// At most `concurrency_limit` runs with this key are active at once.
+        /// At most `concurrency_limit` runs with the same key are active at a time.
         concurrency_key: Option<String> = definition.concurrency_key,
-        /// The limit of the key; null without a key.
+        /// Maximum number of active runs with the same `concurrency_key`; null without a key.
         concurrency_limit: Option<u32> = concurrency,
-        /// What happens to missed times: `last`, `skip` or `all`.
+        /// What happens to missed runs: `last`, `skip` or `all`.
         #[schema(value_type = String)]
         misfire: MisfirePolicy = definition.misfire,
-        /// A time that is this late counts as missed.
+        /// A scheduled time counts as missed if the scheduler is later than this duration.
         #[schema(value_type = String)]
         misfire_after: Span = definition.misfire_after,
-        /// What happens when the job is due while it runs: `skip`, `queue`, `allow` or `replace`.
+        /// What happens if a run is due while an earlier run of the job is active: `skip`, `queue`,
+        /// `allow` or `replace`.
         #[schema(value_type = String)]
         overlap: OverlapPolicy = definition.overlap,
-        /// What happens to an execution whose node was lost before its result was known: `retry` or
-        /// `fail`.
+        /// What happens to an execution whose node was lost: `retry` or `fail`.
         #[schema(value_type = String)]
         on_lost_worker: OnLostWorker = definition.on_lost_worker,
-        /// An execution that loses more workers than this fails.
+        /// An execution fails if it loses more workers than this number.
         max_crashes: u16 = definition.max_crashes,
-        /// What happens to a recurring job whose retries are used up: `continue` or `stop`.
+        /// What happens to a recurring job if a run exhausts its retries: `continue` or `stop`.
         #[schema(value_type = String)]
         on_exhausted: OnExhausted = definition.on_exhausted,
-        /// What else happens when a run fails and has no retry left.
+        /// What happens after a run has failed and is not retried.
         on_failure: OnFailureView = definition.on_failure.into(),
-        /// When the job starts next: its next scheduled time, or the end of the blackout that
-        /// delays it. A time in the past means that the run is due and waits for a worker. For a
-        /// periodic job that runs, it is the latest possible time.
+        /// Next run time: the next scheduled time, or the end of the blackout that delays it. A
+        /// next run time in the past means that the run is due and waits for a worker. For a
+        /// periodic job with an active run, this is the latest possible time.
         #[schema(value_type = Option<String>, format = DateTime)]
         next_run_at: Option<Timestamp> = next_run_at,
-        /// The next scheduled time. Blackouts do not change it.
+        /// Next scheduled time of the job. Unlike `next_run_at`, blackouts do not change this time.
         #[schema(value_type = Option<String>, format = DateTime)]
         next_scheduled_at: Option<Timestamp> = job.next_at,
-        /// When the last execution started.
+        /// Time when the last execution started.
         #[schema(value_type = Option<String>, format = DateTime)]
         last_run_at: Option<Timestamp> = history.last_start_at,
-        /// When the last execution ended.
+        /// Time when the last execution finished.
         #[schema(value_type = Option<String>, format = DateTime)]
         last_end_at: Option<Timestamp> = history.last_end_at,
-        /// When the last successful execution started.
+        /// Time when the last successful execution started.
         #[schema(value_type = Option<String>, format = DateTime)]
         last_good_start_at: Option<Timestamp> = history.last_good_start_at,
-        /// When the last successful execution ended.
+        /// Time when the last successful execution finished.
         #[schema(value_type = Option<String>, format = DateTime)]
         last_good_end_at: Option<Timestamp> = history.last_good_end_at,
-        /// The last scheduled time that was fired or skipped.
+        /// Last scheduled time for which a run was created or skipped.
         #[schema(value_type = Option<String>, format = DateTime)]
         last_scheduled_at: Option<Timestamp> = job.last_fired_at,
-        /// The number of failed executions since the last successful one.
+        /// Number of failed executions since the last successful execution.
         consecutive_failures: u32 = history.consecutive_failures,
-        /// The same as `consecutive_failures`; null if the job has never run.
+        /// Same as `consecutive_failures`; null if the job has never run.
         failure_count: Option<u32> = history.last_start_at.map(|_| history.consecutive_failures),
-        /// The moving average of the duration of successful executions, in milliseconds.
+        /// Moving average of the duration of successful executions, in milliseconds.
         average_duration_ms: Option<u64> = history.average_good_duration.map(Span::as_millis),
-        /// The same as `average_duration_ms`, as a duration.
+        /// Same as `average_duration_ms`, as a duration text.
         #[schema(value_type = Option<String>)]
         average_good_duration: Option<Span> = history.average_good_duration,
-        /// The standard deviation of the duration of successful executions, in milliseconds.
+        /// Standard deviation of the duration of successful executions, in milliseconds.
         duration_deviation_ms: Option<u64> = history.duration_deviation().map(Span::as_millis),
-        /// Used in place of the average duration.
+        /// Expected duration of a run, which replaces the measured average.
         #[schema(value_type = Option<String>)]
         average_duration_override: Option<Span> = definition.average_override,
-        /// The load of each run for the balancer; null: the average duration of successful runs.
+        /// Expected running time of one run, used to spread runs evenly over time; null means the
+        /// average duration of successful runs.
         #[schema(value_type = Option<String>)]
         cost: Option<Span> = definition.cost,
-        /// The number of executions since the job was created.
+        /// Number of executions since the job was created.
         execution_count: u64 = job.executions,
-        /// When the last execution started.
+        /// Time when the last execution started.
         #[schema(value_type = Option<String>, format = DateTime)]
         started_at: Option<Timestamp> = job.running_since.or(history.last_start_at),
-        /// When the last execution ended; null while an execution runs.
+        /// Time when the last execution finished; null while an execution is running.
         #[schema(value_type = Option<String>, format = DateTime)]
         completed_at: Option<Timestamp> = history.last_end_at.filter(|_| job.running.is_none()),
-        /// The error of the last execution, if it failed.
+        /// Error message of the last execution, if it failed.
         error_message: Option<String> = job.last_error,
-        /// The number of retries of the active run.
+        /// Number of retries that the active run has used so far.
         current_retry_count: u16 = job.retry_count,
-        /// The running execution. Only its worker may write its results.
+        /// Id of the running execution. Only the worker that holds this execution may write its
+        /// results.
         lock_token: Option<String> = job.running.map(|key| ids.attempt_id(key).to_string()),
-        /// When the running execution started.
+        /// Time when the running execution started.
         #[schema(value_type = Option<String>, format = DateTime)]
         lock_acquired_at: Option<Timestamp> = job.running_since.filter(|_| job.running.is_some()),
         /// False while the job is paused.
         enabled: bool = job.state != JobState::Paused,
         /// True while the job is paused.
         is_paused: bool = job.state == JobState::Paused,
-        /// When the job was paused.
+        /// Time when the job was paused.
         #[schema(value_type = Option<String>, format = DateTime)]
         paused_at: Option<Timestamp> = job.stopped_at.filter(|_| job.state == JobState::Paused),
-        /// Why the job was paused, if repeated failures paused it.
+        /// Note that tells why the job was paused, if repeated failures paused it.
         pause_note: Option<String> = job.note,
-        /// When the job was cancelled.
+        /// Time when the job was cancelled.
         #[schema(value_type = Option<String>, format = DateTime)]
         cancelled_at: Option<Timestamp> =
             job.stopped_at.filter(|_| job.state == JobState::Cancelled),
-        /// Increases with every command.
+        /// Version of the job; increases with every command that changes it.
         generation: i32 = job.generation,
-        /// When the job was created.
+        /// Time when the job was created.
         #[schema(value_type = String, format = DateTime)]
         created_at: Timestamp = job.created_at,
-        /// When a command last changed the job.
+        /// Time when a command last changed the job.
         #[schema(value_type = String, format = DateTime)]
         updated_at: Timestamp = job.updated_at,
-        /// Free data of the client.
+        /// Additional data of the job as a JSON object.
         #[schema(value_type = Object)]
         metadata: Value = object(about.metadata),
-        /// True if a second job with the same key is rejected as a duplicate.
+        /// True if a second job with the same deduplication key is treated as a duplicate.
         unique: bool = dedup.unique,
-        /// The deduplication key, which jobs of the same executor share; null if duplicates are
+        /// Deduplication key, compared among jobs with the same executor; null if duplicates are
         /// allowed.
         dedup_key: Option<String> = dedup.key,
-        /// Which jobs count as duplicates: `pending`, `pending_or_running` or `window`.
+        /// Which existing jobs count as duplicates: `pending`, `pending_or_running` or `window`.
         dedup_scope: Option<&'static str> = dedup.scope,
-        /// The length of the `window`, in seconds.
+        /// Length of the deduplication scope `window`, in seconds.
         dedup_window_seconds: Option<u64> = dedup.window_seconds,
-        /// Only in the answer to a create request with a deduplication key: true if the job existed
-        /// already.
+        /// Present only in the response to a create request with a deduplication key: true if the
+        /// job already existed.
         #[serde(skip_serializing_if = "Option::is_none")]
         deduplicated: Option<bool> = None,
-        /// Only in the answer to a create or update request: parts of the job that cannot be kept,
-        /// as sentences. Left out if there is no warning.
+        /// Warnings as plain text, only in the response to a create or update request. For example,
+        /// a blackout that makes the job miss its deadline. Omitted if there are no warnings.
         #[serde(skip_serializing_if = "Option::is_none")]
         warnings: Option<Vec<String>> = None,
     }
 
-    /// Shows a job at the time `now`.
+    /// Creates the view of a job as of the time `now`.
     pub(crate) fn new(job: Job, now: Timestamp, ids: &RunIds) -> Self {
         let (status, next_run_at) = (job.status(now), job.next_start(now));
         let condition = condition_of(&job, now);
@@ -345,13 +351,13 @@ view! {
 }
 
 impl JobView {
-    /// Replaces the effective priority, which rises while runs of the job wait.
+    /// Sets the effective priority, which rises while runs of the job wait.
     pub(crate) fn waiting_as(self, effective: Priority) -> Self {
         Self { effective_priority: effective.get(), ..self }
     }
 }
 
-/// Shows an absent object as an empty one.
+/// Returns an empty object for null.
 fn object(value: Value) -> Value {
     if value.is_null() { Value::Object(Map::new()) } else { value }
 }

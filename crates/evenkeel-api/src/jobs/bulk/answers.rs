@@ -1,4 +1,4 @@
-//! Collects the answers to the batches of one document.
+//! Collects the results of all batches of one bulk request.
 
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -8,28 +8,28 @@ use serde_json::value::RawValue;
 use crate::idempotency;
 use crate::problem::{Problem, ProblemType};
 
-/// A [`BulkView`] with serialized results.
+/// The response of a bulk request: a [`BulkView`] whose results are already serialized.
 #[derive(Default, Serialize)]
 pub(super) struct Answers {
     created: u64,
     deduplicated: u64,
     refused: u64,
     results: Vec<Box<RawValue>>,
-    /// A repeated request may get other results.
+    /// True if repeating the request may give other results.
     #[serde(skip)]
     pub(super) is_not_final: bool,
-    /// Why no further batches were started.
+    /// The problem because of which no further batches were started.
     #[serde(skip)]
     pub(super) halt: Option<Problem>,
-    /// Set if the database refused the batch and certainly stored nothing of it.
+    /// Set if the database refused a batch and certainly stored nothing of it.
     #[serde(skip)]
     unwritable: Option<Problem>,
-    /// It is unknown whether some jobs were created.
+    /// True if it is unknown whether some jobs were created.
     #[serde(skip)]
     is_doubtful: bool,
 }
 
-/// The parts of a result that are counted.
+/// The fields of a serialized result that the counters need.
 #[derive(Deserialize)]
 struct ResultLine {
     status: u16,
@@ -44,7 +44,7 @@ struct ResultError {
 }
 
 impl Answers {
-    /// Counts the results of a batch, given as lines.
+    /// Adds the results of a batch, given as one JSON text per line.
     pub(super) fn add(&mut self, lines: &[u8]) -> Result<(), serde_json::Error> {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let ResultLine { status, error } = serde_json::from_slice(line)?;

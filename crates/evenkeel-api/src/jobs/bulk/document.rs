@@ -1,4 +1,4 @@
-//! Splits a JSON document of many jobs into batches without parsing the jobs.
+//! Splits a JSON document with many jobs into batches, without parsing the jobs.
 
 use std::fmt;
 
@@ -13,21 +13,22 @@ use super::lines::{BATCH_BYTES_MAX, BATCH_WEIGHT_MAX};
 use crate::problem::{Problem, ProblemType};
 use crate::weight::{DEPTH_MAX, Weight};
 
-/// Memory for the answer to one job, in bytes.
+/// Memory reserved for the result of one job, in bytes.
 const ANSWER_BYTES: usize = 1024;
 
-/// The JSON texts of consecutive jobs. The same body is always split into the same batches.
+/// One batch: the JSON texts of consecutive jobs in the request body. The same body is always split
+/// into the same batches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Documents {
-    /// Position of the first job in the document, counted from 1.
+    /// Position of the batch's first job in the request body, counted from 1.
     pub first: u64,
-    /// Slices of the body; nothing is copied.
+    /// JSON text of each job, as a slice of the request body without copying.
     pub texts: Vec<Bytes>,
-    /// Estimated memory of the parsed jobs, in bytes.
+    /// Estimated memory of the batch's jobs once parsed, in bytes.
     weight: usize,
 }
 
-/// The list of jobs as raw text, at most `BULK_JOBS_MAX`.
+/// The list `jobs` of the request body as raw JSON texts, at most `BULK_JOBS_MAX`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Jobs<'a> {
@@ -35,7 +36,8 @@ struct Jobs<'a> {
     jobs: Vec<&'a RawValue>,
 }
 
-/// The message for a list that is too long. Reading stops there, so the actual length is unknown.
+/// Returns the message for a list that is too long. Parsing stops at the limit, so the actual
+/// length of the list is unknown.
 fn too_many() -> String {
     format!(
         "has more than {BULK_JOBS_MAX} jobs; send at most {BULK_JOBS_MAX} at once, or any number \
@@ -68,9 +70,9 @@ fn at_most<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawVal
     deserializer.deserialize_seq(AtMost)
 }
 
-/// Checks that the body is JSON and splits the list into batches.
+/// Checks that the request body is JSON, and splits its list of jobs into batches.
 pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
-    // The parser skips over the jobs but keeps state for each nesting level.
+    // The JSON parser skips the contents of each job, but keeps state for each nesting level.
     if Weight::of(body).depth > DEPTH_MAX + 2 {
         let detail = format!("lists and objects are nested more than {DEPTH_MAX} levels deep");
         return Err(Problem::new(ProblemType::MalformedJson, detail));
@@ -99,8 +101,8 @@ pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
     Ok(batches)
 }
 
-/// Returns the memory needed to create the jobs in addition to the body: two batches, since one is
-/// read while the other is stored, and all answers.
+/// Returns the memory needed in addition to the request body. It covers two batches, because one is
+/// parsed while another is stored, and the results of all jobs.
 pub(super) fn memory(batches: &[Documents]) -> usize {
     let pairs = batches.windows(2).map(|pair| pair.iter().map(|batch| batch.weight).sum());
     let heaviest: usize = pairs.chain(batches.iter().map(|batch| batch.weight)).max().unwrap_or(0);
@@ -108,7 +110,7 @@ pub(super) fn memory(batches: &[Documents]) -> usize {
     heaviest + jobs * ANSWER_BYTES
 }
 
-/// Tells malformed JSON from JSON of the wrong shape.
+/// Distinguishes malformed JSON from valid JSON with the wrong structure.
 fn refusal(error: serde_json::Error) -> Problem {
     let message = error.to_string();
     if error.classify() != serde_json::error::Category::Data {
@@ -129,7 +131,7 @@ mod tests {
         batches(&Bytes::copy_from_slice(body.as_bytes()))
     }
 
-    /// Returns a list of `count` jobs that ends with `end`.
+    /// Returns a JSON list of `count` jobs, followed by the text `end`.
     fn list(count: usize, end: &str) -> String {
         format!("{{\"jobs\": [{}0{end}", "0,".repeat(count - 1))
     }
@@ -138,7 +140,8 @@ mod tests {
     fn list_that_is_too_long_is_not_read_to_its_end() {
         let whole = cut(&list(BULK_JOBS_MAX, "]}")).unwrap();
         assert_eq!(whole.iter().map(|batch| batch.texts.len()).sum::<usize>(), BULK_JOBS_MAX);
-        // The rest is not read, or its syntax error would be reported instead.
+        // Parsing stops after the limit; otherwise the syntax error at the end would be reported
+        // instead.
         let problem = cut(&list(BULK_JOBS_MAX + 1, ", no JSON at all")).unwrap_err();
         assert_eq!(problem.kind, ProblemType::InvalidParameter);
         assert!(problem.detail.contains("more than 10000 jobs"), "{}", problem.detail);

@@ -1,4 +1,4 @@
-//! Splits a body into lines, and the lines into batches.
+//! Splits a streamed request body into lines, and the lines into batches.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,27 +11,28 @@ use crate::body::BODY_BYTES_MAX;
 use crate::memory::{Held, Memory};
 use crate::weight::Weight;
 
-/// Maximum bytes of a batch, so that a batch of long lines does not fill the memory.
+/// Maximum bytes of a batch, so that a batch with long lines does not use too much memory.
 pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Maximum estimated memory of a parsed batch, not counting its last line.
+/// Maximum estimated memory of a parsed batch in bytes, not counting its last line.
 pub(super) const BATCH_WEIGHT_MAX: usize = 32 * 1024 * 1024;
-/// How long a stream waits for other requests to free memory.
+/// Maximum time that a stream waits for other requests to release memory.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Line {
-    /// Line number in the body, counted from 1.
+    /// Line number in the request body, counted from 1.
     pub number: u64,
-    /// Range in the batch; `None` if the line was too long.
+    /// Position of the line within the batch's bytes; `None` if the line was too long.
     pub place: Option<Range<usize>>,
 }
 
-/// Consecutive lines. The same body is always split into the same batches.
+/// One batch: consecutive lines of the request body. The same body is always split into the same
+/// batches.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub bytes: Vec<u8>,
     pub lines: Vec<Line>,
-    /// Estimated memory of the parsed lines, in bytes.
+    /// Estimated memory of the batch's lines once parsed, in bytes.
     weight: usize,
     /// Memory reserved while the batch exists.
     held: Option<Held>,
@@ -45,22 +46,22 @@ impl Batch {
     }
 }
 
-/// A stream without new bytes for this long is closed.
+/// Maximum time without new bytes, after which a stream is closed.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Why a body stopped before its end.
+/// Why a request body stopped before its end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Broken {
-    /// The connection was lost, so no answer can be sent.
+    /// The connection was lost, so no response can be sent.
     Off,
-    /// No bytes arrived in time; this line and all after it were not handled.
+    /// No bytes arrived in time; `line` and all lines after it were not handled.
     Idle {
-        /// The first line of the incomplete batch.
+        /// First line of the incomplete batch.
         line: u64,
     },
-    /// Other requests use all the memory; this line and all after it were not handled.
+    /// Other requests use all the memory; `line` and all lines after it were not handled.
     Busy {
-        /// The first line of the incomplete batch.
+        /// First line of the incomplete batch.
         line: u64,
     },
 }
@@ -68,7 +69,7 @@ pub(super) enum Broken {
 pub(super) struct Lines {
     body: BodyDataStream,
     memory: Memory,
-    /// Received bytes that are not split yet.
+    /// Received bytes that are not yet split into lines.
     rest: Bytes,
     number: u64,
 }
@@ -78,15 +79,16 @@ impl Lines {
         Self { body: body.into_data_stream(), memory, rest: Bytes::new(), number: 0 }
     }
 
-    /// Returns the next batch, which is empty at the end of the body. Blank lines are counted but
-    /// left out.
+    /// Returns the next batch; an empty batch marks the end of the request body. Blank lines count
+    /// for the line numbers, but are not part of a batch.
     pub(super) async fn batch(&mut self) -> Result<Batch, Broken> {
         let mut batch = Batch::default();
         let mut held = self.memory.hold();
         let first = self.number + 1;
         let mut begin = 0;
         let mut too_long = false;
-        // A batch ends at the end of a line, so that batches do not depend on network packets.
+        // A batch always ends at the end of a line, so that batches do not depend on network
+        // packets.
         while !batch.is_full() || begin < batch.bytes.len() || too_long {
             if self.rest.is_empty() {
                 let piece = tokio::time::timeout(IDLE_MAX, self.body.next()).await;
@@ -94,7 +96,7 @@ impl Lines {
                     Some(Ok(bytes)) => self.rest = bytes,
                     Some(Err(_)) => return Err(Broken::Off),
                     None => {
-                        // The last line needs no newline.
+                        // The last line of the request body needs no newline.
                         self.end_line(&mut batch, &mut begin, &mut too_long);
                         break;
                     }
@@ -146,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// Splits a body that arrives in these pieces; returns line numbers and texts by batch.
+    /// Splits a request body that arrives in `pieces`; returns the line numbers and texts of each
+    /// batch.
     async fn cut(pieces: Vec<Vec<u8>>) -> Vec<Vec<(u64, Option<Vec<u8>>)>> {
         let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
         let memory = Memory::new(256 * 1024 * 1024);
@@ -196,7 +199,8 @@ mod tests {
 
     #[tokio::test]
     async fn batch_limit_in_bytes_splits_no_line() {
-        // Lines of many lengths, one of blanks and one too long among them, in three batches.
+        // The body has lines of many lengths, including a blank line and a line that is too long;
+        // it fills three batches.
         let mut body = Vec::new();
         for n in 0..60 {
             body.extend(format!("{n:02}").bytes());
@@ -219,7 +223,7 @@ mod tests {
         assert!(are_whole);
         for size in [777, 65_537, 1_000_003] {
             let pieces = body.chunks(size).map(<[u8]>::to_vec).collect();
-            // assert_eq would print megabytes.
+            // `assert_eq!` would print megabytes on failure.
             assert!(cut(pieces).await == whole, "in pieces of {size}");
         }
     }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/jobs/bulk`: creates many jobs, from one document or from a stream of lines.
+//! `POST /api/v1/jobs/bulk`: creates many jobs, from one JSON document or from a stream of lines.
 
 mod answers;
 mod document;
@@ -31,16 +31,16 @@ use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 use crate::weight::Weight;
 
-/// Maximum errors reported for one job.
+/// Maximum number of errors reported for one job.
 const FAULTS_SHOWN_MAX: usize = 5;
-/// Maximum characters of one error message.
+/// Maximum length of one error message, in characters.
 const FAULT_CHARS_MAX: usize = 300;
 
-/// The jobs to create.
+/// A list of jobs to create.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkDocument {
-    /// The jobs, at most 10,000.
+    /// The jobs to create, at most 10,000.
     #[schema(max_items = 10_000)]
     pub jobs: Vec<JobDocument>,
 }
@@ -48,21 +48,21 @@ pub struct BulkDocument {
 /// The result for one job of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct BulkResultView {
-    /// Position in `jobs`, or line number, counted from 1.
+    /// Position of the job in `jobs`, or its line number in a stream, counted from 1.
     pub line: u64,
-    /// The HTTP status of creating this job alone: 201, 200 if it already exists, 400, 409, 413 or
-    /// 422; 503 if the outcome is unknown. In a stream, 408 means that no bytes arrived in time,
-    /// and 503 with the type `server-busy` that other requests use all the memory: this line and
-    /// all after it were not created.
+    /// HTTP status that creating this job alone would have: 201, 200 if it already exists, 400,
+    /// 409, 413 or 422. 503 means that the outcome is unknown. In a stream, 408 means that no bytes
+    /// arrived in time, and 503 with the type `server-busy` means that other requests use all the
+    /// memory. In both cases this line and all later lines created no jobs.
     pub status: u16,
     /// Id of the new or existing job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub id: Option<JobId>,
-    /// The reason for the refusal.
+    /// The reason why the job was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
-    /// For jobs with deduplication: true if the job already existed.
+    /// For jobs with a deduplication key: true if the job already existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
@@ -70,23 +70,25 @@ pub struct BulkResultView {
 /// The results of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct BulkView {
-    /// Number of jobs created.
+    /// Number of jobs that were created.
     pub created: u64,
-    /// Number of jobs that already existed (same deduplication key).
+    /// Number of jobs that already existed with the same deduplication key.
     pub deduplicated: u64,
-    /// Number of jobs refused.
+    /// Number of jobs that were refused.
     pub refused: u64,
-    /// One result for each job, in the same order.
+    /// One result for each job, in the order of the request.
     pub results: Vec<BulkResultView>,
 }
 
-/// Creates many jobs, each independently.
+/// Creates many jobs; each job is created or refused independently of the others.
 ///
-/// As `application/json`: `{"jobs": […]}` with up to 10,000 jobs of up to 1 MiB each and 64 MiB in
-/// total, all answered at once. As `application/x-ndjson`: one job per line, any number of lines of
-/// up to 1 MiB. Lines are created in batches of up to 2,500, and each is answered with one line:
-/// read the answer while you send. A stream ends if no bytes arrive for 30 seconds or if other
-/// requests use all the memory; its last line says so. At most 5 errors are listed for each job.
+/// With `application/json`, the body is `{"jobs": […]}` with up to 10,000 jobs of up to 1 MiB each
+/// and 64 MiB in total; one response contains all results. With `application/x-ndjson`, the body
+/// has one job per line, any number of lines of up to 1 MiB each. Lines are processed in batches of
+/// up to 2,500, and the response has one line per job. Clients must read the response while they
+/// send the request. A stream ends if no bytes arrive for 30 seconds or if other requests use all
+/// the memory; the last line of the response tells the reason. At most 5 errors are listed for each
+/// job.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/bulk",
@@ -132,14 +134,16 @@ pub(crate) async fn bulk(
     let body = receive(request.into_body(), &intake, BULK_BYTES_MAX).await?;
     let batches = off_the_async_threads(move || document::batches(&body)).await??;
     intake.reserve(document::memory(&batches))?;
-    // The key itself belongs to the whole request.
+    // The key without a suffix already belongs to the whole request, so the batches use another
+    // one.
     let key = key.map(|key| format!("{key} jobs"));
     let stream = Stream { app, scope: caller.scope, key, uri };
     Ok(create_all(&stream, batches).await?.into_response())
 }
 
-/// Creates all jobs, batch by batch. With an Idempotency-Key each batch has its own key, as in a
-/// stream: a repeated request redoes the batches that failed and skips those that succeeded.
+/// Creates all jobs of a bulk request, batch by batch. With an Idempotency-Key, each batch gets its
+/// own key. A repeated request therefore skips the batches that succeeded and repeats those that
+/// failed.
 async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers, Problem> {
     let app = &stream.app;
     let until = (app.clock)().saturating_add(idempotency::WORKING_TIME);
@@ -151,7 +155,7 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
         if batch.lines.is_empty() {
             break;
         }
-        // The next batch is read while this one is stored.
+        // The next batch is parsed while the present batch is stored.
         reading = stream.begin_reading(batches.next().unwrap_or_default());
         if answers.halt.is_none() && (app.clock)() >= until {
             let detail = "no time was left, so this job was not created; send it again";
@@ -208,7 +212,7 @@ fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
     let document: Value = serde_json::from_slice(text)
         .map_err(|error| Problem::new(ProblemType::MalformedJson, error.to_string()))?;
     jobs.read(&scope, &document).map_err(|mut faults| {
-        // The answers to all jobs are in memory at once.
+        // Errors are shortened, because the results of all jobs are in memory at the same time.
         faults.truncate(FAULTS_SHOWN_MAX);
         for fault in &mut faults {
             if let Some((end, _)) = fault.message.char_indices().nth(FAULT_CHARS_MAX) {
@@ -220,13 +224,13 @@ fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
     })
 }
 
-/// A job in a bulk request may be as long as the body of a single request.
+/// The limit for one job in a bulk request is the body limit of a request with a single job.
 fn too_long() -> Problem {
     let detail = format!("a job may have at most {BODY_BYTES_MAX} bytes");
     Problem::new(ProblemType::BodyTooLarge, detail)
 }
 
-/// Creates the valid jobs; returns the status and result of each job in order.
+/// Creates the valid jobs of a batch; returns the status and result of each job, in order.
 async fn create(
     app: &App,
     scope: Scope,
@@ -259,12 +263,12 @@ async fn create(
         .collect()
 }
 
-/// Returns the status of creating this job alone.
+/// Returns the HTTP status that creating this job alone would have.
 fn status_of(registered: Registration) -> u16 {
     if registered.deduplicated == Some(true) { 200 } else { 201 }
 }
 
-/// Repeats an error of the store for every job of the batch.
+/// Returns the same store error as the result of every job in the batch.
 fn unknown(error: &StoreError, count: usize) -> Vec<Result<Registration, CommandError>> {
     (0..count).map(|_| Err(error.for_another().into())).collect()
 }

@@ -1,4 +1,4 @@
-//! Creates jobs from a stream of lines and answers with a stream of lines.
+//! Creates jobs from a stream of lines, and answers with a stream of result lines.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ use crate::idempotency::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A request that is handled batch by batch.
+/// State of a bulk request that is handled batch by batch.
 pub(super) struct Stream {
     pub app: App,
     pub scope: Scope,
@@ -25,7 +25,7 @@ pub(super) struct Stream {
     pub uri: Uri,
 }
 
-/// A batch whose documents are parsed.
+/// A batch whose JSON documents are already parsed.
 pub(super) struct Prepared {
     pub batch: Batch,
     pub reads: Vec<Read>,
@@ -34,13 +34,13 @@ pub(super) struct Prepared {
 /// The result of storing a batch.
 struct Stored {
     bytes: Bytes,
-    /// The store is unavailable, so the next batch would fail too.
+    /// True if the store is unavailable, so the next batch would fail as well.
     is_out: bool,
-    /// The batch failed and nothing was created, so it can be repeated.
+    /// True if the batch failed and created no jobs, so the client can repeat it.
     is_void: bool,
 }
 
-/// Answers line by line, at the speed of the reader.
+/// Streams one result line per job, at the speed at which the client reads.
 pub(super) fn answer(
     app: App,
     scope: Scope,
@@ -61,7 +61,7 @@ pub(super) fn answer(
 
 impl Stream {
     async fn work(self, lines: Lines, sender: mpsc::Sender<Bytes>) {
-        // The next batch is received and parsed while this one is stored.
+        // The next batch is received and parsed while the present batch is stored.
         let (ready, mut prepared) = mpsc::channel(1);
         let preparing = tokio::spawn(prepare(self.app.clone(), self.scope, lines, ready));
         let mut nth = 0;
@@ -77,13 +77,13 @@ impl Stream {
         }
         if let Ok(Some((line, problem))) = preparing.await.map(|broken| broken?.problem()) {
             let line = Line { number: line, place: None };
-            // The client may have disconnected.
+            // Sending fails if the client has disconnected, which is fine.
             let _ = sender.send(written([(&line, Err(problem))].into_iter())).await;
         }
     }
 
-    /// Returns the answers for a batch, and whether the store is available. Fails if the batch's
-    /// key cannot be claimed.
+    /// Returns the result lines of a batch, and whether the store is available. Fails if the
+    /// idempotency key of the batch cannot be claimed.
     pub(super) async fn batch(
         &self,
         nth: u64,
@@ -94,7 +94,8 @@ impl Stream {
             let stored = self.create(batch, reads).await;
             return Ok((stored.bytes, !stored.is_out));
         };
-        // Keys of clients contain no spaces.
+        // Idempotency keys of clients contain no spaces, so this key cannot collide with one of
+        // them.
         let key = format!("{key} #{nth}");
         let claim = match idempotency::begin(&self.app, self.scope, key, &self.uri, &batch.bytes)
             .await?
@@ -111,7 +112,8 @@ impl Stream {
             }
         };
         let Stored { bytes, is_out, is_void } = self.create(batch, reads).await;
-        // A repeated request must not create the same jobs again.
+        // The results are stored under the batch's key, so that a repeated request does not create
+        // the same jobs again.
         let status = if is_void { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
         claim.end(idempotency::stored_answer(status, &HeaderMap::new(), &bytes, false)).await;
         Ok((bytes, !is_out))
@@ -128,7 +130,7 @@ impl Stream {
 }
 
 impl Broken {
-    /// Returns the problem and its line; none if the connection is lost.
+    /// Returns the problem and the first line that it affects; `None` if the connection is lost.
     fn problem(self) -> Option<(u64, Problem)> {
         let rest = "this line and all after it were not created; send them again";
         let (line, kind, why) = match self {
@@ -146,12 +148,13 @@ impl Broken {
     }
 }
 
-/// Repeats a problem for every line of a batch.
+/// Returns the same problem as the result of every line in a batch.
 pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
     written(batch.lines.iter().map(|line| (line, Err(problem.clone()))))
 }
 
-/// Receives and parses batches, one ahead. Returns why the body stopped, unless it ended regularly.
+/// Receives and parses batches, at most one ahead of the batch that is stored. Returns why the
+/// request body stopped early, or `None` if it was complete.
 async fn prepare(
     app: App,
     scope: Scope,
