@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Without `--url` a private server with durable settings is started, and removed at the end. The
-//! jobs have periods of 1 to 60 s; each connection has its share of them, fires a batch of those
-//! that are due next, finishes it, and continues with the next. The clock follows the jobs, so that
-//! they are always due. `--idle` adds jobs that are never due. Prints the rate after a warm-up of
-//! 2 s, the log written per run, and the duration of a fire.
+//! jobs run every 1 to 60 s. Each connection has a part of the jobs: it fires a batch of the jobs
+//! that are due next, finishes their runs, and continues with the next batch. The program sets the
+//! clock to the due time of the jobs, so that jobs are always due. `--idle` adds jobs that are
+//! never due. Prints the runs per second after a warm-up of 2 s, the bytes of write-ahead log per
+//! run, and the time to fire a batch.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
@@ -61,7 +62,7 @@ fn main() {
     drop(server);
 }
 
-/// A job as the scheduler holds it.
+/// A job as the scheduler keeps it in memory.
 struct Held {
     no: JobNo,
     period: Span,
@@ -174,7 +175,7 @@ async fn register(store: &PostgresStore, jobs: usize, idle: usize) -> Vec<Held> 
     held
 }
 
-/// Spreads first times over the period.
+/// Spreads the first run times of the jobs over their period.
 fn first_time(nth: usize, period: Span) -> Timestamp {
     let phase = (nth as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % period.as_micros();
     Timestamp::from_micros(BEGIN).saturating_add(Span::from_micros(phase))
@@ -200,7 +201,7 @@ async fn work(
         let mut next = Vec::with_capacity(batch);
         let (mut again, mut seen) = (Vec::new(), HashSet::with_capacity(batch));
         while next.len() < batch.min(held.len()) {
-            // Each job occurs once in a batch.
+            // Each job occurs at most once in a batch.
             let Reverse((at, job)) = due.pop().unwrap();
             if !seen.insert(job) {
                 again.push(Reverse((at, job)));

@@ -58,7 +58,7 @@ impl AccessStore for PostgresStore {
     }
 
     async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError> {
-        // In one order, so that two nodes cannot deadlock.
+        // All nodes update the keys in this order, so that two nodes cannot deadlock.
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         self.api
@@ -88,7 +88,7 @@ impl AccessStore for PostgresStore {
             .run((scope.tenant.0, page), |connection, args| async move {
                 let (tenant, page) = &*args;
                 let after = page.after.unwrap_or(Uuid::nil());
-                // One row more than needed shows whether there is another page.
+                // One row more than the page needs shows whether there is another page.
                 let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
                 let (rows, counted) = try_join(
                     connection.rows(sql!("list_keys"), &[tenant, &after, &limit, &offset]),
@@ -186,14 +186,14 @@ fn read_key(row: &Row) -> Tried<ApiKey> {
     })
 }
 
-/// The tenant of entries without an authenticated client.
+/// The tenant number of audit entries without an authenticated client.
 const UNAUTHENTICATED: i32 = 0;
 /// Matches no tenant.
 const NONE: i32 = -1;
 /// Entries read at once.
 const CHUNK: u32 = 500;
 
-/// A walk from the newest entry to older ones.
+/// A walk through the audit log from the newest entry to older entries.
 struct Walk<'a> {
     tenants: (i32, i32),
     filter: &'a AuditFilter,

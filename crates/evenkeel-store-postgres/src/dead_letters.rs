@@ -1,4 +1,4 @@
-//! Dead letters (runs that failed for good), and jobs that fail repeatedly.
+//! Dead letters (runs that failed after all retries), and jobs that fail repeatedly.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,7 @@ fn read_letter(row: &Row) -> Tried<DeadLetter> {
     })
 }
 
-/// Reads when the run was redriven, and the run that this created.
+/// Reads when a dead letter was redriven, and which run this started.
 fn redriven(row: &Row, job: JobNo) -> Tried<Option<(Timestamp, AttemptKey)>> {
     let columns = (maybe_time(row, "redriven_at")?, get(row, "new_at")?, get(row, "new_sequence")?);
     match columns {
@@ -65,7 +65,8 @@ async fn list(
         },
     );
     let job = filter.job.map(|job| job.0);
-    // One row more than needed shows whether there is another page, or more rows than are counted.
+    // One row more than needed shows whether there is another page, or whether there are more rows
+    // than are counted.
     let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
     let counted_max = i64::from(COUNTED_MAX) + 1;
     let (rows, counted) = try_join(
@@ -97,7 +98,7 @@ fn run_of(key: AttemptKey) -> Run {
     (key.job_no, key.scheduled_at.as_micros(), sequence(key.sequence))
 }
 
-/// Locks rows in the order of all transactions: jobs, their states, then dead letters.
+/// Locks rows in the order that all transactions use: jobs, job states, then dead letters.
 async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>> {
     let keys: KeyColumns = args.runs.iter().copied().collect();
     let KeyColumns { job_no, scheduled_at, sequence: numbers, .. } = &keys;
@@ -152,7 +153,7 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
     Ok(answers)
 }
 
-/// Starts a run in place of a dead one, if its job allows that.
+/// Starts a new run in place of a dead letter, if the job allows that.
 async fn redrive_one(
     connection: &Connection,
     run: AttemptKey,

@@ -1,8 +1,8 @@
-//! Deduplication keys: they keep a job from existing twice.
+//! Deduplication keys prevent two equal jobs or runs from existing at the same time.
 //!
-//! Rows are locked in key order, after jobs and their states and before names are taken. The holder
-//! of a key is read by a separate statement after the lock, so that it sees what was committed
-//! while the lock was waited for.
+//! Rows of deduplication keys are locked in key order, after jobs and their states and before job
+//! names are taken. A separate statement reads the holder of a key after the key is locked, so that
+//! it sees what was committed while the lock was awaited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,12 +28,12 @@ pub(crate) struct Held {
     holder: KeyHolder,
 }
 
-/// Keys, their holders, and the changes to write.
+/// Deduplication keys, the jobs that hold them, and the changes to write.
 #[derive(Debug)]
 pub(crate) struct Keys {
     tenant: i32,
     held: HashMap<DedupKey, Held>,
-    /// Keys that were inserted to lock them, and for which job.
+    /// Keys that were inserted only to lock them, with the job that needs each key.
     inserted: BTreeMap<DedupKey, JobId>,
     taken: BTreeSet<DedupKey>,
     released: BTreeSet<DedupKey>,
@@ -44,7 +44,7 @@ pub(crate) fn column(key: DedupKey) -> Uuid {
 }
 
 impl Keys {
-    /// Reads holders without locks, which is enough to reject a duplicate.
+    /// Reads which jobs hold the keys, without locks, which is enough to reject a duplicate.
     pub(crate) async fn read_holders(
         connection: &Connection,
         tenant: i32,
@@ -56,8 +56,8 @@ impl Keys {
         Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Locks keys until the end of the transaction. Each comes with a job that takes or releases
-    /// it.
+    /// Locks keys until the end of the transaction. Each key comes with a job that takes or
+    /// releases it.
     pub(crate) async fn lock(
         connection: &Connection,
         tenant: i32,
@@ -81,13 +81,13 @@ impl Keys {
         Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Returns the holder that prevents a claim.
+    /// Returns the job that holds the requested key, if it blocks the new job or run.
     pub(crate) fn kept_out_by(&self, wanted: &DedupClaim, now: Timestamp) -> Option<Held> {
         let held = self.held.get(&wanted.key)?;
         wanted.is_kept_out(held.job, &held.holder, now).then_some(*held)
     }
 
-    /// Gives the key to the job.
+    /// Gives the deduplication key to the job.
     pub(crate) fn take(&mut self, wanted: &DedupClaim) {
         self.released.remove(&wanted.key);
         if !self.held.get(&wanted.key).is_some_and(|held| wanted.keeps(held.job)) {
@@ -97,7 +97,7 @@ impl Keys {
         }
     }
 
-    /// Releases the key if the job has it.
+    /// Releases the deduplication key if the job holds it.
     pub(crate) fn release(&mut self, key: DedupKey, job: JobId) {
         if self.held.get(&key).is_some_and(|held| held.job == job) {
             self.held.remove(&key);
@@ -106,7 +106,7 @@ impl Keys {
         }
     }
 
-    /// Writes the changes.
+    /// Writes the changes of deduplication keys.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let is_written =
             |key: &DedupKey| self.inserted.get(key) == self.held.get(key).map(|held| &held.job);
@@ -165,8 +165,8 @@ fn held(row: &Row) -> Tried<(DedupKey, Held)> {
     Ok((key, Held { job, holder }))
 }
 
-/// Returns the run that a duplicate refers to: the pending run, the running one, the next time, or
-/// the last run.
+/// Returns the run that is reported in place of a rejected duplicate: the job's pending run,
+/// running run, next run or last run, whichever exists first in this order.
 pub(crate) async fn run_instead(
     connection: &Connection,
     no: JobNo,
@@ -220,7 +220,7 @@ impl DedupStore for PostgresStore {
     }
 }
 
-/// The answer for each job of a batch, `None` if the job is created.
+/// The answer for each job of a batch, or `None` for a job that is to be created.
 pub(crate) type Answers = Vec<Option<Registered>>;
 
 /// True if one of the jobs has a deduplication key.
@@ -228,8 +228,8 @@ pub(crate) fn are_keyed(jobs: &[NewJob]) -> bool {
     jobs.iter().any(|job| job.about.dedup.is_some())
 }
 
-/// Finds certain duplicates without locks, so that any number of duplicate requests wait for
-/// nothing.
+/// Finds duplicates without locks, so that requests that are certainly duplicates wait for no other
+/// transaction.
 pub(crate) async fn find_duplicates(
     connection: &Connection,
     tenant: i32,
@@ -247,8 +247,8 @@ pub(crate) async fn find_duplicates(
     Ok(wanted.iter().map(answer).collect())
 }
 
-/// Locks the keys of jobs and decides one after the other which jobs are created. Their keys must
-/// be written after that.
+/// Locks the deduplication keys of jobs and decides, one job after the other, which jobs are
+/// created. The caller must write the changed keys afterwards.
 pub(crate) async fn decide(
     connection: &Connection,
     tenant: i32,
@@ -294,7 +294,7 @@ pub(crate) fn name_of(job: &NewJob) -> Option<Name<'_>> {
     Some((job.about.name.as_deref()?, configuration))
 }
 
-/// The jobs that have names.
+/// Job names, with the jobs that have them.
 pub(crate) type Names<'a> = HashMap<Name<'a>, JobId>;
 
 fn wanted(jobs: &[NewJob], now: Timestamp) -> Vec<Option<DedupClaim>> {

@@ -1,4 +1,4 @@
-//! Errors of PostgreSQL, sorted by how to handle them.
+//! Classifies errors of PostgreSQL by how the store handles them.
 
 use evenkeel_store::{Cause, StoreError, Unwritable};
 use tokio_postgres::error::SqlState;
@@ -9,12 +9,13 @@ pub enum OpenError {
     Options(#[source] Cause),
     #[error("cannot reach the database")]
     Unavailable(#[source] Cause),
-    /// The server does not admit this user to this database.
+    /// The server does not allow this user to connect to this database.
     #[error("the server refused the connection")]
     Refused(#[source] Cause),
     #[error("cannot create or upgrade the tables")]
     Migration(#[source] Cause),
-    /// A newer version of Evenkeel has migrated the database.
+    /// A newer version of Evenkeel has migrated the database to a schema that this version does not
+    /// know.
     #[error(
         "the database has schema version {found}, but this program knows versions up to {known}: \
          use the newer program, or restore a backup from before the upgrade"
@@ -39,17 +40,17 @@ impl OpenError {
     }
 }
 
-/// Why one try of a verb failed.
+/// Why one try of a store method failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Postgres(tokio_postgres::Error),
-    /// Another transaction was faster. The verb has changed nothing and is repeated.
+    /// Another transaction was faster, so the store method has changed nothing and is repeated.
     Again,
-    /// Repeating does not help.
+    /// Repeating the store method does not help.
     Final(StoreError),
 }
 
-/// The result of one try of a verb.
+/// The result of one try of a store method.
 pub(crate) type Tried<T> = Result<T, Failure>;
 
 impl From<tokio_postgres::Error> for Failure {
@@ -65,7 +66,7 @@ impl From<StoreError> for Failure {
 }
 
 impl Failure {
-    /// True if the transaction was rolled back because of another transaction.
+    /// True if the transaction was rolled back because of a conflict with another transaction.
     pub(crate) fn is_collision(&self) -> bool {
         match self {
             Self::Postgres(error) => error.code().is_some_and(|code| {
@@ -77,7 +78,7 @@ impl Failure {
         }
     }
 
-    /// True for a unique violation.
+    /// True for a violation of a unique index.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Postgres(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
@@ -102,21 +103,23 @@ impl Failure {
     }
 }
 
-/// True if waiting helps. An error without a SQLSTATE is a lost connection.
+/// True if the error is likely to go away with time. An error without a SQLSTATE is a lost
+/// connection.
 pub(crate) fn is_outage(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
         return error.is_closed() || is_io(error);
     };
     // SQLSTATE classes: 08 connection, 53 resources, 57 operator intervention and time-outs, 58
-    // system. Then lock time-out, idle time-out, and a server that has become a read-only replica.
+    // system. The remaining codes are lock time-out, idle time-out, and a server that has become a
+    // read-only replica.
     ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
         || ["55P03", "25P03", "25006"].contains(&code.code())
         || *code == SqlState::T_R_DEADLOCK_DETECTED
         || *code == SqlState::T_R_SERIALIZATION_FAILURE
 }
 
-/// The transaction of such a statement was rolled back. A server that cannot write its log at
-/// commit stops instead of responding.
+/// A statement that fails with this error was rolled back. A server that cannot write its log
+/// during a commit stops without a response.
 fn unwritable(error: &tokio_postgres::Error) -> Option<Unwritable> {
     match error.code()?.code() {
         "53100" => Some(Unwritable::DiskFull),

@@ -1,4 +1,4 @@
-//! Events for listeners on all nodes, in a table that holds only the newest ones.
+//! Events for listeners on all nodes, in a table that holds only the newest events.
 
 use std::sync::atomic::Ordering;
 
@@ -16,11 +16,11 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{attempt, get, key, maybe_time, sequence, time};
 
-/// How long the row of a process that has ended is kept.
+/// How long the listener row of a process is kept after the process has ended.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);
 
-/// Old events are deleted after so many new ones, because finding the oldest event to keep reads
-/// all that are kept.
+/// Old events are deleted each time this many events were added, because finding the oldest event
+/// to keep reads all kept events.
 const TRIM_EVERY: usize = EVENTS_KEPT / 10;
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl EventStore for PostgresStore {
         }
         let count = events.len() + 1;
         let trims = self.untrimmed.fetch_add(count, Ordering::Relaxed) + count >= TRIM_EVERY;
-        // Not on the hot connections: an event may wait, a run may not.
+        // Events use the API connections, because an event may be delayed but a run may not.
         self.api
             .run((events, dropped), move |connection, args| async move {
                 let (events, dropped) = &*args;
@@ -117,7 +117,8 @@ impl EventStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Notifies listeners on all nodes. They also poll.
+    /// Notifies listeners on all nodes. Listeners also poll, so a lost notification only delays
+    /// them.
     async fn notify_listeners(&self) {
         if let Err(error) = self.announce(Signal::Events).await {
             tracing::debug!(%error, "notification not sent; receivers also poll");
@@ -132,7 +133,7 @@ async fn publish(
     trims: bool,
 ) -> Tried<()> {
     connection.rows(sql!("publish_lock"), &[]).await?;
-    // A row without a kind says that events were lost.
+    // A row without a kind reports that events were lost.
     let lost = dropped.then_some(None);
     let all: Vec<Option<&NewEvent>> = lost.into_iter().chain(events.iter().map(Some)).collect();
     fn column<T>(all: &[Option<&NewEvent>], of: impl Fn(&NewEvent) -> Option<T>) -> Vec<Option<T>> {

@@ -1,8 +1,8 @@
-//! Evenkeel's store on PostgreSQL, for several nodes.
+//! Evenkeel's store on PostgreSQL, which several nodes can share.
 //!
-//! Batches are sent as arrays, and a verb on the hot path (fire, claim, finish) is one statement: one
-//! round trip, one transaction. The hot path and the API have connections of their own, so that API
-//! traffic cannot delay a run.
+//! Batches are sent as arrays. Firing, claiming and finishing (the hot path) take one statement
+//! each: one round trip, one transaction. The hot path and the API use separate connections, so
+//! that API traffic cannot delay a run.
 //!
 //! | module | what |
 //! |---|---|
@@ -61,22 +61,23 @@ use crate::connection::{Announcer, Connections, connector, listen};
 use crate::options::Purpose;
 use crate::rows::{count, get, time};
 
-/// A PostgreSQL database. Dropping the store closes its connections.
+/// A store in a PostgreSQL database. Dropping the store closes its connections.
 #[derive(Debug)]
 pub struct PostgresStore {
     hot: Connections,
     api: Connections,
     signals: Signals,
     events: Events,
-    /// Number of events published since old ones were last deleted.
+    /// Number of events published since old events were last deleted.
     untrimmed: AtomicUsize,
     announcer: Announcer,
     listener: AbortHandle,
-    /// Another node held the lock of a tenant's or lane's limit at this store's last claim.
+    /// True if another node held the lock of a tenant or lane limit during the last claim of this
+    /// store.
     contended: Arc<AtomicBool>,
 }
 
-/// The server settings that decide whether a commit survives a crash of its machine.
+/// The server settings that decide whether a commit survives a crash of the server's machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Durability {
     pub fsync: bool,
@@ -145,7 +146,7 @@ impl Drop for PostgresStore {
     }
 }
 
-/// Returns an id that marks this store's notifications.
+/// Returns a unique id, so that this store recognises the notifications it has sent.
 async fn new_origin(connections: &Connections) -> Result<String, StoreError> {
     connections
         .run((), |connection, _| async move {
@@ -161,7 +162,7 @@ impl Store for PostgresStore {
         true
     }
 
-    /// Throughput stops growing at 500 rows per batch; two connections keep two cores busy.
+    /// Throughput stops growing at 500 rows per batch, and two connections keep two cores busy.
     fn batch_sizing(&self) -> BatchSizing {
         BatchSizing { batch: 1000, parallel_batches: 2 }
     }

@@ -1,4 +1,4 @@
-//! Limit queues: attempts that wait for a permit, and their release.
+//! Limit queues hold attempts that wait for a permit, and this module releases them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,12 +17,14 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
 
-/// Attempts that the first round reads beyond the number of free permits of a tenant or lane,
-/// because some may be blocked by a second limit.
+/// How many attempts the first round reads beyond the number of free permits of a tenant or lane
+/// limit, because a second limit may block some of them.
 const EXTRA: u32 = 50;
-/// Rounds after the end of attempts. The periodic release of all queues does the rest.
+/// Maximum number of release rounds after attempts have finished. The periodic release of all limit
+/// queues releases the rest.
 const ROUNDS: usize = 3;
-/// Limit queues of the second and third round, which read 1,000 attempts of each lane.
+/// Maximum number of limit queues in the second and third round, each of which reads 1,000 attempts
+/// per lane.
 const QUEUES_AGAIN_MAX: usize = 10;
 
 #[async_trait]
@@ -34,7 +36,7 @@ impl LimitStore for PostgresStore {
         now: Now,
     ) -> Result<u64, StoreError> {
         let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
-        // One transaction per statement: an attempt is always in some queue.
+        // Each statement is one transaction, and after each of them every attempt is in some queue.
         self.hot
             .run(args, |connection, args| async move {
                 let (ended, terms, now) = &*args;
@@ -96,8 +98,8 @@ async fn release_limited(
         let scans = free.iter().map(scan).collect();
         let (again, released) = release_from(connection, scans, terms, true, now).await?;
         moved += released;
-        // A released attempt may still be blocked by another limit, so the next round is for as
-        // many again.
+        // Another limit may block a released attempt, so the next round may release as many
+        // attempts again.
         let rest = free.into_iter().zip(again).filter(|(_, again)| *again);
         free = rest.map(|(queue, _)| queue).take(QUEUES_AGAIN_MAX).collect();
         if free.is_empty() {
@@ -107,7 +109,7 @@ async fn release_limited(
     Ok(moved)
 }
 
-/// Deletes the permits of ended attempts.
+/// Deletes the permits of finished attempts.
 async fn delete_permits(connection: &Connection, ended: &[Permit]) -> Tried<()> {
     let limits: Vec<&[u8]> = ended.iter().map(|permit| permit.limit.as_bytes()).collect();
     let keys: KeyColumns = ended.iter().map(|permit| permit.run).collect();
@@ -122,7 +124,7 @@ async fn prune_permits(
     after: Option<Permit>,
     limit: u32,
 ) -> Tried<Option<Permit>> {
-    // Less than every key.
+    // An empty key sorts before every limit key.
     let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
     let run = after.map(|permit| permit.run);
     let at = run.map_or(0, |run| run.scheduled_at.as_micros());
@@ -140,22 +142,22 @@ async fn prune_permits(
     Ok(Some(Permit { limit, run: key(&row)? }))
 }
 
-/// Attempts that one step scans up to check whether they still run, or as many as one limit has
-/// permits.
+/// Approximate number of permits that one step checks for running attempts; a single limit with
+/// more permits is checked completely.
 const CHECKED_MAX: u32 = 20_000;
-/// A limit with more permits than this is taken as full without looking the attempts up.
+/// If a limit has more permits than this, it counts as full, and its attempts are not looked up.
 const COUNTED_MAX: u32 = 10_000;
 
 /// A limit queue to release attempts from.
 pub(super) struct QueueScan {
     pub(super) key: LimitKey,
-    /// Attempts to read of each lane.
+    /// Number of attempts to read from each lane.
     pub(super) per_lane: u32,
-    /// What is known of the permits of the limit itself.
+    /// The known permits of the limit that this queue belongs to.
     pub(super) own: OwnPermits,
 }
 
-/// A limit queue with the size of its limit and the number of permits.
+/// A limit queue with its limit and the number of permits in use.
 struct QueueState {
     queue: LimitQueue,
     most: Option<u32>,
@@ -167,7 +169,7 @@ impl QueueState {
         self.most.map_or(u32::MAX, |most| most.saturating_sub(self.running))
     }
 
-    /// True if attempts that have ended unnoticed would change the result.
+    /// True if attempts that have finished without releasing their permits would change the result.
     fn needs_check(&self) -> bool {
         self.running > 0 && self.free() < RELEASED_MAX
     }
@@ -200,7 +202,7 @@ async fn release_queues(
     Ok(Released { moved, next, again: again.contains(&true) })
 }
 
-/// Returns the next limit queues, and the last of them if there are more.
+/// Returns the next limit queues, and the last of these queues if more queues follow.
 async fn find_queues(
     connection: &Connection,
     queues: &ReleaseStep,
@@ -214,7 +216,7 @@ async fn find_queues(
         let key = LimitKey::of_queue_pool(get(row, "pool")?)
             .ok_or_else(|| StoreError::corrupt("ready", "pool", "not a limit queue"))?;
         let limits: (Option<i32>, Option<i32>) = (get(row, "lowest")?, get(row, "highest")?);
-        // The queue may have become empty meanwhile.
+        // The limit queue may have become empty in the meantime.
         let (Some(lowest), Some(highest)) = limits else { continue };
         let queue =
             LimitQueue { key, lowest: lowest.cast_unsigned(), highest: highest.cast_unsigned() };
@@ -239,12 +241,12 @@ async fn find_queues(
     Ok((found, last.filter(|_| is_cut)))
 }
 
-/// An attempt in a limit queue with all limits that apply to it.
+/// An attempt in a limit queue, with all limits that apply to the attempt.
 type Limited = (AttemptKey, Vec<Limit>);
 
-/// Releases from these queues the attempts that could start, and moves those that another limit
-/// blocks. Returns for each queue whether permits are left for attempts behind those that were
-/// read, and the number of released attempts.
+/// Releases from these limit queues the attempts that could start, and moves attempts that another
+/// limit blocks to the queue of that limit. Returns, for each queue, whether permits are left for
+/// attempts that were not read. Also returns the number of released attempts.
 async fn release_from(
     connection: &Connection,
     scans: Vec<QueueScan>,
@@ -288,8 +290,8 @@ async fn release_from(
     Ok((again, moved))
 }
 
-/// Returns the first attempts of each lane of the queues in dispatch order, and whether a queue has
-/// more.
+/// Returns the first attempts of each lane of the limit queues in dispatch order, and whether a
+/// queue has further attempts.
 async fn first_of(
     connection: &Connection,
     scans: &[QueueScan],
@@ -325,7 +327,8 @@ async fn first_of(
     Ok(first)
 }
 
-/// Number of attempts that need a permit of a limit, and the lowest limit among them.
+/// Number of attempts that need a permit of a limit, and the lowest value of that limit among the
+/// attempts.
 type Wanted = BTreeMap<LimitKey, (u32, u32)>;
 
 fn want(wanted: &mut Wanted, limit: &Limit) {
@@ -334,8 +337,8 @@ fn want(wanted: &mut Wanted, limit: &Limit) {
     *least = limit.most.min(*least);
 }
 
-/// Returns the number of permits of limits. Where the limit seems full, counts only running
-/// attempts.
+/// Returns the number of permits of each limit. If a limit seems full, only the permits of running
+/// attempts are counted.
 async fn count_others(connection: &Connection, wanted: &Wanted) -> Tried<HashMap<LimitKey, u32>> {
     let keys: Vec<LimitKey> = wanted.keys().copied().collect();
     let mut running = counted(connection, &keys, sql!("claim_permit_count")).await?;
@@ -348,7 +351,7 @@ async fn count_others(connection: &Connection, wanted: &Wanted) -> Tried<HashMap
     Ok(running)
 }
 
-/// Returns the number of running attempts with a permit.
+/// Returns the number of running attempts that hold a permit of each limit.
 async fn running_under(
     connection: &Connection,
     keys: &[LimitKey],
@@ -378,7 +381,7 @@ async fn counted(
 struct Moves {
     runs: Vec<AttemptKey>,
     from: Vec<String>,
-    /// `None`: the attempt's own pool.
+    /// `None` returns the attempt to its pool.
     to: Vec<Option<String>>,
     most: Vec<Option<i32>>,
 }
@@ -391,7 +394,7 @@ impl Moves {
         self.most.push(to.map(|limit| limit.most.cast_signed()));
     }
 
-    /// Returns the number of attempts released to their own pool.
+    /// Returns the number of attempts that returned to their pool.
     async fn make(self, connection: &Connection) -> Tried<u64> {
         if self.runs.is_empty() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! Creates and upgrades the tables. One node at a time applies the migrations that are missing.
+//! Creates and upgrades the tables. One node at a time applies the missing migrations.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
@@ -7,11 +7,11 @@ use crate::connection::connector;
 use crate::error::{OpenError, is_outage};
 use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 
-/// All migrations, oldest first. A released migration never changes: a new one is added, with a
+/// All migrations, oldest first. A released migration never changes, and each new migration needs a
 /// case in `tests/upgrade.rs`.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
 
-/// First half of the advisory lock that a node holds while it migrates.
+/// First half of the key of the advisory lock that a node holds while it migrates.
 const LOCK_CLASS: i32 = 0x45_4b_4d_47;
 
 pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> {
@@ -24,12 +24,14 @@ pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> 
     let driver = tokio::spawn(connection);
     let migrated = run(&mut client, options.schema.as_deref()).await;
     drop(client);
-    // The driver ends with the client; the result of closing the connection does not matter.
+    // The connection driver ends when the client is dropped, and an error while closing does not
+    // matter.
     drop(driver.await);
     migrated
 }
 
-/// Each migration is a transaction of its own, so that its locks are released before the next.
+/// Each migration runs in a separate transaction, so that its locks are released before the next
+/// migration.
 async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError> {
     loop {
         let transaction = client.transaction().await.map_err(open_error)?;
@@ -41,7 +43,7 @@ async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError>
     }
 }
 
-/// Applies the oldest migration that is missing. Returns false if none is.
+/// Applies the oldest missing migration. Returns false if no migration is missing.
 async fn apply_next(
     transaction: &Transaction<'_>,
     schema: Option<&str>,

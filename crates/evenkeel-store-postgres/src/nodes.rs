@@ -1,4 +1,4 @@
-//! Nodes: joining, heartbeats, and taking over from dead nodes.
+//! Nodes: joining the cluster, heartbeats, and taking over the attempts of dead nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
@@ -138,7 +138,8 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
 }
 
 async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
-    // Before the search for attempts, so that the search sees everything the node was committing.
+    // The node's row is locked before the search for its attempts, so that the search sees all
+    // transactions that the node has committed.
     connection.rows(sql!("retire_lock_node"), &[&node]).await?;
     let retired = connection.change(sql!("retire"), &[&node]).await? > 0;
     if retired {

@@ -1,4 +1,4 @@
-//! Progress, logs and checkpoints of running attempts, and messages to their nodes.
+//! Progress, logs and checkpoints of running attempts, and messages to the nodes that run them.
 
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ impl ProgressStore for PostgresStore {
         if message.kind == MessageKind::Ended
             && let Err(error) = self.announce(Signal::Messages).await
         {
-            // The node also polls, so it will find the message.
+            // The node also polls for messages, so it will find this message later.
             tracing::debug!(%error, "notification not sent; receivers also poll");
         }
         Ok(())
@@ -89,13 +89,14 @@ async fn note(
     batch: &[ProgressNote],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
-    // In the lock order of finishes.
+    // Notes are sorted in the order in which finishing locks attempts.
     let mut sorted: Vec<&ProgressNote> = batch.iter().collect();
     sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
     let all = || sorted.iter();
     let keys: KeyColumns = all().map(|note| note.key).collect();
     let fences: Vec<i32> = all().map(|note| fence(note.fence)).collect();
-    // As text: a jsonb column cannot hold a NUL character, not even an escaped one.
+    // Progress is sent as text, because a jsonb column cannot hold a NUL character, not even an
+    // escaped one.
     let progress = all()
         .map(|note| note.progress.as_ref().map(serde_json::to_string).transpose())
         .collect::<Result<Vec<Option<String>>, _>>()
@@ -123,8 +124,8 @@ fn read_message(row: &Row) -> Tried<NodeMessage> {
     })
 }
 
-/// Deletes notes and writes or deletes checkpoints of attempts that were ended, in the same
-/// transaction. Sends a statement only if there is something to do; mostly there is not.
+/// Deletes the notes and writes or deletes the checkpoints of finished attempts, in the same
+/// transaction. Usually there is nothing to do, and no statement is sent.
 pub(crate) async fn apply_attachments(
     connection: &Connection,
     batch: &[Finish],

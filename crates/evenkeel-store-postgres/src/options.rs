@@ -16,17 +16,18 @@ pub struct PostgresOptions {
     /// `postgres://user:password@host:port/database?sslmode=…`
     ///
     /// With `sslmode=prefer` (the default) the connection is encrypted if the server supports it,
-    /// and the certificate is not checked. With `require` it is encrypted, and the certificate must
-    /// be trusted by this machine.
+    /// and the certificate is not checked. With `require` the connection is encrypted, and this
+    /// machine must trust the certificate.
     pub url: String,
     /// Connections for firing, claiming, finishing and leases.
     pub hot_connections: usize,
     /// Connections for the API.
     pub api_connections: usize,
     pub statement_timeout: Duration,
-    /// Shown in `pg_stat_activity`.
+    /// The name of the program in `pg_stat_activity`.
     pub application_name: String,
-    /// The schema of the tables, created if missing. `None`: the first schema of the search path.
+    /// The schema of the tables, created if missing. `None` stands for the first schema of the
+    /// search path.
     pub schema: Option<String>,
 }
 
@@ -69,12 +70,12 @@ impl PostgresOptions {
         Some(words.join(" "))
     }
 
-    /// The client gives up after this time; the server normally gives up before.
+    /// The client gives up on a store method after this time; normally the server gives up earlier.
     pub(crate) fn verb_timeout(&self) -> Duration {
         self.statement_timeout + Duration::from_secs(2)
     }
 
-    /// Returns the channel of notifications between the nodes of this database.
+    /// Returns the name of the notification channel that all nodes of this database share.
     pub(crate) fn channel(&self) -> String {
         format!("evenkeel_{}", self.schema.as_deref().unwrap_or("default"))
     }
@@ -103,28 +104,29 @@ impl PostgresOptions {
             Config::from_str(&self.url).map_err(|error| OpenError::Options(error.into()))?;
         let timeout = self.statement_timeout.as_millis();
         let mut settings = vec![
-            // A session that is idle in a transaction holds locks that others wait for.
+            // A session that is idle in a transaction holds locks that other sessions wait for.
             format!("idle_in_transaction_session_timeout={timeout}"),
             format!("statement_timeout={}", if purpose == Purpose::Migrate { 0 } else { timeout }),
             format!("lock_timeout={}", if purpose == Purpose::Migrate { 60_000 } else { timeout }),
             "jit=off".into(),
-            // A statement that has waited for a lock must see what was committed meanwhile. The
-            // database or the role may have another default.
+            // A statement that has waited for a lock must see what was committed in the meantime.
+            // The database or the role may have another default isolation level.
             "default_transaction_isolation=read\\ committed".into(),
         ];
         if let Some(schema) = &self.schema {
             settings.push(format!("search_path={schema}"));
         }
         if purpose == Purpose::Hot {
-            // Batches are sorted. A nested loop over a batch locks rows in that order, so that two
-            // batches cannot deadlock; it is also the fastest plan at any table size.
+            // Batches are sorted, and a nested loop over a batch locks rows in that order, so that
+            // two batches cannot deadlock. It is also the fastest plan at any table size.
             settings.extend(
                 ["enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off"]
                     .map(String::from),
             );
         }
         if purpose != Purpose::Migrate {
-            // One plan fits all parameters; planning each time would cost more than running.
+            // One query plan fits all parameters, and planning each time would cost more than
+            // running the statement.
             settings.push("plan_cache_mode=force_generic_plan".into());
         }
         let mut text = config.get_options().unwrap_or_default().to_owned();
@@ -146,10 +148,10 @@ impl PostgresOptions {
     }
 }
 
-/// Longest time to connect.
+/// Maximum time to connect to the server.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Quotes a word for a shell.
+/// Quotes a word for use in a shell command.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -199,7 +201,7 @@ mod tests {
             "postgres://localhost?options=-c%20default_transaction_isolation%3Dserializable";
         let config = PostgresOptions::new(strict).config(Purpose::Hot).unwrap();
         let text = config.get_options().unwrap();
-        // The last setting wins.
+        // If a setting occurs twice, the last value wins.
         let last = text.rsplit("default_transaction_isolation=").next().unwrap();
         assert!(last.starts_with("read\\ committed"), "{text}");
     }

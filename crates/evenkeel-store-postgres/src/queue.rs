@@ -20,7 +20,7 @@ use crate::rows::{KeyColumns, count, get, key, maybe_priority, time};
 #[async_trait]
 impl QueueStore for PostgresStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
-        // A metric: the parts need not be from the same moment.
+        // Queue depth is a metric, so its parts need not be from the same moment.
         self.api
             .run(limit, |connection, limit| async move { depths(&connection, *limit).await })
             .await
@@ -51,15 +51,16 @@ impl QueueStore for PostgresStore {
     }
 }
 
-/// Recomputes the aging order of queued attempts. Mostly nothing changes, and nothing is locked.
-/// Rows locked by other transactions are skipped: they may be about to leave the queue.
+/// Recomputes the stored aging of queued attempts. Usually no attempt changes, and no row is
+/// locked. Rows that other transactions have locked are skipped, because these attempts may be
+/// about to leave the queue.
 async fn reprioritize(
     connection: &Connection,
     aging: &Aging,
     after: Option<AttemptKey>,
     limit: u32,
 ) -> Tried<Reprioritized> {
-    // Less than every key.
+    // An empty key sorts before every attempt key.
     let after: KeyColumns = after.into_iter().collect();
     let from = (
         after.scheduled_at.first().copied().unwrap_or(i64::MIN),
@@ -99,7 +100,7 @@ fn read_queued(row: &Row) -> Tried<QueuedAttempt> {
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
     let sql = sql!("queue_depths_groups");
-    // One more than needed shows whether there are outdated.
+    // One row more than needed shows whether there are more groups.
     let most = i64::from(QUEUE_GROUPS_MAX) + 1;
     let rows = connection.rows(sql, &[&most]).await?;
     let groups = rows.iter().map(|row| Ok((get(row, 0)?, lane(get(row, 1)?)?)));
@@ -117,10 +118,11 @@ async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
     Ok(QueueDepths { parked: parked(connection, limit).await?, ..walk.end() })
 }
 
-/// Lane, priority, number of attempts, and when the oldest was queued.
+/// Lane, priority, number of attempts, and the time at which the oldest of them was queued.
 type Counted = (Lane, u8, u64, Timestamp);
 
-/// Counts attempts after a lane of a pool, except those in limit queues, and the scanned rows.
+/// Counts the attempts in all lanes after this lane of a pool, except attempts in limit queues.
+/// Also returns how many rows were read.
 async fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
@@ -139,7 +141,7 @@ async fn count_rest(
     Ok((found, walked))
 }
 
-/// Counts attempts in limit queues, by scope.
+/// Counts attempts in limit queues by the scope of the limit.
 async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::ALL.len()]> {
     let sql = sql!("queue_depths_limited");
     let mut parked = [0; LimitScope::ALL.len()];
@@ -151,7 +153,7 @@ async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::
     Ok(parked)
 }
 
-/// Counts the first rows of each of these lanes of pools.
+/// Counts the first rows of each of the given lanes of pools.
 async fn count_first(
     connection: &Connection,
     (groups, most): (Vec<QueueGroup>, u32),

@@ -1,4 +1,4 @@
-//! Conversions between types and columns.
+//! Converts between types and columns.
 
 use std::fmt::Display;
 
@@ -14,12 +14,13 @@ use tokio_postgres::types::FromSql;
 
 use crate::error::Tried;
 
-/// A column, by its name or, on the hot path, by its position.
+/// A column, addressed by its name or, on the hot path, by its position.
 pub(crate) trait Column: RowIndex + Display {}
 
 impl<T: RowIndex + Display> Column for T {}
 
-/// Returns the value of a column. It fails only if the statement and its reader disagree.
+/// Returns the value of a column. It fails only if the statement does not return the type that its
+/// reader expects.
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Result<T, StoreError> {
     row.try_get(column).map_err(|error| StoreError::Refused(error.into()))
 }
@@ -59,7 +60,7 @@ pub(crate) fn text(text: &Option<String>) -> Option<String> {
     text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
 }
 
-/// Returns numbers of jobs in lock order, each once.
+/// Returns job numbers in lock order, each number once.
 pub(crate) fn job_numbers(jobs: &[JobNo]) -> Vec<i64> {
     let mut numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
     numbers.sort_unstable();
@@ -121,7 +122,7 @@ impl FromIterator<AttemptKey> for KeyColumns {
     }
 }
 
-/// Queue entries as arrays. A `NULL` pool is an attempt that is not queued.
+/// Queue entries as arrays. A `NULL` pool stands for an attempt that is not queued.
 #[derive(Debug, Default)]
 pub(crate) struct QueueColumns {
     pub(crate) pool: Vec<Option<String>>,
@@ -172,8 +173,8 @@ pub(crate) fn maybe_priority(
     stored.map(read).transpose().map_err(|fault| StoreError::corrupt("attempt", "priority", fault))
 }
 
-/// Returns names of nodes as a JSON list, without names that PostgreSQL cannot store, which no node
-/// has.
+/// Returns node names as a JSON list. Names that PostgreSQL cannot store are left out, because no
+/// node can have them.
 pub(crate) fn name_list(names: &[String]) -> Option<String> {
     let possible: Vec<&String> = names.iter().filter(|name| !name.contains('\0')).collect();
     (!possible.is_empty()).then(|| serde_json::json!(possible).to_string())
@@ -186,7 +187,7 @@ pub(crate) fn entry_of(start: &Start) -> Option<&QueueEntry> {
     }
 }
 
-/// Reads the fragment `due_job_columns`.
+/// Reads the columns of the fragment `due_job_columns`.
 pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
     let no = JobNo(get(row, "job_no")?);
     let head_at = maybe_time(row, "head_at")?;
@@ -221,7 +222,7 @@ pub(crate) fn span(micros: i64) -> Span {
     Span::from_micros(micros.max(0).cast_unsigned())
 }
 
-/// Returns a span in microseconds, at most what an int8 holds.
+/// Returns a span in microseconds, limited to the highest value of an int8.
 pub(crate) fn span_micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

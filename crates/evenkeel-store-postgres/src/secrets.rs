@@ -51,7 +51,7 @@ impl SecretStore for PostgresStore {
             .run((scope.tenant.0, page), |connection, args| async move {
                 let (tenant, page) = &*args;
                 let after = page.after.as_deref().unwrap_or_default();
-                // One row more than needed shows whether there is another page.
+                // One row more than the page needs shows whether there is another page.
                 let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
                 let (rows, counted) = try_join(
                     connection.rows(sql!("list_secrets"), &[tenant, &after, &limit, &offset]),
@@ -86,7 +86,7 @@ impl SecretStore for PostgresStore {
         scope: &Scope,
         names: &[String],
     ) -> Result<Vec<SealedSecret>, StoreError> {
-        // On the hot connections: attempts need it to start.
+        // Attempts need their secrets to start, so the hot connections read them.
         self.hot
             .run((scope.tenant.0, names.to_vec()), |connection, args| async move {
                 let sql = sql!("get_secrets");
@@ -127,7 +127,7 @@ impl SecretStore for PostgresStore {
         reach: SecretReach,
         mut secrets: Vec<Reseal>,
     ) -> Result<u64, StoreError> {
-        // In one order, so that two nodes cannot deadlock.
+        // All nodes write secrets in this order, so that two nodes cannot deadlock.
         secrets.sort_by(|a, b| (a.tenant, &a.name).cmp(&(b.tenant, &b.name)));
         let tenant = reach.tenant(scope).map(|tenant| tenant.0);
         self.api

@@ -1,4 +1,5 @@
-//! The SQL statements of this store: see [`evenkeel_store::statements`] for the form of the files.
+//! The SQL statements of this store; [`evenkeel_store::statements`] describes the format of the
+//! files.
 
 use std::sync::LazyLock;
 
@@ -53,7 +54,7 @@ pub(crate) fn statement(name: &str) -> &'static str {
     STATEMENTS.get(name)
 }
 
-/// Returns the text of a statement. Each use looks it up once.
+/// Returns the text of a statement, which each place in the code looks up only once.
 macro_rules! sql {
     ($name:literal) => {{
         static TEXT: std::sync::LazyLock<&'static str> =

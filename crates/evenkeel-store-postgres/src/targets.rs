@@ -1,4 +1,4 @@
-//! Targets: the sources or sites that jobs work on.
+//! Targets, the data sources or websites that jobs work on.
 
 use std::collections::HashMap;
 
@@ -89,7 +89,8 @@ impl TargetStore for PostgresStore {
                 let which = (*tenant, *number);
                 let changed = change(&connection, which, *if_generation, fields, *now);
                 match connection.transaction(changed).await {
-                    // The source id was taken meanwhile: decide again.
+                    // Another target took the source id in the meantime, so the request is decided
+                    // again.
                     Err(failure) if failure.is_taken() => Err(Failure::Again),
                     tried => tried,
                 }
@@ -178,7 +179,7 @@ async fn make(
     let sql = sql!("create_target_find");
     match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
         Some(row) => Ok(CreatedTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
-        // The target that was in the way was deleted meanwhile.
+        // The target with the same source id was deleted in the meantime.
         None => Err(Failure::Again),
     }
 }
@@ -193,7 +194,7 @@ async fn find(
     targets.collect()
 }
 
-/// Returns a target that exists.
+/// Returns a target that must exist.
 async fn known(connection: &Connection, tenant: i32, number: i64) -> Tried<Target> {
     find(connection, tenant, &[number]).await?.remove(&number).ok_or(Failure::Again)
 }
@@ -220,7 +221,7 @@ async fn list(
     page: PageRequest<i64>,
 ) -> Tried<Page<Target, i64>> {
     let (after, limit) = (page.after.unwrap_or(0), page.limit as usize);
-    // One row more than needed shows whether there is another page.
+    // One row more than the page needs shows whether there is another page.
     let (wanted, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
     let sql = sql!("list_targets");
     let rows = connection.rows(sql, &[&tenant, &after, &wanted, &offset]).await?;

@@ -1,4 +1,5 @@
-//! Ends, judgements, deletions and replacements of the same jobs at the same time.
+//! Tests that finishing, evaluating, deleting and replacing the same jobs concurrently leaves
+//! conditions consistent.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +29,8 @@ fn all_shards() -> Vec<Shard> {
     (0..=255).map(Shard).collect()
 }
 
-/// Judges all due jobs with `reason`. A job that is OK loses its condition.
+/// Evaluates all jobs that are due for evaluation, with `reason` as the result. The condition of a
+/// job that is OK is deleted.
 async fn judge_all(store: &dyn Store, reason: impl Fn(JobNo) -> Reason) {
     let due = store.to_judge(&all_shards(), 1000, now(1000)).await.unwrap();
     let judgement = |job: &evenkeel_store::JobToJudge| {
@@ -122,8 +124,8 @@ async fn a_failure_is_judged_if_a_judgement_would_remove_the_condition_just_afte
     failure_beside_a_good_judgement(false).await;
 }
 
-/// Fires and ends the due runs of these jobs, claimed at once or through the queue. Every third run
-/// fails, and half of those are retried.
+/// Fires and finishes the due runs of these jobs, claimed as they are fired or through the queue.
+/// Every third run fails, and half of the failed runs are retried.
 async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
     let node = rig.join(&format!("worker-{worker}"), 0).await;
     for round in 0..30 {
@@ -166,7 +168,7 @@ async fn conditions_stay_correct_under_concurrency_without_deadlocks() {
     let numbers: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
     let workers = (0..3).map(|worker| {
         let mut numbers = numbers.clone();
-        // Each worker has an order of its own.
+        // Each worker processes the jobs in a different order.
         numbers.rotate_left(worker * 13);
         fire_and_finish(&rig, worker, numbers)
     });

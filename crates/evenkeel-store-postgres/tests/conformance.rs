@@ -1,4 +1,4 @@
-//! The suite that every store passes.
+//! The test suite that every store must pass.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Moves, commands, fires and registrations at the same time: load profiles stay correct.
+//! Tests that load profile counts stay correct while jobs are moved, changed, fired and registered
+//! concurrently.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,7 +30,7 @@ async fn rig(store: PostgresStore) -> Rig {
     Rig::new(Opened { store: Arc::new(store), guard: Box::new(()), reopen: None }).await
 }
 
-/// A plan without stored moves; each batch brings its own.
+/// Returns a rebalance without stored moves; each batch brings its moves.
 fn plan(id: u128) -> Rebalance {
     Rebalance {
         id: Uuid::from_u128(id),
@@ -64,7 +65,7 @@ async fn all_placements(rig: &Rig) -> Vec<Placement> {
     rig.store.placements(&rig.scope, None, 100_000).await.unwrap()
 }
 
-/// Returns moves of all these jobs by `secs` seconds.
+/// Returns moves of all these jobs to start times `secs` seconds later.
 async fn moves_by(
     rig: &Rig,
     rebalance: Uuid,
@@ -87,7 +88,7 @@ async fn moves_by(
     MoveBatch { rebalance, part, moves, profiles, even_live: false }
 }
 
-/// Applies moves of jobs that have not changed.
+/// Applies the moves of jobs that have not changed.
 async fn make(rig: &Rig, moves: MoveBatch, secs: i64) -> Moved {
     rig.store.move_jobs(&rig.scope, moves, now(secs)).await.unwrap()
 }
@@ -136,8 +137,8 @@ async fn a_time_is_moved_or_fired_and_never_both() {
         let loaded = rig.store.load_jobs(&numbers).await.unwrap();
         let due = loaded.iter().filter(|job| job.next_at <= Some(at(secs)));
         let fires: Vec<Fire> = due.map(|job| fire_of(job, at(secs), Begin::Claimed)).collect();
-        // Both the move and the fire try the jobs that are due now; a moved job is due in the next
-        // round.
+        // Both the move and the firing try the jobs that are due now; a job that was moved is due
+        // in the next round.
         let wanted: Vec<Placement> =
             placements.into_iter().filter(|job| job.next_at <= at(secs)).collect();
         let moves = moves_by(&rig, rebalance, round, &wanted, 3000).await;
@@ -162,7 +163,7 @@ async fn a_time_is_moved_or_fired_and_never_both() {
     assert_eq!(rig.census().await.running, 0);
 }
 
-/// Fires and ends the due runs of these jobs. Some ends stop their job.
+/// Fires and finishes the due runs of these jobs. Some of the finished runs stop their job.
 async fn fire_and_finish(rig: &Rig, worker: usize, jobs: &[JobNo]) {
     let node = rig.join(&format!("worker-{worker}"), 0).await;
     for round in 0..20 {
@@ -236,7 +237,7 @@ async fn load_counts_stay_correct_under_concurrency_without_deadlocks() {
             assert!(matches!(moved, Moved::Done(_)), "{moved:?}");
         }
     };
-    // Two tasks register the same profiles, one in reverse order.
+    // Two tasks register jobs with the same load profiles, one of them in reverse order.
     let registrars = (0..2).map(async |which| {
         for round in 0..20 {
             let mut batch: Vec<NewJob> = (1..=30).map(|n| new(n + round)).collect();

@@ -1,4 +1,4 @@
-//! Verbs that lock the same rows at the same time, step by step.
+//! Tests store methods that lock the same rows concurrently, step by step.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
 use evenkeel_store_testkit::rig::{Rig, claim_of};
 use tokio_postgres::Client;
 
-/// Waits until `count` sessions of the store wait for locks.
+/// Waits until `count` sessions of the store are waiting for locks.
 async fn wait_for_waiters(observer: &Client, options: &PostgresOptions, count: i64) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = $1 AND wait_event_type = 'Lock'";
@@ -50,12 +50,12 @@ async fn a_command_yields_to_a_claim_of_an_attempt_that_was_queued_after_its_fir
         client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     }
     // The command finds no pending attempt, while another transaction that fires the job holds the
-    // state.
+    // lock of its state.
     let put_aside = "CREATE TEMP TABLE aside AS SELECT * FROM ready; DELETE FROM ready";
     observer.batch_execute(put_aside).await.unwrap();
     holder.batch_execute("BEGIN; SELECT FROM job_state FOR NO KEY UPDATE").await.unwrap();
     let commanding = rig.store.act(&rig.scope, job.id, Action::Delete, now(61));
-    // The attempt is queued and claimed before the command gets the state.
+    // The attempt is queued and claimed before the command gets the lock of the job's state.
     let claiming = async {
         wait_for_waiters(&observer, &options, 1).await;
         observer.batch_execute("INSERT INTO ready SELECT * FROM aside").await.unwrap();
@@ -68,7 +68,7 @@ async fn a_command_yields_to_a_claim_of_an_attempt_that_was_queued_after_its_fir
     let (commanded, claimed) = tokio::join!(commanding, claiming);
     commanded.unwrap();
     assert_eq!(claimed.len(), 1);
-    // The attempt runs, so it is cancelled.
+    // The attempt is running, so the command marks it as cancelled.
     let asked = rig.store.cancellations(rig.node).await.unwrap();
     assert_eq!(asked.iter().map(|asked| asked.key).collect::<Vec<_>>(), [claimed[0].key]);
 }
@@ -86,7 +86,7 @@ async fn a_change_reaches_an_attempt_that_a_claim_locks_without_taking_it() {
         let schema = options.schema.as_deref().unwrap();
         client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     }
-    // As a claim that has locked more rows than it takes.
+    // Locks the queue as a claim does that has locked more rows than it takes.
     holder.batch_execute("BEGIN; SELECT FROM ready FOR UPDATE").await.unwrap();
     let mut definition = rig.job(job).await.definition;
     definition.priority = Priority::try_from(77).unwrap();
@@ -126,16 +126,16 @@ async fn a_claim_without_the_limit_lock_leaves_the_queue_to_the_holder() {
     holder.batch_execute(&lock).await.unwrap();
     let limits = Limits { tenants: [(rig.scope.tenant, 30)].into(), ..Limits::default() };
     let claim = Claim { limits, ..claim_of(rig.node, 5) };
-    // A lock leaves its transaction id in the row.
+    // Locking a row leaves the id of the transaction in the row.
     let touched = "SELECT count(*) FROM ready WHERE xmax::text <> '0'";
     let touched = async || -> i64 { holder.query_one(touched, &[]).await.unwrap().get(0) };
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
     assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
-    // From now on the claim reads without locks first.
+    // From now on each claim first reads the queue without locks.
     queue(&rig.scope, 5, 90).await;
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
     assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
-    // Attempts of another tenant start anyway.
+    // Attempts of another tenant start although the lock is held.
     let other = rig.tenant("other").await;
     queue(&other, 2, 10).await;
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();

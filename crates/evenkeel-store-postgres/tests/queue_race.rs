@@ -1,4 +1,4 @@
-//! Many workers claim from one queue, repeatedly.
+//! Tests many workers that claim from one queue, round after round.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,12 +23,13 @@ use tokio_postgres::Client;
 
 const WORKERS: usize = 8;
 const ROUNDS: i64 = 10;
-/// Fewer than in production: what grows from round to round grows with these, too.
+/// Fewer runs than in production suffice, because a table that grows from round to round also grows
+/// with this number.
 const RUNS: usize = 4000;
 const HOUR: i64 = 3600;
 const POOLS: [&str; 2] = ["default", "big"];
 
-/// Runs queued in each round. `EVENKEEL_RACE_RUNS=200000` makes a long race.
+/// Number of runs that are queued in each round. `EVENKEEL_RACE_RUNS=200000` makes a long race.
 fn runs_a_round() -> usize {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let asked = std::env::var("EVENKEEL_RACE_RUNS");
@@ -48,7 +49,7 @@ async fn add_jobs(rig: &Rig, count: usize) -> Vec<Known> {
     known
 }
 
-/// Queues the next time of each job.
+/// Queues the next run of each job.
 async fn fill(rig: &Rig, jobs: &[Known], secs: i64) {
     for batch in jobs.chunks(1000) {
         let numbers: Vec<_> = batch.iter().map(|job| job.no).collect();
@@ -60,7 +61,7 @@ async fn fill(rig: &Rig, jobs: &[Known], secs: i64) {
     }
 }
 
-/// Returns the attempts that a worker has claimed.
+/// Returns the attempts that one worker has claimed.
 async fn work(
     rig: &Rig,
     store: &dyn Store,
@@ -84,7 +85,7 @@ async fn work(
     got
 }
 
-/// Returns the sizes in bytes of the queue and of job_state, with their indexes.
+/// Returns the sizes in bytes of the tables `ready` and `job_state`, with their indexes.
 async fn sizes(observer: &Client) -> [i64; 2] {
     let sql = "SELECT pg_total_relation_size('ready'), pg_total_relation_size('job_state')";
     let row = observer.query_one(sql, &[]).await.unwrap();
@@ -111,7 +112,8 @@ async fn each_run_is_claimed_once_and_the_queue_does_not_grow() {
     for round in 0..ROUNDS {
         let secs = round * 6 * HOUR;
         fill(&rig, &jobs, secs).await;
-        // In every second round the attempts have waited so long that they rank by waiting time.
+        // In every second round the attempts have waited so long that their waiting time decides
+        // their rank.
         let secs = secs + round % 2 * 3 * HOUR;
         let left = AtomicUsize::new(jobs.len());
         let names: Vec<String> = (0..WORKERS).map(|n| format!("worker-{n}")).collect();
@@ -123,7 +125,7 @@ async fn each_run_is_claimed_once_and_the_queue_does_not_grow() {
         assert_eq!(different.len(), jobs.len(), "each once, in round {round}");
         assert_eq!(rig.store.census().await.unwrap().ready, 0);
         let now = sizes(&observer).await;
-        // As autovacuum does.
+        // Vacuums the tables as autovacuum does.
         for table in ["ready", "job_state"] {
             observer.batch_execute(&format!("VACUUM {table}")).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! Concurrent verbs, cancelled callers and a restarted server.
+//! Tests concurrent store methods, cancelled callers and a restarted server.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -157,7 +157,8 @@ async fn cancelled_callers_leave_usable_connections_and_no_transaction() {
         task.abort();
         drop(task.await);
     }
-    // Verbs that were running continue to their end; using every connection waits for them.
+    // Store methods that were running continue to their end; the test waits for them by using every
+    // connection.
     let busy = (0..options.hot_connections + options.api_connections).map(|_| store.now());
     futures::future::try_join_all(busy).await.unwrap();
     assert!(store.census().await.is_ok());
@@ -173,7 +174,7 @@ async fn firing_continues_while_all_api_connections_are_busy() {
     let node = join(&store, 1).await;
     let schema = options.schema.clone().unwrap();
     let observer = common::observer(&options.url).await;
-    // Every API request waits for this lock.
+    // Every API request waits for this table lock.
     let lock = format!("BEGIN; LOCK TABLE {schema}.tenant IN ACCESS EXCLUSIVE MODE");
     observer.batch_execute(&lock).await.unwrap();
     let waiting: Vec<_> = (0..options.api_connections * 2)
@@ -229,7 +230,7 @@ async fn firing_finishing_and_deleting_the_same_jobs_ends_without_deadlock() {
     let mut workers = Vec::new();
     for worker in 0..4_u128 {
         let (store, mut numbers) = (Arc::clone(&store), numbers.clone());
-        // Each worker has an order of its own.
+        // Each worker processes the jobs in a different order.
         numbers.rotate_left(worker as usize * 15);
         workers.push(tokio::spawn(async move {
             let node = join(&store, worker).await;
@@ -254,7 +255,7 @@ async fn firing_finishing_and_deleting_the_same_jobs_ends_without_deadlock() {
     assert_eq!(after, before);
 }
 
-/// Waits until a session of the store waits for a lock.
+/// Waits until a session of the store is waiting for a lock.
 async fn wait_for_a_waiter(observer: &Client, options: &PostgresOptions) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = $1 AND wait_event_type = 'Lock'";
@@ -281,7 +282,7 @@ async fn a_purge_waits_for_a_finish_before_it_locks_the_job() {
     store.fire(node, batch, Now::At(later(60))).await.unwrap();
     let scope = scope(&store).await;
     store.delete(&scope, id, Now::At(later(60))).await.unwrap();
-    // A finish that has locked the attempt's row.
+    // A transaction that finishes the attempt and has locked its row.
     let (mut finishing, observer) =
         (common::observer(&options.url).await, common::observer(&options.url).await);
     let schema = options.schema.clone().unwrap();
@@ -304,7 +305,7 @@ async fn a_purge_waits_for_a_finish_before_it_locks_the_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_reconnects_to_a_restarted_server() {
-    // A server of its own, because other tests use the shared one.
+    // The test starts a separate server, because other tests use the shared server.
     let options = Options { durable: true, ..Options::unit_test() };
     let start = || PrivatePostgres::start(options);
     let mut server = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
@@ -326,7 +327,7 @@ async fn a_store_reconnects_to_a_restarted_server() {
     })
     .await
     .unwrap();
-    // Each connection may fail once.
+    // The first request on each connection may fail.
     for _ in 0..options.hot_connections.max(options.api_connections) {
         drop(store.now().await);
         drop(store.census().await);
@@ -343,7 +344,8 @@ async fn an_announcement_reaches_other_nodes() {
     let (store, options) = common::open().await;
     let other = PostgresStore::connect(options).await.unwrap();
     let mut there = other.signals().subscribe();
-    // Every signal is sent once when a listener connects, so only the second one proves anything.
+    // Every signal is raised once when a listener connects, so only the second signal proves that a
+    // notification arrived.
     let received_twice = async {
         let mut times = 0;
         while times < 2 {

@@ -1,4 +1,4 @@
-//! Rows that no verb of the store returns, read from the tables.
+//! Tests rows that no store method returns, read from the tables.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -41,7 +41,8 @@ async fn notes_and_checkpoints_of_a_deleted_job_are_pruned_before_its_history() 
         checkpoint: Some(vec![1]),
     };
     assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
-    // The worker was lost, and the node that ends the attempt knows nothing of its notes.
+    // The worker was lost, so the node that ends the attempt does not know about the attempt's
+    // notes.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
     assert_eq!(rig.store.prune(everything).await.unwrap().deleted, 0);
@@ -70,7 +71,7 @@ async fn the_key_of_a_job_that_is_being_given_a_time_stays() {
     };
     changer.batch_execute("BEGIN").await.unwrap();
     change("5000000").await;
-    // The uncommitted change is not visible, but its lock is.
+    // Pruning does not see the uncommitted change, but it finds the row locked.
     assert_eq!(prune().await, 0);
     changer.batch_execute("COMMIT").await.unwrap();
     assert_eq!((prune().await, rows(&options, "dedup_key").await), (0, 1));
@@ -82,7 +83,7 @@ async fn the_key_of_a_job_that_is_being_given_a_time_stays() {
 async fn no_index_holds_a_column_that_firing_writes_except_the_slot() {
     let (_store, options) = common::open().await;
     let observer = common::observer(&options.url).await;
-    // The columns of indexes and of their conditions.
+    // Selects the columns of all indexes and of the conditions of partial indexes.
     let sql = "SELECT DISTINCT a.attname::text
                  FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
                 WHERE i.indrelid = $1::text::regclass
@@ -113,7 +114,7 @@ async fn tenant_counts_follow_each_command() {
         (3, resume.clone()),
         (4, Action::Pause),
         (4, Action::Delete),
-        // Rejected, so nothing changes.
+        // The command is rejected, so nothing changes.
         (0, Action::Pause),
         (1, resume),
     ] {

@@ -1,4 +1,4 @@
-//! Upgrades of a database that holds data, one case per migration after the first.
+//! Tests upgrades of a database that holds data, with one case per migration after the first.
 //!
 //! To add a case for migration N:
 //! 1. Write an async function that gets the options of a new schema and a client whose search path
@@ -6,7 +6,7 @@
 //! 2. Call `database_at(&client, N - 1)`, which applies the migrations before N.
 //! 3. Insert rows with plain SQL into the tables as they were in version N - 1.
 //! 4. Open the store with `PostgresStore::connect`, which applies migration N and later ones.
-//! 5. Read the data back through the verbs of the store, and check every value that N changed.
+//! 5. Read the data back through the methods of the store, and check every value that N changed.
 //! 6. Add the function, boxed, to [`CASES`].
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ use tokio_postgres::Client;
 
 type Case = fn(PostgresOptions, Client) -> BoxFuture<'static, ()>;
 
-/// The case of migration 2 first.
+/// The first case belongs to migration 2.
 const CASES: [Case; 0] = [];
 
 fn migrations() -> Vec<PathBuf> {

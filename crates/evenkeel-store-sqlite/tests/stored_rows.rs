@@ -1,4 +1,4 @@
-//! Rows that no verb of the store returns, read from the file.
+//! Tests rows that no store method returns, read from the file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

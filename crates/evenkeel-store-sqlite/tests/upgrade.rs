@@ -4,7 +4,7 @@
 //! 1. Call `database_at(&path, N - 1)`, which applies the migrations before N to an empty file.
 //! 2. Insert rows with plain SQL into the tables as they were in version N - 1.
 //! 3. Open the file with `SqliteStore::open`, which applies migration N and later ones.
-//! 4. Read the data back through the verbs of the store, and check every value that N changed.
+//! 4. Read the data back through the methods of the store, and check every value that N changed.
 //! 5. Add the function to [`CASES`].
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,5 +1,5 @@
-//! Cancels runs. A pending attempt is withdrawn from the queue or the delayed attempts; a running
-//! attempt is marked, and its node ends it.
+//! Cancels runs. A pending attempt is withdrawn from the queue or from the delayed attempts. A
+//! running attempt is marked as cancelled, and its node stops it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,8 +19,8 @@ struct Args {
     now: Option<i64>,
 }
 
-/// A run can move between two statements, but only so often: from the delayed attempts to the
-/// queue, to a worker, and back once.
+/// How many times the search for a run is repeated. Between two statements a run can move from the
+/// delayed attempts to the queue, to a worker, and back once.
 const ROUNDS: usize = 4;
 
 pub(super) async fn cancel_run(
@@ -39,8 +39,8 @@ pub(super) async fn cancel_run(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
-    // A statement waits for a transaction that moves the run, and only the next statement sees
-    // where the run went.
+    // A statement waits for a transaction that moves the run to another table, and only the next
+    // statement finds the run there.
     for _ in 0..ROUNDS {
         if let Some(withdrawn) = withdraw_run(connection, args.run, args.tenant).await? {
             return close_run(connection, args, withdrawn).await;
@@ -77,7 +77,7 @@ pub(super) async fn withdraw_run(
     row.as_ref().map(Withdrawn::from_delayed).transpose()
 }
 
-/// Records the withdrawn attempt as cancelled and its run as ended.
+/// Records the withdrawn attempt as cancelled and ends its run.
 async fn close_run(
     connection: &Connection,
     args: &Args,
@@ -95,7 +95,7 @@ async fn close_run(
     Ok(RunCancelled::Withdrawn(key))
 }
 
-/// Marks the running attempt of the run, for its node to end it.
+/// Marks the running attempt of the run as cancelled, so that its node stops it.
 async fn mark_cancelled(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let (scheduled_at, job_no, sequence) = run_columns(args.run);
     let params: Params<'_> = &[&scheduled_at, &job_no, &sequence, &args.tenant];
@@ -113,7 +113,7 @@ pub(crate) struct Withdrawn {
     pub(crate) crashes: i16,
 }
 
-/// Time and sequence of a run; `None` for both if there is no run.
+/// Scheduled time and sequence of a run, or `None` for both columns if there is no run.
 pub(crate) type Link = (Option<i64>, Option<i32>);
 
 impl Withdrawn {
@@ -139,13 +139,14 @@ impl Withdrawn {
         })
     }
 
-    /// True for a trigger that was never fired: it is not linked into the runs of its job yet.
+    /// True for a triggered run that was never fired and so is not linked to the job's other runs
+    /// yet.
     pub(crate) fn is_unfired_trigger(&self) -> bool {
         self.was_delayed && self.key.attempt == AttemptNo::FIRST
     }
 }
 
-/// The active runs of a job whose row is locked, and its newest run.
+/// The active runs of a job whose row is locked, and the newest run of that job.
 pub(crate) struct JobRuns {
     pub(crate) job_no: i64,
     pub(crate) live: i32,
@@ -162,8 +163,8 @@ impl JobRuns {
     }
 }
 
-/// Deletes all pending attempts of `jobs`. The caller must have locked those rows before the jobs'
-/// states, because claiming and firing lock them in this order.
+/// Deletes all pending attempts of `jobs`. The caller must have locked the rows of these attempts
+/// before the rows of the jobs' states, because claiming and firing lock in this order.
 pub(crate) async fn withdraw_pending(
     connection: &Connection,
     jobs: &[i64],
@@ -180,8 +181,8 @@ pub(crate) async fn withdraw_pending(
     Ok(withdrawn)
 }
 
-/// Records withdrawn attempts with `status` and ends their runs. Returns their keys, by job and in
-/// order.
+/// Records withdrawn attempts with `status` and ends their runs. Returns the keys of the attempts,
+/// by job and in order.
 pub(crate) async fn close_runs(
     connection: &Connection,
     runs: &mut [JobRuns],

@@ -1,10 +1,11 @@
-//! Chooses the attempts that a claim takes from the queue: the first by rank.
+//! Chooses the attempts that a claim takes from the queue: those with the highest rank.
 //!
-//! The rank of an attempt changes with time, but it is always the higher of two numbers that do not
-//! change: its priority, and a rank that follows from how long it has waited. So the first attempts
-//! by rank are among the first of one of two orders, and each order has an index. The second order
-//! is read only if the first has filled the claim, and then only down to the rank of the last
-//! attempt found.
+//! The rank of an attempt changes with time. It is always the higher of its priority and the rank
+//! gained by waiting, and time does not change the order of attempts by either of the two. So each
+//! of the highest-ranked attempts is at the front of the order by priority or of the order by
+//! waiting time, and each of these two orders has an index. The order by waiting time is read only
+//! if the order by priority has filled the claim, and only down to the rank of the last attempt
+//! found there.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -22,11 +23,14 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{get, key_at, maybe_priority, time};
 
-/// Rounds of one claim. Each round looks for attempts in place of those that got no permit.
+/// Maximum number of rounds of one claim. Each round looks for attempts to replace those that got
+/// no permit.
 const ROUNDS: usize = 3;
-/// Attempts per lane and pool that are checked for full limits after a round.
+/// Number of attempts per lane and pool that are checked for full concurrency limits after a round
+/// of a claim.
 const CLEARED: i64 = 1_000;
-/// Attempts read without a lock first, if another node held a limit's lock at the last claim.
+/// Number of attempts that a claim first reads without locking them, if another node held the lock
+/// of a limit at the previous claim.
 const PEEKED: usize = 50;
 
 /// A row of the queue, locked.
@@ -36,7 +40,7 @@ pub(crate) struct Candidate {
     priority: Priority,
     rank: Rank,
     should_start_by: i64,
-    /// When the attempt could first have been claimed.
+    /// The earliest time at which the attempt could have been claimed.
     pub(super) since: Timestamp,
     pub(crate) key: AttemptKey,
     is_own_priority: bool,
@@ -45,14 +49,14 @@ pub(crate) struct Candidate {
     pub(super) crashes: i16,
     pub(super) prev_at: Option<i64>,
     pub(super) prev_sequence: Option<i32>,
-    /// The concurrency limit of its job.
+    /// The concurrency limit of the attempt's job.
     pub(super) limit: Option<KeyLimit>,
-    /// The limits of which the attempt has a permit.
+    /// The limits of which the attempt holds a permit.
     pub(super) permits: Vec<LimitKey>,
 }
 
 impl Candidate {
-    /// Returns the priority of the run itself, if it has one.
+    /// Returns the priority of the run, or `None` if the run has the priority of its job.
     pub(super) fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.priority)
     }
@@ -69,7 +73,7 @@ impl Candidate {
     }
 }
 
-/// A claim while it reads the queue.
+/// State of a claim while it reads the queue.
 struct Look<'a> {
     connection: &'a Connection,
     claim: &'a Claim,
@@ -77,24 +81,24 @@ struct Look<'a> {
     literal: Option<i64>,
     now: Timestamp,
     permits: Permits<'a>,
-    /// Attempts that the claim may still take.
+    /// How many further attempts the claim may take.
     capacity: usize,
     guaranteed: [usize; Lane::ALL.len()],
 }
 
 /// The result of [`choose`].
 pub(super) struct Chosen {
-    /// In dispatch order.
+    /// The claimed attempts in dispatch order.
     pub(super) taken: Vec<Candidate>,
-    /// Limits blocked attempts, and the search ended before the claim was full.
+    /// True if limits blocked attempts and the search ended before the claim was full.
     pub(super) again: bool,
-    /// Another transaction was granting permits of a tenant or a lane.
+    /// True if another transaction was granting permits of a tenant or lane limit.
     pub(super) contended: bool,
 }
 
-/// Deletes from the queue the attempts that a worker gets: first the guaranteed number of each
-/// lane, then the first of all. With `peeks`, checks before it locks any row whether another
-/// transaction is granting permits to all of the first attempts.
+/// Deletes the claimed attempts from the queue: first the guaranteed number of each lane, then the
+/// highest-ranked attempts of all lanes. With `peeks`, the claim first checks, without locking
+/// rows, whether another transaction is granting permits to all attempts at the front.
 pub(super) async fn choose(
     connection: &Connection,
     claim: &Claim,
@@ -127,8 +131,8 @@ pub(super) async fn choose(
             again = false;
             break;
         }
-        // The transaction that grants permits commits soon, and skips the rows that are locked
-        // here.
+        // The other transaction that grants permits commits soon, and it skips the rows that this
+        // claim has locked.
         if !continues {
             break;
         }
@@ -141,22 +145,23 @@ pub(super) async fn choose(
     Ok(Chosen { taken, again, contended: look.permits.contended })
 }
 
-/// The result of a round.
+/// The result of one round of a claim.
 struct Round {
     taken: Vec<Candidate>,
     /// Number of attempts that did not get all their permits.
     stopped: usize,
-    /// Number of those that moved to limit queues.
+    /// Number of attempts without permits that moved to limit queues.
     limited_count: usize,
-    /// Behind the others there may be attempts that could start.
+    /// True if attempts that can start may be queued behind the attempts that got no permit.
     may_be_others: bool,
 }
 
 impl Look<'_> {
-    /// Takes attempts up to the capacity that is left.
+    /// Takes attempts until the remaining capacity of the claim is used.
     async fn round(&mut self) -> Tried<Round> {
         let guaranteed = self.guaranteed().await?;
-        // Attempts with limits are taken later, together with others that need the same permits.
+        // Attempts with limits are taken later, together with all attempts that need permits of the
+        // same limits.
         let (limited, mut taken): (Vec<_>, Vec<_>) =
             guaranteed.into_iter().partition(|candidate| self.permits.is_limited(candidate));
         let rest = self.capacity - taken.len();
@@ -166,11 +171,11 @@ impl Look<'_> {
             round.taken.extend(taken);
             return Ok(round);
         }
-        // Both are prepared first, so that they are sent together and in this order: the second
-        // does not find rows that the first has deleted.
+        // Both statements are prepared first, so that they are sent together and in this order. The
+        // second statement must not find rows that the first has deleted.
         self.connection.prepare_cached(sql!("claim_take")).await?;
         self.connection.prepare_cached(sql!("claim_rest")).await?;
-        // Attempts that stay in the queue are found again.
+        // Attempts that stay in the queue are found again, so the search must read that many more.
         let count = rest + self.permits.left.len();
         let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
         let mut first = self.with_aged(first, count).await?;
@@ -204,14 +209,15 @@ impl Look<'_> {
         Ok(Round { stopped: asked - taken.len(), taken, limited_count, may_be_others })
     }
 
-    /// Moves blocked attempts out of the way: many may be in front of attempts that could start.
+    /// Moves blocked attempts from the front of the queue to limit queues, because attempts that
+    /// could start may be queued behind them.
     async fn clear_front(&mut self) -> Tried<()> {
         let front = self.front(CLEARED).await?;
         self.permits.clear(&front).await
     }
 
-    /// True if another transaction is granting permits to all of the first attempts. Then this
-    /// claim locks no rows that the other may take.
+    /// True if another transaction is granting permits to all attempts at the front of the queue.
+    /// In that case this claim locks no rows that the other transaction may take.
     async fn is_all_deferred(&mut self) -> Tried<bool> {
         let count = self.capacity.max(PEEKED);
         let mut front = self.front(sql_count(count)).await?;
@@ -222,12 +228,13 @@ impl Look<'_> {
         let left: Vec<AttemptKey> =
             front.iter().filter(is_deferred).map(|candidate| candidate.key).collect();
         let all = !front.is_empty() && left.len() == front.len();
-        // The first round skips them.
+        // The first round skips these attempts.
         self.permits.left.extend(left);
         Ok(all)
     }
 
-    /// Reads the first of each lane of each pool, by priority and by waiting time, without locks.
+    /// Reads the first attempts of each lane of each pool, by priority and by waiting time, without
+    /// locks.
     async fn front(&self, count: i64) -> Tried<Vec<Candidate>> {
         let sql = sql!("claim_front");
         let Self { claim, pools, literal, .. } = self;
@@ -238,14 +245,14 @@ impl Look<'_> {
         Ok(front)
     }
 
-    /// Chooses the attempts for the guaranteed number of each lane.
+    /// Chooses the guaranteed number of attempts of each lane.
     async fn guaranteed(&self) -> Tried<Vec<Candidate>> {
         let wanted = self.guaranteed.map(|guaranteed| guaranteed.min(self.capacity));
         if wanted == [0; Lane::ALL.len()] {
             return Ok(Vec::new());
         }
         let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
-        // Attempts that stay in the queue are found again.
+        // Attempts that stay in the queue are found again, so the search must read that many more.
         let stays = self.permits.left.len();
         let asked = wanted.map(|count| if count == 0 { 0 } else { count + stays });
         let counts: Vec<i64> = asked.iter().map(|asked| sql_count(*asked)).collect();
@@ -270,7 +277,7 @@ impl Look<'_> {
         for lane in &mut by_lane {
             lane.retain(|candidate| !self.permits.left.contains(&candidate.key));
         }
-        // Capacity that a lane does not use is left for the guarantees of later lanes.
+        // Capacity that a lane does not use is left for the guaranteed number of later lanes.
         let mut chosen = Vec::new();
         for (lane, count) in by_lane.into_iter().zip(wanted) {
             chosen.extend(first_by_rank(lane, count.min(self.capacity - chosen.len())));
@@ -278,7 +285,7 @@ impl Look<'_> {
         Ok(chosen)
     }
 
-    /// Reads and locks the first by lane and priority.
+    /// Reads and locks the first attempts by lane and priority.
     async fn first(&self, count: usize) -> Tried<Vec<Candidate>> {
         let Self { claim, pools, literal, .. } = self;
         let limit = sql_count(count);
@@ -306,8 +313,8 @@ impl Look<'_> {
         Ok(earlier)
     }
 
-    /// Reads of each lane the attempts whose waiting time ranks them before the last of `full`, at
-    /// most as many as `full` has.
+    /// Reads, for each lane, the attempts whose waiting time ranks them before the last attempt of
+    /// `full`, at most as many as `full` has.
     async fn aged<'c>(&self, full: impl Iterator<Item = &'c [Candidate]>) -> Tried<Vec<Candidate>> {
         let (mut lanes, mut counts, mut reach) = (Vec::new(), Vec::new(), Vec::new());
         for found in full {
@@ -344,7 +351,8 @@ impl Look<'_> {
 }
 
 impl Candidate {
-    /// Reads the fragment `candidate_columns`, which must come first.
+    /// Reads the columns of the fragment `candidate_columns`, which must be the first columns of
+    /// the row.
     pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
         let key = key_at(row, 6)?;
         let priority =
@@ -371,7 +379,7 @@ impl Candidate {
     }
 }
 
-/// Returns the first `count` of one lane by rank.
+/// Returns the first `count` attempts of one lane by rank.
 fn first_by_rank(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {
     let mut seen = HashSet::with_capacity(found.len());
     found.retain(|candidate| seen.insert(candidate.key));

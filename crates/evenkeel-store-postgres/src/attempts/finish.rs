@@ -1,5 +1,5 @@
-//! Finishes attempts. One statement writes result, history and retry; others delete notes and write
-//! dead letters.
+//! Finishes attempts. One statement stores the results, the history and the retries; further
+//! statements delete progress notes and store dead letters.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ pub(super) async fn finish(
             };
             let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
             match &rounds[..] {
-                // A single statement is a transaction.
+                // A single statement is a transaction, so it needs no explicit one.
                 [] | [_] if is_lone => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
@@ -53,14 +53,14 @@ pub(super) async fn finish(
         .await
 }
 
-/// The end of an attempt that lost its worker.
+/// The result of an attempt that lost its worker.
 #[derive(Clone)]
 pub(super) struct LostEnd {
     pub(super) end: Finish,
     pub(super) crashed: bool,
 }
 
-/// Ends attempts that lost their worker, and counts crashes in the same transaction.
+/// Ends attempts that lost their worker, and counts these crashes in the same transaction.
 pub(super) async fn fail_lost(
     store: &PostgresStore,
     node: NodeNo,
@@ -92,7 +92,8 @@ pub(super) async fn fail_lost(
         .await
 }
 
-/// Ends one attempt in the caller's transaction, without changing the average duration.
+/// Ends one attempt in the caller's transaction, without changing the average run duration of the
+/// job.
 pub(super) async fn finish_one(
     connection: &Connection,
     node: i32,
@@ -143,7 +144,8 @@ async fn run(
     }
     apply_attachments(connection, &args.batch, &results).await?;
     correct_skips(connection, &args.batch, &results).await?;
-    // Only jobs whose rows are locked: waiting for others here would be the wrong lock order.
+    // Includes only jobs whose rows are locked, because waiting here for the rows of other jobs
+    // would break the lock order.
     let done = args.batch.iter().zip(&results).filter(|(_, result)| **result == FinishResult::Done);
     let stopped = done.map(|(finish, _)| finish).filter(|finish| stops_job(finish));
     let stopped: Vec<i64> = stopped.map(|finish| finish.key.job_no.0).collect();
@@ -153,7 +155,8 @@ async fn run(
     Ok(results)
 }
 
-/// Corrects the reason of times that were skipped while ends could not be stored.
+/// Corrects the recorded reason of scheduled runs that were skipped while results of attempts could
+/// not be stored.
 async fn correct_skips(
     connection: &Connection,
     batch: &[Finish],
@@ -173,12 +176,12 @@ async fn correct_skips(
     Ok(())
 }
 
-/// True if the job has no next time afterwards.
+/// True if the job has no next run time after this attempt.
 fn stops_job(finish: &Finish) -> bool {
     matches!(finish.then, Then::EndRun { stop_job: true, .. })
 }
 
-/// True if the run ends with success, without results, and without a change of the job's times.
+/// True if the run succeeds, stores no results, and does not change the job's next run time.
 fn is_plain(finish: &Finish) -> bool {
     finish.then == Then::EndRun { stop_job: false, next_at: None }
         && finish.results == Results::default()
@@ -186,7 +189,7 @@ fn is_plain(finish: &Finish) -> bool {
         && !finish.judge
 }
 
-/// The columns of every batch.
+/// The columns that every batch of results needs.
 struct FinishColumns {
     keys: KeyColumns,
     fence: Vec<i32>,
@@ -277,8 +280,8 @@ impl FinishColumns {
     }
 }
 
-/// Writes dead letters and failure counts of the attempts that were ended, one per job, in the same
-/// transaction. Mostly there are none, and nothing is sent.
+/// Stores dead letters and failure counts of the finished attempts, at most one attempt per job, in
+/// the same transaction. Usually there are none, and no statement is sent.
 async fn apply_hooks(connection: &Connection, done: &[&Finish]) -> Tried<()> {
     let (mut dead, mut reasons) = (KeyColumns::default(), Vec::new());
     let (mut failed, mut pause_after) = (KeyColumns::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Reading attempts and lists of attempts.
+//! Reads single attempts and lists of attempts.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::attempt::AttemptStatus;
@@ -27,8 +27,8 @@ struct Args {
 }
 
 impl Args {
-    /// Returns the number of rows up to the end of the page, plus one that shows whether there is
-    /// another page.
+    /// Returns the number of rows up to the end of the list page, plus one row that shows whether
+    /// there is another page.
     fn reach(&self) -> i64 {
         i64::from(self.page.offset) + i64::from(self.page.limit) + 1
     }
@@ -53,7 +53,7 @@ pub(super) async fn list_runs(
 }
 
 async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, AttemptKey>> {
-    // Greater than every key.
+    // These values sort after every attempt key.
     let (at, job, bits, nth) = args.page.after.map_or((i64::MAX, 0, 0, 0), |key| {
         (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
     });
@@ -93,7 +93,7 @@ async fn of_job(
     Ok(cut(found, args, total, is_estimate))
 }
 
-/// Reads a job's attempts after one of them, newest run first.
+/// Reads a job's attempts that follow a given attempt, newest run first.
 async fn walk(
     connection: &Connection,
     job_no: i64,
@@ -108,7 +108,8 @@ async fn walk(
         connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
     let mut found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
-        // The links end where history was pruned, except for two attempts.
+        // Links between runs end where older history was pruned. Pruning keeps two older attempts,
+        // the newest success and the newest failure.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
         let sql = sql!("list_attempts_kept");
         let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;

@@ -54,7 +54,7 @@ impl OverrideStore for PostgresStore {
         if result == OverrideResult::Done
             && let Err(error) = self.announce(Signal::Messages).await
         {
-            // The node also polls, so it will find the message.
+            // The node also polls for messages, so it will find this message later.
             tracing::debug!(%error, "notification not sent; receivers also poll");
         }
         Ok(result)
@@ -118,7 +118,7 @@ async fn override_running(
     } else if let Some(end) = request.finish(tenant, request.key, fence.next()) {
         match finish_one(connection, node, end).await? {
             FinishResult::Done => {}
-            // The row is locked, so no other transaction can have ended it.
+            // The attempt's row is locked, so no other transaction can have finished the attempt.
             FinishResult::AlreadyDone | FinishResult::LeaseLost => return Err(Failure::Again),
         }
     }
@@ -157,7 +157,7 @@ async fn requeue_locked(
     let now = Some(request.at.as_micros());
     match requeue::run(connection, node, &[requeued], now).await?[..] {
         [true] => Ok(OverrideResult::Done),
-        // The row is locked, so no other transaction can have ended it.
+        // The attempt's row is locked, so no other transaction can have finished the attempt.
         _ => Err(Failure::Again),
     }
 }
@@ -167,7 +167,7 @@ async fn override_pending(
     tenant: TenantNo,
     request: &OutcomeOverride,
 ) -> Tried<OverrideResult> {
-    // A pending attempt cannot be requeued: it is in the queue already.
+    // A pending attempt cannot be requeued, because it is in the queue already.
     if request.finish(tenant, request.key, Fence::NONE).is_none() {
         return Ok(OverrideResult::Changed);
     }

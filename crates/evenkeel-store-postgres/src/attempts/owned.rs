@@ -1,4 +1,4 @@
-//! Attempts that a node runs, and those of them that are cancelled.
+//! Reads the attempts that a node runs, and which of these attempts are cancelled.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo};
@@ -59,7 +59,7 @@ pub(super) async fn cancellations(
         .await
 }
 
-/// Reads the fragment `owned_columns`.
+/// Reads the columns of the fragment `owned_columns`.
 pub(crate) fn read_owned(row: &Row) -> Tried<OwnedAttempt> {
     Ok(OwnedAttempt {
         key: key(row)?,

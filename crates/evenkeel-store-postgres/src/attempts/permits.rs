@@ -1,8 +1,9 @@
-//! Permits of concurrency limits: which of the claimable attempts may start.
+//! Permits of concurrency limits decide which of the claimable attempts may start.
 //!
 //! A transaction that grants permits of a limit holds the limit's advisory lock, so that two
-//! transactions never count the same permit as free. It tries to get the lock and does not wait:
-//! the holder commits soon, and until then the attempts under the limit stay in the queue.
+//! transactions never count the same permit as free. A transaction tries to get this lock and does
+//! not wait for it. The holder commits soon, and until then the attempts under the limit stay in
+//! the queue.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -15,19 +16,20 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, count, get};
 
-/// The permits that a claim grants.
+/// The permits of concurrency limits that one claim grants.
 pub(super) struct Permits<'a> {
     connection: &'a Connection,
     limits: &'a Limits,
     ledger: PermitCounts,
     swept: BTreeSet<LimitKey>,
-    /// Limits whose lock was obtained by `prepare`.
+    /// Limits whose advisory lock `prepare` has obtained.
     locked: BTreeSet<LimitKey>,
-    /// Granted permits. They are written at the end; until then the stored permits are all older.
+    /// Permits that this claim has granted. They are stored at the end of the claim, so all stored
+    /// permits are from earlier claims.
     granted: Vec<(LimitKey, AttemptKey)>,
-    /// Attempts that stay in the queue.
+    /// Attempts that stay in the queue because of their limits.
     pub(super) left: HashSet<AttemptKey>,
-    /// Another transaction holds the lock of a tenant's or lane's limit.
+    /// True if another transaction holds the lock of a tenant or lane limit.
     pub(super) contended: bool,
 }
 
@@ -36,9 +38,9 @@ pub(super) struct Admitted {
     pub(super) admitted: Vec<Candidate>,
     /// Number of attempts moved to limit queues.
     pub(super) limited_count: usize,
-    /// Some attempts stay because another transaction grants permits of their concurrency key.
-    /// Attempts behind them may have no limit. (Behind attempts of a tenant or lane there are
-    /// mostly more of the same.)
+    /// True if some attempts stay in the queue because another transaction grants permits of their
+    /// concurrency key. Attempts behind these may have no limit. (Attempts behind those of a tenant
+    /// or lane mostly have the same limit.)
     pub(super) may_be_others: bool,
 }
 
@@ -56,7 +58,7 @@ impl<'a> Permits<'a> {
         }
     }
 
-    /// True if any limit applies to the attempt.
+    /// True if any concurrency limit applies to the attempt.
     pub(super) fn is_limited(&self, candidate: &Candidate) -> bool {
         let (tenant, lane) = owner_and_lane(candidate);
         candidate.limit.is_some() || self.limits.apply_to(tenant, lane)
@@ -66,8 +68,8 @@ impl<'a> Permits<'a> {
         candidate.limits_under(self.limits)
     }
 
-    /// Tries to lock the limits of the tenants and lanes of `first`, before any row of the queue is
-    /// locked.
+    /// Tries to lock the tenant and lane limits of the attempts `first`, before any row of the
+    /// queue is locked.
     pub(super) async fn prepare(&mut self, first: &[Candidate]) -> Tried<()> {
         let limits = first.iter().flat_map(|candidate| self.limits_on(candidate));
         let shared = limits.map(|limit| limit.key).filter(|key| is_shared(*key));
@@ -84,8 +86,8 @@ impl<'a> Permits<'a> {
         limits.iter().any(|limit| is_shared(limit.key) && is_lost(limit.key))
     }
 
-    /// Grants permits in this order. An attempt that gets a permit of each of its limits is
-    /// admitted; the others move to limit queues or stay.
+    /// Grants permits to the attempts in this order. An attempt that gets a permit of each of its
+    /// limits is admitted. All other attempts move to limit queues or stay in the queue.
     pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Admitted> {
         let limits: Vec<Vec<Limit>> =
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
@@ -111,7 +113,7 @@ impl<'a> Permits<'a> {
         Ok(Admitted { admitted, limited_count: limited.len(), may_be_others })
     }
 
-    /// Moves the attempts of `front` that are under a full limit to limit queues.
+    /// Moves the attempts of `front` whose limit is full to limit queues.
     pub(super) async fn clear(&self, front: &[Candidate]) -> Tried<()> {
         let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
         let limited: Vec<(AttemptKey, Limit)> = front
@@ -124,8 +126,8 @@ impl<'a> Permits<'a> {
         self.move_to_queues(&limited).await
     }
 
-    /// Counts the permits of limits that were not counted yet. Where they seem exhausted, deletes
-    /// those of ended attempts and counts again.
+    /// Counts the permits of the limits that this claim has not counted yet. If a limit seems full,
+    /// the function deletes the permits of finished attempts and counts again.
     async fn count(&mut self, limits: &[Vec<Limit>]) -> Tried<()> {
         let mut wanted: BTreeMap<LimitKey, (u32, u32)> = BTreeMap::new();
         for limit in limits.iter().flatten() {
@@ -152,7 +154,7 @@ impl<'a> Permits<'a> {
         Ok(())
     }
 
-    /// Tries to lock these limits. Returns the locked ones.
+    /// Tries to lock these limits. Returns the limits that it has locked.
     async fn lock(&mut self, keys: &[LimitKey]) -> Tried<Vec<LimitKey>> {
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -214,13 +216,13 @@ impl<'a> Permits<'a> {
     }
 }
 
-/// True for a limit of a tenant or a lane.
+/// True for a tenant limit or a lane limit.
 fn is_shared(key: LimitKey) -> bool {
     key.scope() != LimitScope::Key
 }
 
 impl Candidate {
-    /// Returns the limits that apply to the attempt, the narrowest first.
+    /// Returns the limits that apply to the attempt, the narrowest limit first.
     pub(crate) fn limits_under(&self, limits: &Limits) -> Vec<Limit> {
         let (tenant, lane) = owner_and_lane(self);
         limits.on(tenant, lane, self.limit)
@@ -236,7 +238,7 @@ pub(crate) fn key_bytes(keys: &[LimitKey]) -> Vec<&[u8]> {
     keys.iter().map(LimitKey::as_bytes).collect()
 }
 
-/// Returns the key at this position, counted from 1.
+/// Returns the limit key at this position; the first key has position 1.
 pub(crate) fn nth(keys: &[LimitKey], number: i64) -> Option<LimitKey> {
     keys.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }

@@ -1,4 +1,4 @@
-//! Prunes history, a bounded step at a time.
+//! Prunes old attempts in bounded steps.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,10 +21,10 @@ pub(super) async fn prune(store: &PostgresStore, prune: Prune) -> Result<Pruned,
 }
 
 async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
-    // The sizes of notes, checkpoints, queue and delayed attempts vary a lot: a plan made for small
-    // tables must also suit large ones.
+    // The sizes of the tables for notes, checkpoints, queued and delayed attempts vary a lot, so a
+    // query plan made for small tables must also suit large tables.
     connection.batch_execute("SET LOCAL enable_seqscan = off").await?;
-    // Less than every key.
+    // These values sort before every attempt key.
     let (at, job, bits, nth) = prune.after.map_or((i64::MIN, 0, 0, 0), columns);
     let row = connection
         .row(
@@ -55,10 +55,10 @@ fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
     (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
 }
 
-/// Job, time and sequence of a run.
+/// Job number, scheduled time and sequence of a run.
 type RunKey = (i64, i64, i32);
 
-/// Deleted runs with older runs that stay, and their links.
+/// Deleted runs that link to older runs which are kept, with these links.
 struct DeletedRuns(HashMap<RunKey, Option<(i64, i32)>>);
 
 impl DeletedRuns {
@@ -77,8 +77,8 @@ impl DeletedRuns {
         Ok(Self(links.collect()))
     }
 
-    /// Follows a link past deleted runs. `None` if it does not point at a run that was deleted
-    /// here.
+    /// Follows a link past deleted runs. Returns `None` if the link does not point at a run that
+    /// this step deleted.
     fn past_deleted(&self, job: i64, link: (i64, i32)) -> Option<Option<(i64, i32)>> {
         let mut past_deleted = *self.0.get(&(job, link.0, link.1))?;
         while let Some((at, sequence)) = past_deleted
@@ -90,8 +90,8 @@ impl DeletedRuns {
     }
 }
 
-/// Changes links to deleted runs so that they lead to the runs that stay. Seldom needed: pruning
-/// mostly deletes the oldest runs.
+/// Changes links to deleted runs so that they lead to runs that are kept. Few steps need this,
+/// because pruning mostly deletes the oldest runs.
 async fn relink(connection: &Connection, deleted: DeletedRuns) -> Tried<()> {
     let jobs: BTreeSet<i64> = deleted.0.keys().map(|(job, _, _)| *job).collect();
     for job in jobs {

@@ -1,4 +1,4 @@
-//! Takes attempts from a lost worker: requeues them, or ends them as failed.
+//! Takes attempts away from a lost worker: requeues them, or ends them as failed.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(super) async fn requeue(
             None => queued.push((at, requeue)),
         }
     }
-    // One transaction each, because they lock rows in different orders.
+    // Requeueing and failing use separate transactions, because they lock rows in different orders.
     if !queued.is_empty() {
         let (positions, batch): (Vec<usize>, Vec<Requeue>) = queued.into_iter().unzip();
         let args = (node.0, batch, micros(now.literal()));

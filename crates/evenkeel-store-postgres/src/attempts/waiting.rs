@@ -13,7 +13,7 @@ use crate::PostgresStore;
 use crate::error::Tried;
 use crate::rows::{get, key, maybe_priority, maybe_time, micros, time};
 
-/// Pending attempts of a job that are returned at most.
+/// Maximum number of pending attempts of a job that are returned.
 const LISTED_MAX: i64 = 100;
 
 pub(super) async fn waiting_of(

@@ -1,8 +1,9 @@
-//! Load profiles: how many jobs of a tenant have which profile.
+//! Counts how many jobs of a tenant have each load profile, the set of time slots in which the runs
+//! of a job fall.
 //!
-//! A transaction that changes the next time or the profile of jobs sums up the changes and writes
-//! them with its last statement, in the order of tenants and keys. So it holds these rows only
-//! briefly, and two such transactions cannot deadlock.
+//! A transaction that changes the next run time or the load profile of jobs adds up the changes and
+//! writes them with its last statement, in the order of tenants and keys. So the transaction locks
+//! the load profiles only briefly, and two such transactions cannot deadlock.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ fn read_count(row: &Row) -> Tried<LoadProfileCount> {
     })
 }
 
-/// Changes of counts, summed up.
+/// Changes of the job counts of load profiles, added up.
 #[derive(Debug, Default)]
 pub(crate) struct Counts<'a> {
     changes: BTreeMap<(i32, i64), Change<'a>>,
@@ -68,19 +69,19 @@ pub(crate) struct Counts<'a> {
 
 #[derive(Debug, Default)]
 struct Change<'a> {
-    /// Known if a job was added.
+    /// Set if a job was added to the load profile.
     profile: Cow<'a, str>,
     jobs: i64,
     cost: i128,
 }
 
 impl<'a> Counts<'a> {
-    /// Adds a job with this load.
+    /// Counts a job with this load under its load profile.
     pub(crate) fn add(&mut self, tenant: i32, load: &'a Load) {
         self.add_to(tenant, load.key.0, &load.profile, span_micros(load.cost));
     }
 
-    /// Adds a job of this cost to a profile.
+    /// Counts a job of this cost under a load profile.
     pub(crate) fn add_to(&mut self, tenant: i32, key: i64, profile: &'a str, cost: i64) {
         let change = self.changes.entry((tenant, key)).or_default();
         change.profile = Cow::Borrowed(profile);
@@ -88,19 +89,19 @@ impl<'a> Counts<'a> {
         change.cost += i128::from(cost);
     }
 
-    /// Removes a job of this cost from a profile.
+    /// Stops counting a job of this cost under a load profile.
     pub(crate) fn remove_from(&mut self, tenant: i32, key: i64, cost: i64) {
         let change = self.changes.entry((tenant, key)).or_default();
         change.jobs -= 1;
         change.cost -= i128::from(cost);
     }
 
-    /// Changes the cost of a job of a profile.
+    /// Changes the cost of a job that is counted under a load profile.
     pub(crate) fn change_cost(&mut self, tenant: i32, key: i64, more: i64) {
         self.changes.entry((tenant, key)).or_default().cost += i128::from(more);
     }
 
-    /// Writes the changes. Must be the last statement of the transaction.
+    /// Writes the changes of the counts. The call must be the last statement of the transaction.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let changes = || {
             let is_change = |change: &Change<'_>| change.jobs != 0 || change.cost != 0;
@@ -120,7 +121,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Load profile and cost of jobs, as arrays. A job without a profile has 0.
+/// Load profile and cost of each job, as arrays. A job without a load profile has 0 in both.
 #[derive(Debug, Default)]
 pub(crate) struct LoadColumns {
     pub(crate) profile: Vec<i64>,
@@ -144,8 +145,8 @@ impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
     }
 }
 
-/// Stops counting those of `jobs` that have lost their next time in this transaction. Must be its
-/// last statement.
+/// Stops counting those of `jobs` that have lost their next run time in this transaction. The call
+/// must be the last statement of the transaction.
 pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
     connection.change(sql!("load_profiles_count_ended"), &[&jobs]).await?;
     Ok(())

@@ -1,4 +1,5 @@
-//! Moves jobs to other times, one batch per transaction, and reads the jobs that may move.
+//! Moves jobs to other start times, one batch per transaction, and reads the jobs that may be
+//! moved.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +22,7 @@ struct Args {
     columns: MoveColumns,
 }
 
-/// Moves whose profile is given, as arrays, in lock order.
+/// Moves that bring their load profile, as arrays, in lock order.
 struct MoveColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,
@@ -84,7 +85,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Moved> {
     Ok(Moved::Done(made))
 }
 
-/// Returns the moved jobs and the changes of the counts.
+/// Returns the moved jobs and the changes of the load profile counts.
 async fn write<'a>(
     connection: &Connection,
     args: &'a Args,
@@ -111,11 +112,11 @@ async fn write<'a>(
     Ok((moved.into_iter().collect(), counts))
 }
 
-/// If a range has more than so many jobs for each job of the tenant, the jobs are looked up one by
-/// one.
+/// If a range of job numbers holds more than this many numbers per job of the tenant, the jobs are
+/// looked up one by one.
 const OTHERS_MAX: i64 = 8;
-/// Jobs that one round scans at least. Where many jobs are stopped, the last few of a page would
-/// otherwise be searched a few at a time.
+/// Minimum number of jobs that one round scans. Without a minimum, a tenant with many stopped jobs
+/// would need many small scans to fill a page.
 const SCANNED_MIN: i64 = 1000;
 
 pub(super) async fn placements(
@@ -130,8 +131,8 @@ pub(super) async fn placements(
         .run(args, |connection, args| async move {
             let (tenant, mut after, limit) = *args;
             let mut found = Vec::new();
-            // Only its state shows that a job is stopped, so rounds are repeated until the page is
-            // full.
+            // The scan does not know which jobs are stopped, so rounds are repeated until the page
+            // is full.
             while found.len() < limit {
                 let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
                 let scanned = left.max(SCANNED_MIN);

@@ -1,4 +1,4 @@
-//! Prunes balance scores, unused plans and old rebalances.
+//! Prunes balance scores, unused rebalance plans and old rebalances.
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{PARTS_PRUNED, REBALANCES_KEPT, StoreError};

@@ -1,4 +1,4 @@
-//! Rebalances, from plan to end.
+//! Stores rebalances from the plan to the result.
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{
@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, maybe_time, micros, time};
 
-/// Parts of a plan that are sent at once: about 1.5 MB.
+/// Number of parts of a rebalance plan that are sent together, about 1.5 MB.
 const SENT_MAX: usize = 64;
 
 pub(super) async fn plan_rebalance(
@@ -144,7 +144,7 @@ pub(super) async fn list_rebalances(
             let (tenant, page) = &*args;
             let (before, id) =
                 page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
-            // One row more than needed shows whether there is another page.
+            // One row more than the page needs shows whether there is another page.
             let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
             let (rows, counted) = try_join(
                 connection.rows(sql!("list_rebalances"), &[tenant, &before, &id, &limit, &offset]),
@@ -188,7 +188,7 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     let Begin { tenant, id, silent_before, now } = args;
     let lock = sql!("begin_rebalance_lock");
     let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
-    // Waits for a batch of moves or a stop.
+    // Waits until a batch of moves or a stop of the same rebalance has committed.
     let sql = sql!("begin_rebalance_find");
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
@@ -211,8 +211,8 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     Ok(find(connection, *tenant, *id).await?.map(BeganRebalance::Now))
 }
 
-/// Returns another rebalance that has undone everything that `wanted` would undo. Only the holder
-/// of the lock marks rebalances as undone.
+/// Returns another rebalance that has already undone all moves that `wanted` is to undo. Only the
+/// transaction that holds the tenant's rebalance lock marks rebalances as undone.
 async fn undone_by_another(
     connection: &Connection,
     tenant: i32,

@@ -1,4 +1,4 @@
-//! Recounting the load that jobs add to their profiles.
+//! Recounts the load that jobs add to their load profiles.
 
 use evenkeel_core::JobNo;
 use evenkeel_store::{Recounted, StoreError};
@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get};
 
-/// Unused profiles that are deleted at once.
+/// Maximum number of unused load profiles that are deleted together.
 const DELETED_MAX: i64 = 10_000;
 
 pub(super) async fn recount_load(
@@ -46,7 +46,7 @@ pub(super) async fn recount_load(
         .await
 }
 
-/// Sets the cost of jobs to the average duration of their runs.
+/// Sets the cost of jobs to their average run duration.
 async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
     let row = connection.row(sql!("recount_load_change"), &[&jobs]).await?;
     let tenants: Vec<i32> = get::<Option<_>>(&row, "tenants")?.unwrap_or_default();

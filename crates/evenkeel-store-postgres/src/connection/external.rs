@@ -8,8 +8,8 @@ use super::tls;
 use crate::error::OpenError;
 use crate::options::CONNECT_TIMEOUT;
 
-/// Connects to a user's database, encrypted as the URL's `sslmode` says. Transactions are read-only
-/// by default.
+/// Connects to a user's database, encrypted as `sslmode` in the URL requires. Transactions on this
+/// connection are read-only by default.
 pub async fn connect_external(url: &str, application_name: &str) -> Result<Client, OpenError> {
     let mut config = Config::from_str(url).map_err(|error| OpenError::Options(error.into()))?;
     let mut options = config.get_options().unwrap_or_default().to_owned();
@@ -23,7 +23,7 @@ pub async fn connect_external(url: &str, application_name: &str) -> Result<Clien
     let (client, connection) =
         config.connect(encryption).await.map_err(|error| OpenError::Unavailable(error.into()))?;
     tokio::spawn(async move {
-        // The client that uses the connection also gets the error.
+        // The client that uses the connection gets the same error.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "database connection of the import ended");
         }

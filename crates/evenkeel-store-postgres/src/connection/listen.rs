@@ -1,4 +1,4 @@
-//! Notifications between nodes through LISTEN and NOTIFY. A notification may be lost: receivers
+//! Notifications between nodes through LISTEN and NOTIFY. A notification may be lost, so receivers
 //! also poll.
 
 use std::future::poll_fn;
@@ -15,12 +15,12 @@ use super::pool::Connections;
 use super::tls::Encryption;
 use crate::options::CONNECT_TIMEOUT;
 
-/// Announcements of one signal within this time are sent as one.
+/// Announcements of the same signal within this time are sent as one notification.
 const QUIET: Duration = Duration::from_millis(5);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Passes on the notifications of other nodes until the task is aborted with its store.
+/// Passes on the notifications of other nodes until the store is dropped, which aborts this task.
 pub(crate) async fn listen(
     config: Config,
     tls: Encryption,
@@ -40,7 +40,7 @@ pub(crate) async fn listen(
     }
 }
 
-/// Passes on the notifications of one connection until it breaks.
+/// Passes on the notifications that one connection receives until the connection breaks.
 async fn receive(
     config: &Config,
     tls: &Encryption,
@@ -69,8 +69,8 @@ async fn receive(
         });
         match message.await {
             None => return Ok(()),
-            // Notifications sent before this connection listened may be lost, so every signal is
-            // sent once.
+            // Notifications that were sent before this connection listened may be lost, so every
+            // signal is raised once.
             Some(Ok(None)) => {
                 *backoff = BACKOFF_FIRST;
                 signals.set_remote_lost(false);
@@ -96,8 +96,8 @@ fn pass_on(payload: &str, own_origin: &str, signals: &Signals) {
     }
 }
 
-/// Sends notifications to other nodes: one per signal in [`QUIET`], and always one after the last
-/// announcement.
+/// Sends notifications to other nodes. Each signal is sent at most once per [`QUIET`], and always
+/// once after the last announcement.
 #[derive(Clone, Debug)]
 pub(crate) struct Announcer {
     channel: String,
@@ -125,7 +125,8 @@ impl Announcer {
         }
         let (tell, answered) = oneshot::channel();
         let announcer = self.clone();
-        // In a task: a cancelled caller would leave `sending` set.
+        // A separate task sends the notification, because a cancelled caller would leave `sending`
+        // set.
         tokio::spawn(async move { announcer.send_until_quiet(signal, tell).await });
         answered.await.unwrap_or(Ok(()))
     }
@@ -141,7 +142,7 @@ impl Announcer {
             while state.wanted.swap(false, Ordering::SeqCst) {
                 let sent = self.send(signal).await;
                 match first.take() {
-                    // The caller may be gone.
+                    // The caller may have stopped waiting.
                     Some(first) => drop(first.send(sent)),
                     None => drop(
                         sent.inspect_err(|error| tracing::debug!(%error, "notification not sent; receivers also poll")),

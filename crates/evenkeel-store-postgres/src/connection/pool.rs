@@ -1,4 +1,4 @@
-//! The connection pool. A verb runs in a task of its own that owns its connection: if the caller is
+//! The connection pool. Each store method runs in a task that owns its connection. If the caller is
 //! cancelled, the task continues, so that no connection returns to the pool in the middle of a
 //! transaction.
 
@@ -19,17 +19,17 @@ use super::tls;
 use crate::error::{Failure, OpenError, Tried};
 use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 
-/// How often a verb is repeated after a conflict with another transaction.
+/// Maximum number of times a store method is repeated after a conflict with another transaction.
 const COLLISIONS_MAX: u32 = 8;
 
-/// A boxed future. All verbs share the code below that runs statements and tasks. Compiling it anew
-/// for each verb took three quarters of the build time of this crate.
+/// A boxed future, so that all store methods share the code below that runs statements and tasks.
+/// Compiling this code for each method took three quarters of the build time of this crate.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Tried<T>> + Send + 'a>>;
 
-/// A verb with a type-erased answer.
+/// A store method with a type-erased result.
 type Verb = Box<dyn Fn(Arc<Connection>) -> Answer<'static, Box<dyn Any + Send>> + Send + Sync>;
 
-/// The connections of one purpose.
+/// The pool of connections for one purpose, such as the API.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     pool: Pool,
@@ -40,8 +40,8 @@ impl Connections {
     pub(crate) fn new(options: &PostgresOptions, purpose: Purpose) -> Result<Self, OpenError> {
         let config = options.config(purpose)?;
         let tls = tls::connector(config.get_ssl_mode())?;
-        // Checks only whether the socket is open: a round trip per verb would cost more than a verb
-        // that occasionally finds its connection dead.
+        // Checks only whether the socket is open. A round trip before each store method would cost
+        // more than a method that fails because its connection is dead.
         let manager = Manager::from_config(
             config,
             tls,
@@ -62,7 +62,7 @@ impl Connections {
         Ok(Self { pool, verb_timeout: options.verb_timeout() })
     }
 
-    /// Runs a verb to its end, and repeats it after a conflict with another transaction.
+    /// Runs a store method to its end, and repeats it after a conflict with another transaction.
     pub(crate) async fn run<A, T, F, Fut>(&self, args: A, verb: F) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
@@ -115,7 +115,7 @@ impl Connections {
     }
 }
 
-/// A connection that one verb owns.
+/// A connection that one call of a store method owns.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// `None` only during drop.
@@ -139,7 +139,7 @@ impl Drop for Connection {
         if let Some(object) = self.object.take()
             && self.in_transaction.load(Ordering::Relaxed)
         {
-            // In an unknown state: closed and not reused.
+            // The state of the connection is unknown, so the connection is closed and not reused.
             drop(Object::take(object));
         }
     }

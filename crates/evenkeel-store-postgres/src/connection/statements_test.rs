@@ -1,4 +1,4 @@
-//! Tests of the number of statements that verbs send.
+//! Tests how many statements each store method sends.
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::schedule::{Interval, Schedule};
@@ -22,7 +22,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// With one API connection, which counts its statements.
+    /// Opens a store with one API connection, which counts its statements.
     async fn new() -> Self {
         let server = PrivatePostgres::start(Options::unit_test()).unwrap();
         let options = PostgresOptions::new(server.url().to_owned());
@@ -32,7 +32,7 @@ impl Rig {
         Self { store, scope, _server: server }
     }
 
-    /// Returns how often statements like this one ran.
+    /// Returns how many times statements that match `like` ran.
     async fn executed(&self, like: &'static str) -> i64 {
         let sql = "SELECT coalesce(sum(generic_plans + custom_plans), 0)::int8
                      FROM pg_prepared_statements WHERE statement LIKE $1";
@@ -42,7 +42,7 @@ impl Rig {
         count.await.unwrap()
     }
 
-    /// Registers jobs with labels whose last run failed.
+    /// Registers jobs that have labels and whose last run failed.
     async fn failed_jobs(&self, first: u8, count: u8) -> Vec<Job> {
         let every = Interval::new(Span::from_secs(60), None).unwrap();
         let metadata = serde_json::json!({"team": "news"});
@@ -63,7 +63,7 @@ impl Rig {
         self.store.get_jobs(&self.scope, &ids).await.unwrap()
     }
 
-    /// Returns the number of statements that apply `action` to all of `jobs`.
+    /// Returns how many statements it takes to apply `action` to all of `jobs`.
     async fn statements(&self, jobs: &[Job], action: impl Fn(&Job) -> Action) -> i64 {
         let command = |job: &Job| JobCommand {
             id: job.id,

@@ -1,4 +1,4 @@
-//! Encryption of connections, as `sslmode` says.
+//! Encrypts connections as `sslmode` requires.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::OpenError;
 
-/// With `require` the server's certificate is verified. With `prefer` it is not: a false server
-/// could also offer no encryption.
+/// With `require` the server's certificate is verified. With `prefer` the certificate is not
+/// verified, because a false server could also offer no encryption.
 pub(crate) fn connector(mode: SslMode) -> Result<Encryption, OpenError> {
     let bad = |error: rustls::Error| OpenError::Options(error.into());
     let provider = Arc::new(ring::default_provider());
@@ -41,13 +41,14 @@ impl MakeTlsConnect<Socket> for Encryption {
     type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
-        // A Unix socket has no host name and is never encrypted, but the connector is built anyway.
+        // A connection through a Unix socket has no host name and is never encrypted, but the
+        // connector is created anyway.
         let host = if host.is_empty() { "localhost" } else { host };
         MakeTlsConnect::<Socket>::make_tls_connect(&mut self.0, host)
     }
 }
 
-/// Accepts every certificate.
+/// A certificate verifier that accepts every certificate.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

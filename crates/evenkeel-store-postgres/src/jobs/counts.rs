@@ -14,8 +14,8 @@ use crate::error::Tried;
 use crate::rows::{count, get};
 use crate::sql::statement;
 
-/// Counts the jobs of a tenant. Jobs that wait for their next time are the total without all
-/// others.
+/// Counts the jobs of a tenant. The number of jobs that wait for their next run is the total minus
+/// the jobs in all other states.
 pub(super) async fn job_counts(
     store: &PostgresStore,
     scope: &Scope,
@@ -32,7 +32,7 @@ pub(super) async fn job_counts(
             let mut others = 0;
             for row in &rows {
                 counts.is_estimate |= get::<bool>(row, 0)?;
-                // Without a job in any of these states there is only the first column.
+                // If no job is in any of these states, the only row has just the first column.
                 let Some(status) = get::<Option<i32>>(row, 1)? else { continue };
                 let known = usize::try_from(status).ok().and_then(|code| JobStatus::ALL.get(code));
                 let held = held_job(row, 3, 6)?.map(|held| held.status());
@@ -49,8 +49,9 @@ pub(super) async fn job_counts(
         .await
 }
 
-/// Returns the statement that counts the jobs in each state but `scheduled`. Its columns: whether
-/// there may be more jobs than were read, the state, the count, and the rest for [`held_job`].
+/// Returns the statement that counts the jobs in each state but `scheduled`. The columns are:
+/// whether there may be more jobs than were read, the state, the count, and the columns that
+/// [`held_job`] reads.
 fn counting_statement() -> String {
     let indexes = [ListIndex::Running, ListIndex::Pending, ListIndex::Paused, ListIndex::Ended];
     let jobs =
@@ -92,7 +93,7 @@ pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, S
         .await
 }
 
-/// Counts the due jobs of all tenants, and the jobs that were read for this.
+/// Counts the due jobs of all tenants. Also returns how many jobs were read for this.
 async fn all_due(connection: &Connection, bound: i64) -> Tried<(u64, u64)> {
     let (mut due, mut scanned) = (0, 0);
     for row in &connection.rows(sql!("all_job_counts_due"), &[&bound]).await? {

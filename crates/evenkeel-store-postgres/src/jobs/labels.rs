@@ -1,4 +1,4 @@
-//! Labels of jobs: the metadata that lists filter by.
+//! Labels of jobs, which job lists filter by.
 
 use evenkeel_core::{About, JobNo};
 use evenkeel_store::{Job, JobChange, labels_of};
@@ -23,7 +23,7 @@ impl Labels {
         }
     }
 
-    /// Inserts the labels. Most jobs have none.
+    /// Inserts the labels of jobs. Most jobs have no labels.
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
         if !self.key.is_empty() {
             let sql = sql!("register_labels");
@@ -45,7 +45,7 @@ pub(super) struct ChangedLabels {
 }
 
 impl ChangedLabels {
-    /// Most changes affect no column that lists filter by.
+    /// Most changes of a job affect no column that job lists filter by.
     pub(super) fn push(&mut self, job: &Job, change: &JobChange) {
         if let Some(about) = &change.about
             && about.metadata != job.about.metadata

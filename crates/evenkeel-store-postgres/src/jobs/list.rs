@@ -1,4 +1,5 @@
-//! The statements of job lists. [`evenkeel_store::list_jobs`] decides which of them run.
+//! Runs the statements of job lists. [`evenkeel_store::list_jobs`] decides which statements a list
+//! needs.
 
 use std::collections::HashMap;
 
@@ -81,8 +82,8 @@ fn list_row(row: &Row) -> Tried<ListRow> {
     })
 }
 
-/// Reads a due job with blackouts, if the row is about one. Its definition, its average and the
-/// time are in the columns from `first` on.
+/// Reads a due job that has blackouts, or `None` if the row holds no such job. The job's
+/// definition, its average duration and the current time are in the columns from `first` on.
 pub(super) fn held_job(row: &Row, first: usize, next_at: usize) -> Tried<Option<HeldJob>> {
     let Some(definition) = get::<Option<String>>(row, first)? else { return Ok(None) };
     let average: Option<i64> = get(row, first + 1)?;
@@ -94,8 +95,8 @@ pub(super) fn held_job(row: &Row, first: usize, next_at: usize) -> Tried<Option<
     }))
 }
 
-/// Returns the statement that reads all jobs along an index that pass, if the index has at most
-/// `max` rows. Its last column is the number of rows.
+/// Returns the statement that reads all jobs of an index that pass the filters, if the index has at
+/// most `max` rows for this list. The last column of its result is the number of rows in the index.
 fn scan_statement(index: ListIndex, max: u32) -> String {
     let jobs = index.jobs(statement);
     let scanned = index.scanned(statement).unwrap_or("SELECT count(*) FROM f");
@@ -111,7 +112,7 @@ impl ListProbe for List<'_> {
     type Error = Failure;
 
     fn query(&self) -> ListQuery<'_> {
-        // The statements ask the database for the time.
+        // The statements read the time from the database, so this value is not used.
         let now = Timestamp::MIN;
         ListQuery { tenant: self.tenant, filter: self.filter, sort: self.sort, now }
     }
@@ -136,7 +137,7 @@ impl ListProbe for List<'_> {
         if scanned > u64::from(max) {
             return Ok(IndexScan::TooMany(scanned));
         }
-        // If no job passes, there is one row, which has only the count.
+        // If no job passes the filters, the result is one row that has only the count.
         let mut passing = Vec::with_capacity(rows.len());
         for row in &rows {
             if get::<Option<i64>>(row, 0)?.is_some() {

@@ -1,4 +1,4 @@
-//! The store's side of jobs: registering, reading, listing, changing.
+//! Jobs: registering, reading, listing and changing them.
 
 mod commands;
 mod counts;

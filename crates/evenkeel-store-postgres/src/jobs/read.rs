@@ -15,7 +15,7 @@ pub(crate) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> T
     Ok(get_jobs(connection, &[id], tenant).await?.pop())
 }
 
-/// Returns the job and the time of the database when it was read.
+/// Returns the job and the database time at which it was read.
 pub(super) async fn get_with_now(
     connection: &Connection,
     id: Uuid,
@@ -102,7 +102,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         stopped_at: match state {
             JobState::Active => None,
             JobState::Paused => maybe_time(row, "stopped_at")?,
-            // Nothing changes the row afterwards.
+            // Cancelled and deleted jobs no longer change.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         succeeded_runs: u64::from(get::<i32>(row, "succeeded_runs")?.max(0).cast_unsigned()),
@@ -112,7 +112,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
     })
 }
 
-/// Reads the running attempt and its start.
+/// Reads the running attempt of a job and its start time.
 fn running(row: &Row, no: JobNo) -> Result<Option<(AttemptKey, Timestamp)>, StoreError> {
     let columns: Option<Vec<i64>> = get(row, "running")?;
     let Some([since, key @ ..]) = columns.as_deref() else { return Ok(None) };

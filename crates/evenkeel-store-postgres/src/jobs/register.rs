@@ -23,12 +23,12 @@ struct Args {
     tenant: i32,
     now: Option<i64>,
     jobs: Vec<NewJob>,
-    /// For each job the position of an earlier job of the batch with the same name.
+    /// For each job, the position of an earlier job in the batch that has the same name.
     namesakes: Vec<Option<usize>>,
     columns: Columns,
 }
 
-/// The jobs without such a namesake, as arrays.
+/// The jobs of the batch whose name no earlier job of the batch has, as arrays.
 #[derive(Default)]
 struct Columns {
     id: Vec<Uuid>,
@@ -121,8 +121,8 @@ async fn run_paused(
     Ok(created)
 }
 
-/// Registers jobs of which some have deduplication keys. Which of them are created is decided
-/// first.
+/// Registers jobs of which some have deduplication keys. It first decides which of these jobs are
+/// created.
 async fn register_keyed(
     store: &PostgresStore,
     scope: &Scope,
@@ -150,7 +150,7 @@ async fn register_keyed(
         .await
 }
 
-/// Returns the jobs without an answer so far.
+/// Returns the jobs that have no answer yet.
 fn left(jobs: &[NewJob], answers_so_far: &Answers) -> Vec<NewJob> {
     let is_left = |(job, answer_so_far): (&NewJob, &Option<Registered>)| {
         answer_so_far.is_none().then(|| job.clone())
@@ -185,15 +185,15 @@ async fn run_keyed(
             Some(answer) => Ok(answer),
             None => match created.next() {
                 Some(created @ Registered::Created { .. }) => Ok(created),
-                // A name was taken meanwhile, which may change other answers: everything is decided
-                // again.
+                // Another job took the name in the meantime, which may change other answers, so all
+                // jobs are decided again.
                 Some(_) | None => Err(Failure::Again),
             },
         })
         .collect()
 }
 
-/// Returns the jobs that have the names of `jobs`.
+/// Returns the existing jobs that have the names of `jobs`.
 pub(crate) async fn find_names<'a>(
     connection: &Connection,
     tenant: i32,
@@ -236,7 +236,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
             None => match (created.get(&job.id), holders.get(&job.id)) {
                 (Some((no, number)), _) => Registered::Created { no: *no, number: *number },
                 (None, Some(holder)) => Registered::NameTaken(*holder),
-                // The job that had the name was deleted meanwhile.
+                // The job that had the name was deleted in the meantime.
                 (None, None) => return Err(Failure::Again),
             },
         };
@@ -274,7 +274,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<CreatedJobs> {
     rows.iter().map(read).collect()
 }
 
-/// Returns the jobs that have the names of the jobs that were not created.
+/// Returns the existing jobs whose names prevented new jobs from being created.
 async fn find_holders(
     connection: &Connection,
     args: &Args,
@@ -312,7 +312,7 @@ fn namesakes(jobs: &[NewJob]) -> Vec<Option<usize>> {
 }
 
 impl Columns {
-    /// `before` is the job that was pushed last.
+    /// `before` is the job that was added just before `job`.
     fn push(&mut self, job: &NewJob, before: Option<&NewJob>) -> Result<(), StoreError> {
         let about = &job.about;
         self.id.push(job.id.0);
@@ -321,7 +321,8 @@ impl Columns {
         self.source_id.push(about.source_id.clone());
         self.about
             .push(serde_json::to_string(about).map_err(|error| StoreError::Refused(error.into()))?);
-        // Jobs of a batch often have the same definition; comparing is faster than serializing.
+        // Jobs of a batch often have equal definitions, and comparing two definitions is faster
+        // than serializing one.
         let same = before.filter(|before| before.definition == job.definition);
         let text = match (same, self.definition.last()) {
             (Some(_), Some(text)) => text.clone(),

@@ -46,8 +46,9 @@ pub(super) async fn trigger(
         .await
 }
 
-/// Starts a run in one round trip if the job is active and idle, has no deduplication key, and the
-/// sequence is free. Otherwise returns `None`, and the caller examines the job.
+/// Starts a run in one round trip if the job is active and idle, the job has no deduplication key,
+/// and the sequence number is free. Otherwise the function returns `None`, and the caller reads the
+/// job to decide.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = sql!("trigger");
@@ -99,8 +100,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     Ok(Triggered::Accepted(key))
 }
 
-/// Takes the deduplication key of a run, or returns the holder that prevents it. A run that cannot
-/// start anyway takes no key.
+/// Takes the deduplication key for a run, or returns the job that holds the key and blocks the run.
+/// A run that cannot start for another reason takes no key.
 async fn take_key(
     connection: &Connection,
     args: &Args,
@@ -122,7 +123,7 @@ async fn take_key(
     Ok(held)
 }
 
-/// Returns the run that a duplicate trigger refers to.
+/// Returns the run that is reported in place of a rejected duplicate trigger.
 async fn duplicate(connection: &Connection, args: &Args, held: Held) -> Tried<Triggered> {
     let job = get_job(connection, held.job.0, args.tenant).await?;
     let run = match job {
@@ -132,8 +133,9 @@ async fn duplicate(connection: &Connection, args: &Args, held: Held) -> Tried<Tr
     Ok(Triggered::Duplicate { job: held.job, run })
 }
 
-/// Returns free keys for runs that start now, one for each job: with its sequence, or the next free
-/// one. A run of a paused job is scheduled after the pause, so that the pause does not stop it.
+/// Returns one free attempt key per job for runs that start now. The key has the given sequence
+/// number or the next free one. A run of a paused job gets a scheduled time after the pause,
+/// because a pause stops runs that were scheduled before it.
 pub(crate) async fn free_keys(
     connection: &Connection,
     origin: Origin,

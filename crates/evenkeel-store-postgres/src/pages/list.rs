@@ -18,7 +18,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, time};
 
-/// Lists are counted exactly, and ranked, up to this number.
+/// Lists of pages are counted and ranked exactly up to this number.
 pub(super) const COUNT_MAX: i64 = 10_000;
 
 pub(super) async fn list(
@@ -73,14 +73,14 @@ async fn by_number(
         None => (sql!("list_pages"), sql!("list_pages_count")),
         Some(_) => (sql!("list_pages_of_job"), sql!("list_pages_count_of_job")),
     };
-    // The job belongs to the tenant.
+    // The caller has checked that the job belongs to the tenant.
     let job = job.map(|job| job.0);
     let owner: &(dyn ToSql + Sync) = match &job {
         None => &tenant,
         Some(job) => job,
     };
     let after = page.after.map_or(0, |no| no.0);
-    // One row more than needed shows whether there is another page.
+    // One row more than the page needs shows whether there is another page.
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
     let (chars, most) = (BEGINNING_CHARS_MAX as i32, COUNT_MAX + 1);
     let (rows, total) = try_join(

@@ -1,4 +1,4 @@
-//! Translates a search into a PostgreSQL `tsquery`.
+//! Translates a search query into a PostgreSQL `tsquery`.
 
 use evenkeel_store::text::{Needle, Needles};
 
@@ -8,14 +8,13 @@ pub(super) struct Matching {
     pub(super) found: String,
     /// Matches pages that have all wanted words in their title.
     pub(super) in_title: String,
-    /// The words that the rank is computed from.
+    /// The words from which the rank of a page is computed.
     pub(super) ranked: String,
 }
 
 impl Matching {
-    /// `needles` must contain a wanted word.
-    ///
-    /// Needles consist of letters and digits, so nothing in them can end the quotes.
+    /// `needles` must contain at least one wanted word. Search words consist of letters and digits,
+    /// so no word can end the quotes around it.
     pub(super) fn new(scope: SearchScope, needles: &Needles) -> Self {
         let ranked = join(&needles.wanted, " & ", "");
         let mut found = format!("'{}' & {ranked}", scope.lexeme());

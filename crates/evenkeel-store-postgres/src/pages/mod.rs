@@ -1,4 +1,5 @@
-//! Pages that crawls store, and their search. All statements use the API connections.
+//! Pages that crawls store, and full-text search in them. All statements about pages use the API
+//! connections.
 
 mod list;
 mod matching;

@@ -31,7 +31,7 @@ pub(super) async fn prune_pages(
         .await
 }
 
-/// Subtracts deleted pages from the job's usage. Returns their number.
+/// Subtracts deleted pages from the job's stored usage. Returns how many pages were deleted.
 async fn subtract_usage(connection: &Connection, job: i64, deleted: &Row) -> Tried<u64> {
     let (pages, bytes): (i64, i64) = (get(deleted, 0)?, get(deleted, 1)?);
     if pages > 0 {
@@ -41,7 +41,7 @@ async fn subtract_usage(connection: &Connection, job: i64, deleted: &Row) -> Tri
     Ok(count(deleted, 0)?)
 }
 
-/// Clears job by job, each in a transaction of its own.
+/// Deletes the pages of deleted jobs, one transaction per job.
 pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, StoreError> {
     let limit = u64::from(limit);
     let (mut cleared, mut after) = (0, 0);
@@ -65,7 +65,7 @@ pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, Stor
     Ok(cleared)
 }
 
-/// Returns the next deleted jobs with pages.
+/// Returns the next deleted jobs that still have pages.
 async fn deleted_jobs(
     store: &PostgresStore,
     after: i64,
@@ -81,7 +81,7 @@ async fn deleted_jobs(
         .await
 }
 
-/// Deletes pages of one deleted job, unless another transaction does.
+/// Deletes pages of one deleted job, unless another transaction is deleting them.
 async fn clear_one(connection: &Connection, job: i64, limit_left: i64) -> Tried<u64> {
     let sql = sql!("clear_pages_lock");
     if connection.maybe_row(sql, &[&job]).await?.is_none() {

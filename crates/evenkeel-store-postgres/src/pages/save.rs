@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, micros};
 
-/// A page, prepared without the database.
+/// A crawled page with all values that can be computed without the database.
 struct Prepared {
     content: PageContent,
     size: u64,
@@ -110,7 +110,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
     Ok(answers)
 }
 
-/// Returns content hash and size of the pages that are stored.
+/// Returns the content hash and size of those pages that are already stored.
 async fn find(
     connection: &Connection,
     job: JobNo,

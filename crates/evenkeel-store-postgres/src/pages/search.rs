@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, time};
 
-/// Texts that are fetched at once, to limit memory.
+/// Number of page texts that are fetched together, to limit memory.
 const TEXTS_AT_ONCE: usize = 16;
 
 pub(super) async fn search(
@@ -52,7 +52,7 @@ pub(super) async fn search(
 async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried<Vec<PageHit>> {
     let mut numbers: Vec<i64> = Vec::with_capacity(rows.len());
     for row in rows {
-        // The only row of an empty page holds just the total.
+        // If the list page is empty, its only row holds just the total.
         numbers.extend(get::<Option<i64>>(row, "page_no")?);
     }
     if numbers.is_empty() {
@@ -70,7 +70,7 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
             job: JobId(get(row, "job_id")?),
             url: get(row, "url")?,
             title: get(row, "title")?,
-            // A page that was deleted meanwhile has no text.
+            // A page that was deleted in the meantime has no text.
             snippet: snippets.remove(no).unwrap_or_default(),
             changed_at: time(row, "changed_at")?,
             seen_at: time(row, "seen_at")?,
@@ -79,7 +79,7 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     hits.collect()
 }
 
-/// The largest position in a `tsvector`.
+/// The highest word position that a `tsvector` can hold.
 const POSITION_MAX: usize = 16_383;
 
 #[derive(Copy, Clone, Debug)]
@@ -89,8 +89,8 @@ pub(super) enum SearchScope {
 }
 
 impl SearchScope {
-    /// Returns a lexeme that all pages of the scope have. No word of a text starts with an
-    /// underscore.
+    /// Returns a lexeme that all pages of the tenant or job contain. No word of a page text starts
+    /// with an underscore, so this lexeme cannot be a word.
     pub(super) fn lexeme(self) -> String {
         match self {
             Self::Tenant(tenant) => format!("_t{}", tenant.0),
@@ -111,10 +111,11 @@ pub(super) fn lexemes(page: &PageContent, quota: PageQuota) -> String {
     for (words, weight) in [(title, "A"), (text, "")] {
         for word in words.split_ascii_whitespace() {
             position += 1;
-            // Letters and digits need no quotes. Writing to a string cannot fail.
+            // Words of letters and digits need no quotes. Writing to a string cannot fail.
             let _ = write!(written, " {word}:{}{weight}", position.min(POSITION_MAX));
         }
-        // A gap, so that no phrase spans title and text.
+        // A gap in the positions, so that no phrase spans the end of the title and the start of the
+        // text.
         position += 1;
     }
     written

@@ -1,4 +1,4 @@
-//! Claim windows: when a queued attempt may be claimed.
+//! Claim windows limit when a queued attempt may be claimed.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(super) async fn set_claim_windows(
     store: &PostgresStore,
     batch: &[(AttemptKey, ClaimWindow)],
 ) -> Result<(), StoreError> {
-    // Sorted in lock order. Of two windows of one attempt the last counts.
+    // Windows are sorted in lock order. If an attempt has two windows, the last one counts.
     let sorted: BTreeMap<_, _> =
         batch.iter().map(|(key, window)| ((key.job_no, *key), *window)).collect();
     let keys: KeyColumns = sorted.keys().map(|(_, key)| *key).collect();

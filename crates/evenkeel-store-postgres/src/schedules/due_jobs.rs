@@ -1,4 +1,4 @@
-//! Loading the jobs that are due soon, and the delayed attempts.
+//! Loads the jobs that are due soon, and the delayed attempts.
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{DelayedAttempt, DueJob, LookAhead, Now, StoreError};
@@ -58,7 +58,8 @@ pub(super) async fn look_ahead(
         .hot
         .run(args, |connection, args| async move {
             let (shards, until, limit, now) = &*args;
-            // All three statements are sent at once: a trigger waits for them before it starts.
+            // All three statements are sent together, because a triggered run cannot start before
+            // they have finished.
             let (now, changed, delayed) = try_join3(
                 connection.row(sql!("now"), &[now]),
                 connection.rows(sql!("look_ahead_changed"), &[shards, limit]),

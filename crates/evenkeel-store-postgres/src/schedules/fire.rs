@@ -30,7 +30,7 @@ struct Args {
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
     let mut sorted: Vec<&Fire> = args.batch.iter().collect();
-    // All batches lock rows in this order, so that they cannot deadlock.
+    // All batches lock rows in this order, so that two batches cannot deadlock.
     sorted.sort_unstable_by_key(|fire| fire.job);
     let columns = FireColumns::new(&sorted);
     let row = if sorted.iter().all(|fire| is_plain(fire)) {
@@ -46,7 +46,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
         return Ok(Fired { now, results });
     }
     let fired: HashSet<i64> = fired.into_iter().collect();
-    // For a node that is no longer alive, everything is stale.
+    // If the node is no longer alive, all its firings are stale.
     let unchanged: HashMap<i64, (i32, bool)> = if alive {
         let rows = columns.classify(connection).await?;
         rows.iter()
@@ -61,7 +61,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
         Some(&(live, retry_pending)) if fire.idle_only && live > 0 => {
             FireResult::Busy { retry_pending }
         }
-        // The job is as decided now, but was not when the statement ran: the next try will fire it.
+        // The job matches the decision now, but did not when the statement ran, so the next try
+        // will fire it.
         Some(_) | None => FireResult::Stale,
     };
     Ok(Fired { now, results: args.batch.iter().map(result).collect() })
@@ -72,7 +73,8 @@ fn starts_at(fire: &Fire) -> Timestamp {
     fire.start.as_ref().map_or(fire.due, |(at, _)| fire.due.max(*at))
 }
 
-/// True if the job starts claimed at its due time, skips nothing and has a next time.
+/// True if the attempt is claimed as it is fired at its due time, no run is skipped, and the job
+/// has a next run time.
 fn is_plain(fire: &Fire) -> bool {
     fire.skip.is_none()
         && fire.next_at.is_some()
@@ -86,7 +88,7 @@ fn fired_result(fire: &Fire) -> FireResult {
     })
 }
 
-/// The columns of every batch.
+/// The columns that every batch of firings needs.
 struct FireColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,
@@ -164,7 +166,7 @@ impl FireColumns {
     }
 }
 
-/// Skipped times, as arrays.
+/// Skipped runs, as arrays.
 #[derive(Default)]
 struct SkipColumns {
     from: Vec<Option<i64>>,

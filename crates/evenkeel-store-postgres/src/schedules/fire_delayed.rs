@@ -1,4 +1,4 @@
-//! Fires delayed attempts: retries and triggers.
+//! Fires delayed attempts: retries and triggered runs.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ pub(super) async fn fire_delayed(
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |delayed| delayed.key.job_no);
             match &rounds[..] {
-                // A single statement is a transaction.
+                // A single statement is a transaction, so it needs no explicit one.
                 [] | [_] => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
@@ -42,7 +42,7 @@ async fn run(connection: &Connection, args: &Args, rounds: &[Vec<usize>]) -> Tri
     let mut now = None;
     let mut results = vec![FireResult::Stale; args.batch.len()];
     for round in rounds {
-        // All rounds use the time of the first.
+        // All rounds use the time that the first round read.
         let literal = now.map(Timestamp::as_micros).or(args.now);
         let fired_at = fire_round(connection, args, literal, round, &mut results).await?;
         now.get_or_insert(fired_at);
@@ -112,7 +112,8 @@ async fn fire_round(
 }
 
 pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
-    // Sorted in lock order. Of two entries for one attempt the first is not stale.
+    // Entries are sorted in lock order. If an attempt occurs twice, the first entry counts, because
+    // it makes the second stale.
     let mut sorted: Vec<&Postpone> = batch.iter().collect();
     sorted.sort_by_key(|postpone| (postpone.key.job_no, postpone.key));
     sorted.dedup_by_key(|postpone| postpone.key);

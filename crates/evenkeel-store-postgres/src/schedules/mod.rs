@@ -1,4 +1,4 @@
-//! The store's side of the scheduler.
+//! The part of the store that the scheduler uses.
 
 mod claim_windows;
 mod due_jobs;

@@ -1,4 +1,4 @@
-//! Cancels active runs of jobs whose newer time replaces them.
+//! Cancels active runs of jobs because newer runs replace them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,11 +12,11 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{get, job_numbers, micros};
 
-/// An attempt can move between two statements, so the search is repeated, but not forever: the
-/// scheduler asks again while the job is busy.
+/// An attempt can move to another table between two statements, so the search is repeated. A few
+/// rounds are enough, because the scheduler calls again while the job is busy.
 const ROUNDS: usize = 4;
 
-/// The jobs to supersede, as arrays.
+/// The jobs whose active runs are superseded, as arrays.
 #[derive(Clone, Default)]
 struct Decided {
     jobs: Vec<i64>,
@@ -25,7 +25,7 @@ struct Decided {
 }
 
 impl Decided {
-    /// Sorted in lock order, each job once.
+    /// Sorts the jobs in lock order, each job once.
     fn new(batch: &[Supersede]) -> Self {
         let sorted: BTreeMap<JobNo, &Supersede> =
             batch.iter().map(|entry| (entry.job, entry)).collect();
@@ -67,8 +67,8 @@ pub(super) async fn supersede(
                 if decided.jobs.is_empty() {
                     break;
                 }
-                // Each round is a transaction of its own: waiting for attempts while jobs are
-                // locked would be the wrong lock order.
+                // Each round is a separate transaction, because waiting for attempts while jobs are
+                // locked would break the lock order.
                 let again = connection.transaction(run(&connection, &decided, args.1)).await?;
                 decided = decided.only(&again);
             }
@@ -77,11 +77,13 @@ pub(super) async fn supersede(
         .await
 }
 
-/// Locks in the order of finish and claim: running attempts, pending attempts, then jobs. Returns
-/// the jobs that have started an attempt meanwhile or have a pending one.
+/// Locks rows in the order that finishing and claiming use: running attempts, pending attempts,
+/// then jobs. Returns the jobs that have started an attempt in the meantime or still have a pending
+/// attempt.
 ///
-/// Every statement compares each job with the decision, in its own snapshot. If the job is still as
-/// decided, everything the statement sees of it existed before the newer time is fired.
+/// Every statement checks, in its own snapshot, that each job has not changed since the scheduler's
+/// decision. If a job has not changed, its newer run is not fired yet, so every attempt that the
+/// statement sees belongs to an older run.
 async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tried<HashSet<i64>> {
     let Decided { jobs, generations, due } = decided;
     let executions = mark_running(connection, decided).await?;
@@ -109,7 +111,8 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
     Ok(again)
 }
 
-/// Marks the running attempts as cancelled. Returns the number of attempts that each job has had.
+/// Marks the running attempts of the jobs as cancelled. Returns how many attempts each job has had
+/// in total.
 async fn mark_running(connection: &Connection, decided: &Decided) -> Tried<HashMap<i64, i64>> {
     let Decided { jobs, generations, due } = decided;
     let sql = sql!("supersede_mark");

@@ -8,18 +8,18 @@ use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use tokio_postgres::{Client, NoTls};
 
-/// The server of this test binary, unless all tests share one.
+/// The PostgreSQL server of this test binary, unless all tests share a server.
 static SERVER: LazyLock<PrivatePostgres> =
     LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());
 
-/// Returns the URL of the server, for a superuser.
+/// Returns the URL with which a superuser connects to the server.
 pub fn url() -> String {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
     shared.unwrap_or_else(|_| SERVER.url().to_owned())
 }
 
-/// Opens a connection besides those of the store.
+/// Opens a connection that does not belong to the store.
 pub async fn observer(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);

@@ -1,13 +1,14 @@
-//! A store in which a deadlock fails the test.
+//! Opens a store in which a deadlock fails the test.
 
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 
 use crate::common::{fresh_options, url};
 
-/// Opens an empty store whose sessions do not detect deadlocks: deadlocked verbs run into the
-/// statement timeout and fail, where they would otherwise be repeated.
+/// Opens an empty store whose sessions do not detect deadlocks. Store methods that deadlock run
+/// into the statement timeout and fail, where they would otherwise be repeated.
 ///
-/// The server's deadlock counter does not help, because it covers all tests and is updated late.
+/// The server's deadlock counter does not help, because it counts the deadlocks of all tests and is
+/// updated late.
 pub async fn open() -> (PostgresStore, PostgresOptions) {
     let url = url();
     let sign = if url.contains('?') { '&' } else { '?' };

@@ -1,9 +1,10 @@
 //! Commands on jobs: pause, resume, cancel, change, delete, retry.
 //!
-//! Locks rows in the command of all transactions: jobs, their pending attempts, their states. After
-//! that no attempt of the jobs starts or ends until the transaction ends, and the jobs are read and
-//! decided on. An attempt that became pending in between is locked too if it is free; otherwise the
-//! transaction is rolled back and repeated.
+//! Locks rows in the order that all transactions use: jobs, their pending attempts, their states.
+//! Once these rows are locked, no attempt of the jobs starts or finishes until the transaction
+//! ends. Only then are the jobs read and the commands decided. An attempt that became pending in
+//! between is locked as well if no other transaction holds it; otherwise the transaction is rolled
+//! back and repeated.
 
 mod write;
 
@@ -49,7 +50,7 @@ pub(super) async fn apply_commands(
         .api
         .run(args, |connection, args| async move {
             match connection.transaction(run(&connection, &args)).await {
-                // A name was taken meanwhile: decide again.
+                // Another job took the name in the meantime, so the command is decided again.
                 Err(failure) if failure.is_taken() => Err(Failure::Again),
                 tried => tried,
             }
@@ -97,14 +98,14 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
     Ok(answers)
 }
 
-/// What the locks returned.
+/// The rows that the locking statements returned.
 struct Locked {
     runs: Vec<JobRuns>,
     /// Load profile and cost of each counted job.
     counted: HashMap<JobNo, (i64, i64)>,
 }
 
-/// Locks everything that the commands are about.
+/// Locks all rows that the commands change.
 async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
     let sql = sql!("command_lock_jobs");
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
@@ -125,8 +126,8 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
         let sql = sql!("command_lock_rest");
         let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
         if !is_all {
-            // Another transaction is taking the attempt: start again, so that the first lock waits
-            // for it.
+            // Another transaction is taking the attempt. The method starts again, so that its first
+            // lock waits for that transaction.
             return Err(Failure::Again);
         }
     }
@@ -141,8 +142,8 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
     Ok(Locked { runs, counted })
 }
 
-/// True if the action withdraws or changes pending attempts. A claim may lock such rows without
-/// taking them, because it locks more rows than it needs.
+/// True if the action withdraws or changes pending attempts. A claim may lock rows of pending
+/// attempts without taking the attempts, because it locks more rows than it needs.
 fn changes_pending(action: &Action) -> bool {
     match action {
         Action::Change(change) => change.definition.is_some(),
@@ -150,13 +151,14 @@ fn changes_pending(action: &Action) -> bool {
     }
 }
 
-/// Reads the clock after the locks, so that the time is later than everything that was waited for.
+/// Reads the clock after the locks are held, so that the time is later than all changes of the
+/// transactions that held the locks.
 pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
     let row = connection.row(sql!("now"), &[&now]).await?;
     Ok(get(&row, 0)?)
 }
 
-/// Returns the requested names that other jobs have.
+/// Returns which of the requested names other jobs have.
 async fn find_holders(
     connection: &Connection,
     args: &Args,
@@ -209,8 +211,8 @@ fn decide(
     Ok(effect)
 }
 
-/// Locks the deduplication keys that commands take or release. This comes before names are taken,
-/// because a registration holds keys while it waits for names.
+/// Locks the deduplication keys that commands take or release. Keys are locked before names are
+/// taken, because a registration holds keys while it waits for names.
 async fn lock_keys(
     connection: &Connection,
     args: &Args,
@@ -231,7 +233,7 @@ async fn lock_keys(
     Keys::lock(connection, args.tenant, wanted.into_iter(), Some(now)).await.map(Some)
 }
 
-/// Takes the key that the job needs and releases the one it had.
+/// Takes the deduplication key that the job needs and releases the key that it had.
 fn take_key(
     command: &JobCommand,
     job: &Job,
@@ -253,7 +255,7 @@ fn take_key(
     Ok(())
 }
 
-/// Stores the new keys of jobs.
+/// Stores the new deduplication keys of jobs.
 async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
     let (mut numbers, mut keys) = (Vec::new(), Vec::new());
     for plan in plans {
@@ -270,7 +272,7 @@ async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
     Ok(())
 }
 
-/// Finds free keys for the runs that start.
+/// Finds free attempt keys for the runs that the commands start.
 async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tried<()> {
     let number = |action: &Action| match action {
         Action::Retry { n, .. } => Some(*n),
@@ -292,8 +294,8 @@ struct Attempts {
     withdrawn: AttemptsByJob,
 }
 
-/// Withdraws the pending attempts of jobs that stop, and updates those of jobs with a new
-/// definition. Returns the withdrawn attempts.
+/// Withdraws the pending attempts of jobs that stop, and updates the pending attempts of jobs with
+/// a new definition. Returns the withdrawn attempts.
 async fn end(
     connection: &Connection,
     plans: &[Plan<'_>],
@@ -367,7 +369,8 @@ impl WindowColumns {
     }
 }
 
-/// Returns the running attempts of the jobs. Those of jobs that are stopped for good are cancelled.
+/// Returns the running attempts of the jobs. The running attempts of cancelled or deleted jobs are
+/// marked as cancelled.
 async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<AttemptsByJob> {
     let (mut numbers, mut counts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for plan in plans {
@@ -391,7 +394,7 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<Atte
     Ok(running)
 }
 
-/// Fills in the answers of applied commands.
+/// Fills in the answers of commands that were applied.
 async fn answer_applied(
     connection: &Connection,
     tenant: i32,

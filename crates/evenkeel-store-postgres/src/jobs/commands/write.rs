@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, micros, slot};
 
-/// A command that is applied.
+/// A command that applies to its job.
 pub(super) struct Plan<'a> {
     pub(super) command: &'a JobCommand,
     /// The job before the command.
@@ -35,11 +35,11 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns the next time that the command sets (`Some(None)`: none at all), or `None` if it
-    /// stays.
+    /// Returns the next run time that the command sets (`Some(None)` removes it), or `None` if the
+    /// command does not change it.
     fn new_time(&self) -> Option<Option<Timestamp>> {
         match &self.command.action {
-            // A job without a time left has none already.
+            // A job that has no further runs keeps an empty next run time.
             Action::Resume { next_at } => next_at.is_some().then_some(*next_at),
             Action::Retry { next_at, .. } => {
                 (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
@@ -49,7 +49,7 @@ impl Plan<'_> {
         }
     }
 
-    /// True if the job leaves its target.
+    /// True if the command removes the job from its target.
     fn leaves_target(&self) -> bool {
         let target = self.job.about.target;
         target.is_some()
@@ -62,7 +62,7 @@ impl Plan<'_> {
             }
     }
 
-    /// Returns the new definition, if the command has one.
+    /// Returns the new definition of the job, if the command sets one.
     fn definition(&self) -> Option<&Definition> {
         match &self.command.action {
             Action::Change(change) => change.definition.as_ref(),
@@ -70,7 +70,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns what the job adds to the load afterwards.
+    /// Returns the load of the job after the command.
     pub(super) fn load(&self) -> Option<Load> {
         let is_active = self.effect.state == JobState::Active;
         let next_at = self.new_time().unwrap_or(self.job.next_at).filter(|_| is_active)?;
@@ -79,7 +79,7 @@ impl Plan<'_> {
     }
 }
 
-/// Writes jobs, their states and the runs that start.
+/// Writes the jobs, their states and the runs that the commands start.
 pub(super) async fn write(
     connection: &Connection,
     plans: &[Plan<'_>],
@@ -181,8 +181,8 @@ async fn write_states(
     Ok(())
 }
 
-/// Updates the tenant's counts. Deletes reload requests of stopped jobs, and failure counts of jobs
-/// whose state changes.
+/// Updates the stored job counts of the tenant. Also deletes reload requests of stopped jobs, and
+/// failure counts of jobs whose state changes.
 pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
     let over = plans.iter().filter(|plan| plan.effect.ends_running);
     let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
@@ -209,8 +209,8 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
     Ok(())
 }
 
-/// Updates the load profiles, as the last statement. `counted` holds what the jobs counted for
-/// before.
+/// Updates the load profile counts with the last statement of the transaction. `counted` holds the
+/// load of each job before the command.
 pub(super) async fn count_loads(
     connection: &Connection,
     plans: &[Plan<'_>],
