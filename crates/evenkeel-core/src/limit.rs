@@ -43,7 +43,7 @@ names!(LimitScope {
 });
 
 impl LimitScope {
-    /// Reads the scope from the pool name of a limit queue: the second and third character.
+    /// Reads the scope from `code`, the second and third character of a limit queue's pool name.
     pub fn of_queue_pool_code(code: &str) -> Option<Self> {
         let code = code.parse::<usize>().ok()?;
         Self::ALL.get(code.checked_sub(1)?).copied()

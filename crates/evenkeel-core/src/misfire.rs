@@ -2,16 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to scheduled times that are late by more than `misfire_after`.
+/// What happens to scheduled times for which no run has started within `misfire_after`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MisfirePolicy {
-    /// The newest missed time runs; the others are recorded as skipped.
+    /// The job runs once, for the newest missed scheduled time; older missed times are recorded as
+    /// skipped.
     #[default]
     Last,
-    /// No missed time runs.
+    /// The job does not run for missed scheduled times.
     Skip,
-    /// The newest [`MisfirePolicy::ALL_MAX`] missed times run one after the other.
+    /// The job runs for each of the newest [`MisfirePolicy::ALL_MAX`] missed scheduled times, one
+    /// after the other.
     All,
 }
 

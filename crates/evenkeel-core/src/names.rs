@@ -1,7 +1,7 @@
 //! Names of enum variants, as the API and the CLI show them.
 
-/// Gives an enum `ALL` and `as_str`. `ALL` has the order of this list; where variants are stored as
-/// numbers, that is the order of the numbers.
+/// Defines the constant `ALL` and the method `as_str` for an enum. `ALL` lists the variants in the
+/// given order; if the variants are stored as numbers, this order must match the numbers.
 macro_rules! names {
     ($type:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
         impl $type {

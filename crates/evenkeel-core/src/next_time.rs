@@ -8,7 +8,7 @@ use crate::time::{Span, Timestamp};
 /// The firing history of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScheduleState {
-    /// How many scheduled times were fired.
+    /// Number of scheduled times that have been fired.
     pub fired: u64,
     /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
@@ -20,9 +20,10 @@ pub struct ScheduleState {
     pub since: Option<Timestamp>,
 }
 
-/// Returns the next time of a job that is resumed at `now`. The job is placed anew, so times that
-/// passed during the pause do not count as missed. A job that runs once runs only if it has not run
-/// yet; a run that the pause withdrew does not count. `choose` picks the time after a given moment.
+/// Returns the next scheduled time of a job that is resumed at `now`. The start time is chosen
+/// anew, so scheduled times that passed during the pause do not count as missed. A job that runs
+/// once gets a scheduled time only if it has not run yet; a run that was cancelled by the pause
+/// does not count. `choose` returns a start time after the given moment.
 pub fn next_after_resume(
     definition: &Definition,
     state: ScheduleState,
@@ -30,7 +31,7 @@ pub fn next_after_resume(
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     if let Schedule::Once(once) = &definition.schedule {
-        // The time was changed since the last run: to a later time, or to "run now".
+        // The scheduled time was changed since the last run: to a later time, or to "run now".
         let later = once.at.is_some_and(|at| state.last_fired_at.is_none_or(|last| last < at));
         let anew = state.last_fired_at.is_some_and(|last| state.since.is_some_and(|it| it > last));
         let is_other = later || (once.at.is_none() && anew);
@@ -41,8 +42,8 @@ pub fn next_after_resume(
     begun_anew(definition, state, now, choose)
 }
 
-/// Returns the next time of a job that is retried at `now` after failures had stopped it. `choose`
-/// picks the time after a given moment.
+/// Returns the next scheduled time of a job that had stopped after failures and is retried at
+/// `now`. `choose` returns a start time after the given moment.
 pub fn next_after_retry(
     definition: &Definition,
     state: ScheduleState,
@@ -55,8 +56,9 @@ pub fn next_after_retry(
     begun_anew(definition, state, now, choose)
 }
 
-/// Returns the next time of a job whose schedule has changed at `now`. A job that runs once runs
-/// again, because its new time is another time. `choose` picks the time after a given moment.
+/// Returns the next scheduled time of a job whose schedule has changed at `now`. A job that runs
+/// once runs again if its scheduled time is changed. `choose` returns a start time after the given
+/// moment.
 pub fn next_after_change(
     definition: &Definition,
     state: ScheduleState,
@@ -78,8 +80,8 @@ fn begun_anew(
     chosen(state, now, choose)
 }
 
-/// Never returns a time that was fired before, even if the clock was set back or `choose` picks
-/// such a time.
+/// Calls `choose`, but never returns a scheduled time that was already fired, even if the clock was
+/// set back.
 fn chosen(
     state: ScheduleState,
     now: Timestamp,
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(next_after_resume(&once, after(Outcome::Failed), NOW), None);
         assert_eq!(next_after_resume(&once, ScheduleState { live: 1, ..fired }, NOW), None);
         assert_eq!(next_after_retry(&once, after(Outcome::Failed), NOW), None);
-        // "Run once, now" in place of an earlier schedule is another run.
+        // Changing a schedule to "run once, now" causes another run.
         let ran = ScheduleState { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
         let later = NOW.saturating_add(Span::from_secs(9));
         assert_eq!(
@@ -184,7 +186,7 @@ mod tests {
         let changed =
             ScheduleState { since: Some(NOW.saturating_add(Span::from_micros(1))), ..ran };
         assert_eq!(next_after_resume(&once, changed, later), Some(later));
-        // Another time is another run.
+        // Changing the scheduled time causes another run.
         let later = NOW.saturating_add(Span::from_secs(60));
         let moved = Definition::noop(Schedule::Once(Once { at: Some(later), tolerance: None }));
         let done = ScheduleState { last_fired_at: Some(NOW), ..after(Outcome::Completed) };

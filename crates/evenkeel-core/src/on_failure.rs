@@ -1,4 +1,4 @@
-//! What happens when a run has failed and is not retried.
+//! Decides what happens when a run has failed and is not retried.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use crate::job::Definition;
 use crate::names::names;
 use crate::retry::Verdict;
 
-/// The job's setting for runs that failed and are not retried.
+/// The job's policy for runs that have failed and are not retried.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum OnFailure {
-    /// The job continues with its next time.
+    /// The job continues with its next scheduled time.
     #[default]
     None,
     /// The job is paused after this many consecutive failed runs.
     Pause {
         after: u16,
-        /// Shown to users in addition to the reason of the pause.
+        /// A note that users see together with the reason for the pause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// Each such run is put on the dead-letter list.
+    /// Each run that failed and is not retried is added to the dead-letter list.
     DeadLetter,
 }
 
@@ -39,9 +39,9 @@ impl OnFailure {
 #[serde(rename_all = "snake_case")]
 pub enum DeathReason {
     RetriesExhausted,
-    /// The body reported that a retry cannot succeed.
+    /// The attempt reported that a retry cannot succeed.
     NotRetryable,
-    /// The worker was lost, and the job allows no other worker or has lost too many.
+    /// The worker was lost, and the job does not allow another worker or has lost too many workers.
     WorkerLost,
 }
 
@@ -62,21 +62,21 @@ impl DeathReason {
     }
 }
 
-/// What the store does in the transaction that ends a run.
+/// What the store does in addition, in the transaction that finishes a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Hook {
     #[default]
     None,
-    /// Counts a consecutive failure, and marks the job for a pause once there are `pause_after`.
+    /// Counts a consecutive failure, and marks the job to be paused after `pause_after` failures.
     CountFailure {
         pause_after: u16,
     },
     DeadLetter(DeathReason),
 }
 
-/// Returns the hook for the end of an attempt that is followed by `then`.
+/// Returns the hook for a finished attempt; `then` is the decision about a retry.
 pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
-    // The random draw changes the delay of a retry, never the number of retries.
+    // The random number changes only the delay of a retry, not the number of retries.
     let verdict = definition.retry.after_failure(ended.attempt, 0.0);
     let reason = match (verdict, ended.again) {
         (Verdict::RetryAfter(_), RetryHint::Never) => DeathReason::NotRetryable,
@@ -89,7 +89,7 @@ pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
     }
 }
 
-/// Returns the hook for the end of a run that failed for good.
+/// Returns the hook for a run that has failed and is not retried.
 pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
     match on_failure {
         OnFailure::None => Hook::None,
@@ -98,8 +98,9 @@ pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
     }
 }
 
-/// Returns the note of a job that is paused after `failures` consecutive failures. `None` if the
-/// job is not to be paused: its setting may have changed since the failures were counted.
+/// Returns the note for a job that is paused after `failures` consecutive failures. Returns `None`
+/// if the job must not be paused, because its policy may have changed since the failures were
+/// counted.
 pub fn pause_note(on_failure: &OnFailure, failures: u32) -> Option<String> {
     let OnFailure::Pause { after, note } = on_failure else { return None };
     if failures < u32::from(*after) {
@@ -145,8 +146,8 @@ mod tests {
     }
 
     proptest! {
-        /// States the rule a second time: only the last failure of a run has a hook, whatever the
-        /// draw.
+        /// Checks an independent formulation of the rule: only the last failure of a run has a
+        /// hook, whatever the random number.
         #[test]
         fn only_the_last_failure_of_a_run_has_a_hook(
             on_failure in any_on_failure(), again in any_again(), attempt in 0_u16..12,

@@ -1,4 +1,4 @@
-//! The dispatch order: lanes, priorities and shares.
+//! The dispatch order: lanes, priorities, and the share of workers per lane.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::names;
 use crate::time::Timestamp;
 
-/// A lane of the dispatch queue. Earlier lanes go first.
+/// A lane of the dispatch queue. Attempts of earlier lanes start first.
 #[derive(
     Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
@@ -16,7 +16,8 @@ pub enum Lane {
     Critical,
     #[default]
     Standard,
-    /// Runs when earlier lanes leave capacity, and always within its share.
+    /// Attempts in this lane start when the other lanes leave workers free, and always within the
+    /// guaranteed share.
     Batch,
 }
 
@@ -53,10 +54,10 @@ impl TryFrom<u8> for Priority {
     }
 }
 
-/// The dispatch order; the attempt with the smallest key starts first.
+/// The sort key of the dispatch queue: the attempt with the smallest key starts first.
 ///
-/// With equal priorities, the attempt nearest to its deadline starts first. Without deadlines, the
-/// order is highest priority first, then oldest first.
+/// Among attempts with equal priority, the attempt nearest to its deadline starts first. Attempts
+/// without deadlines start in the order of priority, highest first, then oldest first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DispatchKey {
     pub lane: Lane,
@@ -65,7 +66,7 @@ pub struct DispatchKey {
     pub ready_at: Timestamp,
 }
 
-/// The guaranteed share of each lane, in percent of the free worker slots.
+/// The guaranteed share of each lane, in percent of the free worker capacity.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shares([u8; 3]);
 
@@ -89,15 +90,17 @@ impl TryFrom<[u8; 3]> for Shares {
 }
 
 impl Shares {
-    /// Returns the guaranteed slots of each lane, of `free` slots.
+    /// Returns how many of `free` worker slots each lane is guaranteed.
     pub fn of(self, free: usize) -> [usize; 3] {
         self.0.map(|percent| free * usize::from(percent) / 100)
     }
 
-    /// Splits `free` slots among lanes with `waiting` attempts.
+    /// Divides `free` worker slots among the lanes; `waiting` is the number of waiting attempts per
+    /// lane.
     ///
-    /// Every lane first gets its guaranteed share (at least one slot, while slots are left). The
-    /// rest goes to the lanes in order. So batch work is slow under load but never starves.
+    /// Every lane first gets its guaranteed share, which is at least one worker slot as long as
+    /// slots are left. The remaining worker slots go to the lanes in order. So batch jobs run
+    /// slowly under high load, but they always make progress.
     pub fn split(self, free: usize, waiting: [usize; 3]) -> [usize; 3] {
         let mut shares = [0; 3];
         let mut left = free;

@@ -1,23 +1,25 @@
-//! The overlap policy: what happens to a scheduled time that comes while an earlier run is active.
+//! The overlap policy: what happens to a scheduled time that is reached while an earlier run is
+//! active.
 
 use serde::{Deserialize, Serialize};
 
-/// What happens when a job is due while an earlier run is active.
+/// What happens when a job is due while an earlier run of the same job is active.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverlapPolicy {
-    /// The new time is recorded as skipped.
+    /// The new scheduled time is recorded as skipped.
     #[default]
     Skip,
-    /// The new time waits for the end of the active run. If several times wait, the newest runs.
+    /// The new scheduled time waits until the active run has finished. If several scheduled times
+    /// wait, only the newest runs.
     Queue,
     Allow,
-    /// The active run is ended as superseded, and the new run starts.
+    /// The active run is stopped with the outcome `superseded`, and the new run starts.
     Replace,
 }
 
 impl OverlapPolicy {
-    /// True if a run may start while `live` others are active.
+    /// True if a new run may start while `live` earlier runs of the job are active.
     pub fn may_start(self, live: u32) -> bool {
         live == 0 || self == Self::Allow
     }

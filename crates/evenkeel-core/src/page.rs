@@ -9,17 +9,17 @@ use uuid::Uuid;
 
 use crate::ids::JobNo;
 
-/// The id of a page. It depends on the job and the URL only, so a page keeps its id from crawl to
-/// crawl.
+/// The id of a crawled page. The page id depends only on the job and the URL, so a page keeps its
+/// id in later crawls.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PageId(pub Uuid);
 
-/// The namespace of these version 5 UUIDs.
+/// The UUID namespace of page ids, which are version 5 UUIDs.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_3c52_88a4_4b0e_9d27_5a64_1c0b_7e93);
 
 impl PageId {
-    /// Returns the id of the page that a job found at `url`, in normal form.
+    /// Returns the id of the page at `url`, which must be normalized, for this job.
     pub fn of(job: JobNo, url: &str) -> Self {
         Self(Uuid::new_v5(&NAMESPACE, format!("{job} {url}").as_bytes()))
     }
@@ -39,7 +39,7 @@ impl FromStr for PageId {
     }
 }
 
-/// A page as a crawl found it.
+/// The content of a page as it was downloaded by a crawl.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageContent {
     pub id: PageId,
@@ -53,9 +53,10 @@ pub struct PageContent {
     pub etag: Option<String>,
     /// For conditional requests.
     pub last_modified: Option<String>,
-    /// The SHA-256 hash of the significant content. A page with another hash has changed.
+    /// The SHA-256 hash of the significant content. If this hash differs from the stored one, the
+    /// page has changed.
     pub content_hash: [u8; 32],
-    /// The number of links from the start page.
+    /// Number of links between the start page and this page.
     pub depth: u16,
     pub title: Option<String>,
     /// Without markup.
@@ -63,12 +64,12 @@ pub struct PageContent {
     pub links: Vec<String>,
     /// Metadata from the HTML head, such as description and author.
     pub metadata: Value,
-    /// The results of the job's selectors.
+    /// The values that the job's selectors extracted from the page.
     pub fields: Value,
 }
 
 impl PageContent {
-    /// The approximate storage that the page takes, in bytes.
+    /// Returns the approximate storage size of the page in bytes.
     pub fn size(&self) -> u64 {
         let texts = [&self.url, &self.text, &self.content_type].map(|text| text.len());
         let title = self.title.as_ref().map_or(0, String::len);
@@ -78,14 +79,15 @@ impl PageContent {
     }
 }
 
-/// What earlier crawls of a job recorded about a page.
+/// The stored data about a page from earlier crawls of the same job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownPage {
     pub id: PageId,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     pub content_hash: [u8; 32],
-    /// Lets a crawl follow an unchanged page, which is not downloaded again.
+    /// The links of the page, which a crawl follows if the page is unchanged and not downloaded
+    /// again.
     pub links: Vec<String>,
 }
 
@@ -94,9 +96,9 @@ pub struct KnownPage {
 pub enum Kept {
     New,
     Changed,
-    /// Only the time of the visit is stored.
+    /// The page is unchanged, so only the time of the visit is stored.
     Unchanged,
-    /// The job has used up its storage or is deleted. Nothing was stored.
+    /// The page was not stored, because the job has reached its storage limit or is deleted.
     NoRoom,
 }
 

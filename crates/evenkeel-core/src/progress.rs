@@ -1,8 +1,8 @@
-//! The progress that a body reports.
+//! The progress that a running attempt reports.
 
 use serde::{Deserialize, Serialize};
 
-/// All fields are optional: a body reports what it knows.
+/// The progress of an attempt; all fields are optional because executors report different values.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct Progress {
 pub const MESSAGE_CHARS_MAX: usize = 500;
 
 impl Progress {
-    /// Replaces the fields that `news` has.
+    /// Replaces the fields that are set in `news`.
     pub fn update(&mut self, news: Self) {
         let Self { done, total, items_processed, items_saved, message } = news;
         self.done = done.or(self.done);

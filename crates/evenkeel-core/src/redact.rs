@@ -1,8 +1,9 @@
-//! Redacts what viewers may not see of a job.
+//! Redacts the parts of a job that users with the role viewer may not see.
 //!
-//! A redacted value is shown as `{"redacted": true}`, a redacted part of a URL as `***`. Neither is
-//! a possible value. So when a client sends a job back, [`restore`] replaces unchanged redactions
-//! with the stored values, and [`redacted_in`] finds redactions without a stored value.
+//! A redacted value is replaced with `{"redacted": true}`, a redacted part of a URL with `***`.
+//! Neither text is a possible real value. When a client sends a redacted job back, [`restore`]
+//! replaces unchanged redactions with the stored values, and [`redacted_in`] finds redactions for
+//! which no stored value exists.
 
 use serde_json::{Map, Value, json};
 
@@ -22,8 +23,8 @@ pub fn is_marker(value: &Value) -> bool {
         if fields.len() == 1 && fields.get("redacted") == Some(&Value::Bool(true)))
 }
 
-/// Redacts an executor's configuration as the executor declares its fields. A field that is not
-/// declared is redacted as a whole. References to secrets stay visible.
+/// Redacts the configuration of an executor according to the declared kind of each field. The value
+/// of an undeclared field is redacted completely. References to secrets stay visible.
 pub fn config(config: &mut Value, declared: &[ConfigField]) {
     match config {
         Value::Object(fields) => {
@@ -46,7 +47,7 @@ fn field(value: &mut Value, kind: FieldKind) {
         }
         (FieldKind::HiddenValues, Value::Object(values)) => values.values_mut().for_each(whole),
         (FieldKind::Arguments, Value::Array(items)) => items.iter_mut().skip(1).for_each(whole),
-        // `Hidden`, and values that do not have the declared form.
+        // This arm covers `Hidden` fields and values that do not have the declared type.
         (_, value) => whole(value),
     }
 }
@@ -55,13 +56,13 @@ pub fn payload(payload: &mut Value) {
     whole(payload);
 }
 
-/// Redacts user, password, query values and fragment of a URL. `text` may also begin with a URL.
-/// Template placeholders stay.
+/// Redacts the user, password, query values and fragment of a URL. `text` may also be a longer text
+/// that begins with a URL. Template placeholders stay.
 pub fn url(text: &str) -> String {
     let Some(start) = text.find("://").map(|at| at + 3) else { return text.to_owned() };
     let authority = text[start..].find(['/', '?', '#', '\\']).map_or(text.len(), |at| start + at);
-    // A password may contain characters that should have been escaped, so the last `@` before the
-    // path ends it.
+    // A password may contain unescaped characters, so the last `@` before the path ends the
+    // password.
     let user_end = text[start..authority].rfind('@').map_or(start, |at| start + at);
     let mut shown = text[..start].to_owned();
     if user_end > start {
@@ -88,7 +89,8 @@ pub fn url(text: &str) -> String {
     shown
 }
 
-/// Redacts the value of a query parameter. Without `=`, the whole parameter may be a value.
+/// Redacts the value of a query parameter. If the parameter has no `=`, it is redacted completely,
+/// because it may be a value.
 fn pair(text: &str) -> String {
     let is_place = |value: &str| value.starts_with("{{") && value.ends_with("}}");
     match text.split_once('=') {
@@ -105,7 +107,7 @@ fn whole(value: &mut Value) {
     }
 }
 
-/// Redacts a job in the form in which the API shows it.
+/// Redacts a job in its API representation.
 pub fn job(shown: &mut Map<String, Value>, declared: &[ConfigField]) {
     for (key, value) in shown {
         match key.as_str() {
@@ -117,7 +119,8 @@ pub fn job(shown: &mut Map<String, Value>, declared: &[ConfigField]) {
     }
 }
 
-/// Replaces redactions in `sent` with the values of `seen`, the stored job that the client changes.
+/// Replaces redactions in `sent`, the job that a client sends, with the values of `seen`, the
+/// stored job.
 pub fn restore(sent: &mut Map<String, Value>, seen: &Map<String, Value>, declared: &[ConfigField]) {
     let mut hidden = seen.clone();
     job(&mut hidden, declared);
@@ -159,7 +162,7 @@ fn restore_value(sent: &mut Value, seen: &Value, hidden: &Value) {
     }
 }
 
-/// Returns the first field of a document that holds a redaction.
+/// Returns the first field of a job that contains a redaction.
 pub fn redacted_in(document: &Map<String, Value>, declared: &[ConfigField]) -> Option<String> {
     document.iter().find_map(|(key, value)| match key.as_str() {
         "executor_config" => find_in_config(value, declared),
@@ -187,7 +190,8 @@ fn find_in_config(config: &Value, declared: &[ConfigField]) -> Option<String> {
     })
 }
 
-/// Returns the path of the first marker in `value`, which is at `field`.
+/// Returns the path of the first redacted value inside `value`; `field` is the path of `value`
+/// itself.
 fn find(value: &Value, field: &str) -> Option<String> {
     match value {
         _ if is_marker(value) => Some(field.to_owned()),
@@ -201,7 +205,7 @@ fn find(value: &Value, field: &str) -> Option<String> {
     }
 }
 
-/// True if a URL has `***` where user, query value or fragment can be.
+/// True if a URL contains `***` in place of the user, a query value or the fragment.
 pub fn is_hidden_url(text: &str) -> bool {
     let hides = |mark| text.contains(mark);
     hides("://") && ["://***@", "=***", "?***", "&***", "#***"].into_iter().any(hides)

@@ -19,7 +19,7 @@ pub struct RetryPolicy {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// `base` x 2^(n-1), at most `cap`.
+    /// The delay is `base` x 2^(n-1), at most `cap`.
     Exponential {
         base: Span,
         cap: Span,
@@ -27,29 +27,30 @@ pub enum Backoff {
     Fixed {
         delay: Span,
     },
-    /// One delay after the other; the last repeats.
+    /// The delays are used one after the other; the last one repeats.
     Stages {
         delays: Vec<Span>,
     },
 }
 
-/// How much a random draw changes a delay, in percent. Applied after the cap.
+/// How much a random number changes a delay, in percent. Applied after the cap.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Jitter {
     #[default]
     None,
     Symmetric {
-        /// 20 means from 80 % to 120 %.
+        /// The value 20 means a delay between 80 % and 120 %.
         percent: u8,
     },
     Additive {
-        /// 30 means from 100 % to 130 %.
+        /// The value 30 means a delay between 100 % and 130 %.
         percent: u8,
     },
 }
 
-/// Named retry policies: one for each document that Evenkeel implements, and the default.
+/// Named retry policies: the default, and one for each specification document that Evenkeel
+/// implements.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Preset {
     Standard,
@@ -82,13 +83,13 @@ impl Preset {
         }
     }
 
-    /// Returns the preset that equals `policy` in every field.
+    /// Returns the preset whose fields all equal those of `policy`.
     pub fn of(policy: &RetryPolicy) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.policy() == *policy)
     }
 }
 
-/// What happens after a failed attempt.
+/// Whether a failed attempt is retried, and after which delay.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The next attempt may start after this delay.
@@ -99,7 +100,8 @@ pub enum Verdict {
 impl RetryPolicy {
     pub const MAX_RETRIES: u16 = 1000;
 
-    /// The default of new jobs: 3 retries, 60 s doubling to at most 1 h, ±20 %.
+    /// Returns the default policy of new jobs: 3 retries with delays from 60 s, doubling up to 1 h,
+    /// ±20 % jitter.
     pub fn standard() -> Self {
         Self {
             max_retries: 3,
@@ -113,7 +115,7 @@ impl RetryPolicy {
         Self { jitter: Jitter::None, ..Self::standard() }
     }
 
-    /// 1 min doubling to at most 1 day, ±20 %.
+    /// The delay starts at 1 min and doubles up to 1 day, with ±20 % jitter.
     pub fn queue() -> Self {
         Self {
             backoff: Backoff::Exponential {
@@ -124,7 +126,7 @@ impl RetryPolicy {
         }
     }
 
-    /// 5 min, 1 h, then always 4 h.
+    /// The delays are 5 min, 1 h, and then always 4 h.
     pub fn deadline() -> Self {
         let delays = [300, 3600, 14_400].map(Span::from_secs).to_vec();
         Self {
@@ -134,7 +136,7 @@ impl RetryPolicy {
         }
     }
 
-    /// 2 s doubling to at most 5 min, up to 30 % longer.
+    /// The delay starts at 2 s and doubles up to 5 min, with up to 30 % added jitter.
     pub fn cron_service() -> Self {
         Self {
             max_retries: 3,
@@ -143,13 +145,14 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the delay after the failed `attempt`, whether or not retries are left.
+    /// Returns the delay (without jitter) after the failed attempt `attempt`, even if no retries
+    /// are left.
     pub fn pause_after(&self, attempt: AttemptNo) -> Span {
         self.backoff.before_retry(u32::from(attempt.0) + 1)
     }
 
-    /// Decides what follows when `attempt` has failed. `draw` is a random number from 0 (inclusive)
-    /// to 1 (exclusive).
+    /// Decides whether the failed attempt `attempt` is retried. `draw` is a random number from 0
+    /// (inclusive) to 1 (exclusive).
     pub fn after_failure(&self, attempt: AttemptNo, draw: f64) -> Verdict {
         if attempt.0 >= self.max_retries.min(AttemptNo::MAX.0) {
             return Verdict::Exhausted;

@@ -1,7 +1,9 @@
-//! Ids of runs and attempts: UUIDs that contain the attempt's key, with the job number encrypted.
+//! Ids of runs and attempts: UUIDs that contain the attempt's key, in which the job number is
+//! encrypted.
 //!
-//! An id is computed from the key of the attempt, so it is known before the attempt is stored, and
-//! the server decodes it without a lookup. The 122 free bits of a UUIDv8, highest first:
+//! An id is computed from the attempt's key. So the id is known before the attempt is stored, and
+//! the server can decode it without a database lookup. The 122 free bits of a UUIDv8, highest
+//! first:
 //!
 //! | bits | content                                                                    |
 //! |-----:|----------------------------------------------------------------------------|
@@ -11,9 +13,9 @@
 //! |   16 | number within the origin, for runs of a job in the same microsecond         |
 //! |   10 | attempt, counted from 0; 0 in the id of a run                               |
 //!
-//! Job numbers are dense. In clear, they would tell a tenant how many jobs all tenants have. The
-//! encryption depends on the scheduled time, origin and number as well, so two ids do not even
-//! show whether they belong to the same job.
+//! Job numbers are dense. Unencrypted job numbers would show a tenant how many jobs all tenants
+//! have. The encryption also depends on the scheduled time, the origin and the number within the
+//! origin, so two ids do not show whether they belong to the same job.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,13 +38,13 @@ const fn mask(bits: u32) -> u128 {
     (1 << bits) - 1
 }
 
-/// The id of a run; all attempts of the run share it.
+/// The id of a run, which all its attempts share.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct RunId(Uuid);
 
-/// The id of one attempt of a run: "execution id" in the API. The id of the first attempt has the
-/// same bits as the id of the run.
+/// The id of one attempt of a run, called "execution id" in the API. The id of the first attempt
+/// has the same bits as the id of the run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct AttemptId(Uuid);
@@ -56,13 +58,15 @@ impl AttemptId {
         AttemptNo((self.0.as_u128() & mask(ATTEMPT_BITS)) as u16)
     }
 
-    /// Returns the id of another attempt of the same run. Needs no key: the attempt is in clear.
+    /// Returns the id of another attempt of the same run. No key is needed, because the attempt
+    /// number is not encrypted.
     pub fn with_attempt(self, attempt: AttemptNo) -> Self {
         let run = self.0.as_u128() & !mask(ATTEMPT_BITS);
         Self(Uuid::from_u128(run | (u128::from(attempt.0) & mask(ATTEMPT_BITS))))
     }
 
-    /// Reads the scheduled time of the run. Needs no key: the time is in clear.
+    /// Returns the scheduled time of the run. No key is needed, because the scheduled time is not
+    /// encrypted.
     pub fn scheduled_at(self) -> Timestamp {
         let micros = custom_bits(self.0) >> (JOB_BITS + SEQUENCE_BITS + ATTEMPT_BITS);
         Timestamp::from_micros(micros as i64)
@@ -72,7 +76,7 @@ impl AttemptId {
         self.0.as_u128()
     }
 
-    /// Returns `None` unless `bits` are a UUIDv8 with a known origin.
+    /// Returns `None` if `bits` are not a UUIDv8 with a known origin.
     pub fn from_u128(bits: u128) -> Option<Self> {
         let uuid = Uuid::from_u128(bits);
         let is_v8 = uuid.get_version_num() == 8 && uuid.get_variant() == uuid::Variant::RFC4122;
@@ -107,7 +111,7 @@ pub struct RunIdError;
 impl FromStr for RunId {
     type Err = RunIdError;
 
-    /// Also reads the id of an attempt, as the id of its run.
+    /// Also accepts the id of an attempt and returns the id of its run.
     fn from_str(text: &str) -> Result<Self, RunIdError> {
         text.parse().map(AttemptId::run_id)
     }
@@ -116,18 +120,20 @@ impl FromStr for RunId {
 impl FromStr for AttemptId {
     type Err = RunIdError;
 
-    /// Also reads the id of a run, as the id of its first attempt.
+    /// Also accepts the id of a run and returns the id of its first attempt.
     fn from_str(text: &str) -> Result<Self, RunIdError> {
         let uuid: Uuid = text.parse().map_err(|_| RunIdError)?;
         Self::from_u128(uuid.as_u128()).ok_or(RunIdError)
     }
 }
 
-/// Encodes attempt keys as ids and decodes them. All nodes of an installation use the same key.
+/// Encodes attempt keys as ids and decodes them. All nodes of an installation must use the same
+/// secret.
 #[derive(Copy, Clone)]
 pub struct RunIds(SipHasher24);
 
-/// Keeps the uses of one key apart: ids and page cursors encrypt the same number differently.
+/// Distinguishes the uses of the secret: ids and page cursors encrypt the same job number
+/// differently.
 #[derive(Copy, Clone)]
 enum Purpose {
     Id = 0,
@@ -135,10 +141,10 @@ enum Purpose {
 }
 
 impl RunIds {
-    /// Derives the 128-bit key from a secret of any length.
+    /// Derives the 128-bit encryption key from a secret of any length.
     pub fn new(secret: &[u8]) -> Self {
         let mac = Hmac::<Sha256>::new_from_slice(secret);
-        // HMAC accepts keys of any length, so this never falls back.
+        // HMAC accepts keys of any length, so the fallback value is never used.
         let mut mac = mac.unwrap_or_else(|_| Hmac::new(&Default::default()));
         mac.update(b"evenkeel run ids 1");
         let digest = mac.finalize().into_bytes();
@@ -169,7 +175,8 @@ impl RunIds {
         AttemptKey {
             scheduled_at: Timestamp::from_micros(time.cast_signed()),
             job_no: self.decrypt(job, Purpose::Id, time, sequence),
-            // An `AttemptId` has a known origin: `AttemptId::from_u128` checked it.
+            // The origin of an `AttemptId` is always known, because `AttemptId::from_u128` checks
+            // it.
             sequence: Sequence::from_bits(sequence).unwrap_or(Sequence::REGULAR),
             attempt: id.attempt(),
         }
@@ -180,13 +187,14 @@ impl RunIds {
         self.key(id.into())
     }
 
-    /// Encrypts a job number for a page cursor. `context` is the rest of the cursor, so that equal
-    /// numbers look different in different cursors.
+    /// Encrypts a job number for a page cursor. `context` is the rest of the cursor, so that the
+    /// same job number looks different in different cursors.
     pub fn hide_job(&self, job: JobNo, context: u64) -> u64 {
         self.encrypt(job, Purpose::Cursor, context, 0)
     }
 
-    /// Reverses [`RunIds::hide_job`]; `None` if `hidden` has more than 40 bits.
+    /// Decrypts a job number from [`RunIds::hide_job`]; returns `None` if `hidden` has more than 40
+    /// bits.
     pub fn show_job(&self, hidden: u64, context: u64) -> Option<JobNo> {
         let fits = u128::from(hidden) <= mask(JOB_BITS);
         fits.then(|| self.decrypt(hidden, Purpose::Cursor, context, 0))
@@ -209,7 +217,8 @@ impl RunIds {
         JobNo((left << HALF_BITS | right).cast_signed())
     }
 
-    /// The round function of a Feistel network, which makes a bijection of any keyed function.
+    /// The round function of a Feistel network, which makes a reversible function out of any keyed
+    /// function.
     fn round(&self, round: u64, half: u64, purpose: Purpose, time: u64, sequence: u32) -> u64 {
         let rest = (purpose as u64) << 44 | round << 40 | u64::from(sequence) << 20 | half;
         let mut input = [0; 16];
@@ -229,7 +238,7 @@ impl fmt::Debug for RunIds {
     }
 }
 
-/// Puts 122 bits around the version and variant bits of a UUIDv8.
+/// Inserts the version and variant bits of a UUIDv8 into 122 bits of data.
 fn uuid_v8(bits: u128) -> Uuid {
     let (high, middle, low) = (bits >> 74, bits >> 62 & mask(12), bits & mask(62));
     Uuid::from_u128(high << 80 | 8 << 76 | middle << 64 | 2 << 62 | low)
@@ -302,7 +311,7 @@ mod tests {
         }
     }
 
-    /// The 40 bits of an id that hold the job number.
+    /// Returns the 40 bits of an id that contain the encrypted job number.
     fn job_bits(ids: &RunIds, key: AttemptKey) -> u64 {
         let bits = custom_bits(ids.attempt_id(key).0);
         (bits >> (SEQUENCE_BITS + ATTEMPT_BITS) & mask(JOB_BITS)) as u64
@@ -324,7 +333,8 @@ mod tests {
                 set_bits += bits.count_ones();
             }
         }
-        // Small numbers would leave the upper bits clear. Encrypted, half of all bits are set.
+        // Without encryption, small job numbers would leave the upper bits zero. With encryption,
+        // about half of all bits are set.
         let expected = 2_000 * JOB_BITS / 2;
         assert!(set_bits.abs_diff(expected) < expected / 20, "{set_bits} of {expected}");
     }

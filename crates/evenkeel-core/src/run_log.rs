@@ -1,24 +1,26 @@
-//! The output of a body: both streams in order of arrival, with times.
+//! The log of an attempt: its standard output and standard error in order of arrival, with
+//! timestamps.
 //!
-//! Offsets count bytes from the first byte that the body printed, whether the bytes were kept or
-//! not. So a reader that knows its offset can tell new text from old text, and a gap from silence.
+//! An offset is the number of bytes that the attempt printed earlier, including bytes that were not
+//! stored. So a reader that remembers its last offset gets only new text, and can tell missing
+//! bytes from no output.
 
 use serde::Serialize;
 
 use crate::names::names;
 use crate::time::{Span, Timestamp};
 
-/// The first characters of every stored log. A stored text without them is plain text: the response
-/// to an HTTP call, or a run of a version that kept standard output alone.
+/// The first characters of every stored log, which distinguish it from plain text. Plain text is
+/// the response to an HTTP call, or output that an older version stored without standard error.
 const MARK: &str = "\u{1e}log1 ";
 
-/// The longest line that is used as an error message.
+/// Maximum number of characters of a log line that is used as an error message.
 const CAUSE_CHARS_MAX: usize = 300;
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
-    /// Standard output, and all output without a stream.
+    /// Standard output, and all output that does not belong to a stream.
     Stdout,
     Stderr,
 }
@@ -37,13 +39,13 @@ impl LogStream {
     }
 }
 
-/// Text of one stream that arrived together.
+/// A piece of text that arrived at once on one stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogChunk {
     pub stream: LogStream,
-    /// When the first byte arrived; `None` for plain text.
+    /// When the first byte of the piece arrived; `None` for plain text.
     pub at: Option<Timestamp>,
-    /// How many bytes were printed before.
+    /// Number of bytes that the attempt printed on both streams before this piece.
     pub offset: u64,
     pub text: String,
 }
@@ -54,13 +56,13 @@ impl LogChunk {
     }
 }
 
-/// The kept part of a body's output.
+/// The stored part of an attempt's output.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunLog {
-    /// In order of arrival. If an offset is larger than the end of the previous chunk, the text in
-    /// between was not kept.
+    /// Pieces of output in order of arrival. If the offset of a piece is larger than the end of the
+    /// previous piece, the text between them was not stored.
     pub chunks: Vec<LogChunk>,
-    /// How many bytes were printed in all.
+    /// Total number of bytes that the attempt printed.
     pub total: u64,
 }
 
@@ -68,23 +70,23 @@ pub struct RunLog {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LogLine {
     pub stream: LogStream,
-    /// When the first byte arrived; `None` if that was not recorded.
+    /// When the first byte of the line arrived; `None` if that was not recorded.
     pub at: Option<Timestamp>,
-    /// How many bytes were printed before, on both streams.
+    /// Number of bytes that the attempt printed on both streams before this line.
     pub offset: u64,
-    /// How many bytes were left out just before.
+    /// Number of bytes directly before this line that were not stored.
     pub left_out_before: u64,
     /// Without the newline.
     pub text: String,
-    /// True if the newline has not arrived or was left out.
+    /// True if the end of the line has not arrived or was not stored.
     pub is_partial: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogLines {
-    /// In the order in which they began.
+    /// Lines in the order in which their first byte arrived.
     pub lines: Vec<LogLine>,
-    /// How many bytes were left out after the last line.
+    /// Number of bytes after the last line that were not stored.
     pub left_out_after: u64,
 }
 
@@ -111,7 +113,7 @@ impl RunLog {
         encoded
     }
 
-    /// Reads the stored form. Every text is a log: a text that cannot be read as a log is plain
+    /// Reads the stored form. Decoding never fails: a text that is not a valid log counts as plain
     /// text, and a truncated log keeps everything before the cut.
     pub fn decode(text: &str) -> Self {
         Self::read(text).unwrap_or_else(|| Self::plain(text))
@@ -153,11 +155,11 @@ impl RunLog {
         Self { chunks: if text.is_empty() { Vec::new() } else { vec![chunk] }, total }
     }
 
-    /// Returns the lines of the output after the first `from` bytes, of one stream or of both.
+    /// Returns the lines of one stream or of both, without the first `from` bytes of output.
     pub fn lines(&self, from: u64, only: Option<LogStream>) -> LogLines {
         let mut all: Vec<LogLine> = Vec::new();
-        // The index of each stream's unfinished line: the other stream may print in the middle of
-        // it.
+        // The index of the unfinished line of each stream; the other stream may print before that
+        // line ends.
         let mut open: [Option<usize>; 2] = [None; 2];
         let (mut expected, mut left_out) = (from, 0);
         for chunk in self.chunks.iter().filter(|chunk| chunk.end() > from) {
@@ -200,12 +202,12 @@ impl RunLog {
         LogLines { lines: all, left_out_after }
     }
 
-    /// Returns the output of one stream, or of both, as text.
+    /// Returns the output of one stream or of both streams as text.
     pub fn text(&self, only: Option<LogStream>) -> String {
         self.lines(0, only).text()
     }
 
-    /// Returns the last line of a stream that is not blank, for use as an error message.
+    /// Returns the last non-blank line of a stream, which is used as an error message.
     pub fn last_line(&self, stream: LogStream) -> Option<String> {
         let lines = self.lines(0, Some(stream)).lines;
         lines.iter().rev().map(|line| printable(&line.text)).find(|line| !line.is_empty())
@@ -221,14 +223,15 @@ fn read_header(header: &str) -> Option<(LogStream, u64, usize, Option<u64>)> {
     Some((stream, millis, bytes, offset))
 }
 
-/// Removes control characters and escape sequences, and cuts a long line.
+/// Removes control characters and escape sequences from a line, and shortens a long line.
 fn printable(line: &str) -> String {
     let mut shown = String::new();
     let mut chars = line.trim().chars().peekable();
     let mut count = 0;
     while let Some(c) = chars.next() {
         if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
-            // A colour or a cursor movement: parameters, then one letter.
+            // An escape sequence for a colour or a cursor movement consists of parameters and one
+            // final letter.
             let _ = chars.by_ref().find(|c| ('@'..='~').contains(c));
         } else if count == CAUSE_CHARS_MAX {
             shown.push('…');
@@ -249,7 +252,7 @@ impl LogLines {
         self
     }
 
-    /// Returns all lines as one text, with a note wherever bytes were left out.
+    /// Returns all lines as one text, with a note wherever bytes were not stored.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
@@ -403,7 +406,7 @@ mod tests {
             let _ = (log.text(None), log.last_line(Stderr));
         }
 
-        /// A reader that continues from its offset gets every byte once.
+        /// A reader that continues from its last offset gets every byte exactly once.
         #[test]
         fn no_byte_is_read_twice(
             pieces in prop::collection::vec((any::<bool>(), "[a-b\n]{1,6}"), 1..12),

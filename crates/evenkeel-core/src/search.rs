@@ -2,20 +2,20 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-/// A page matches if it has every `wanted` term and no `unwanted` term.
+/// A search query: a page matches if it contains every `wanted` term and no `unwanted` term.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchQuery {
     pub wanted: Vec<Term>,
     pub unwanted: Vec<Term>,
 }
 
-/// Consecutive words.
+/// A phrase of one or more consecutive words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// Letters, digits and their diacritics, in lower case; never empty. A store removes diacritics
-    /// here as it does in texts.
+    /// Words of letters, digits and diacritics, in lower case; the list is never empty. Stores
+    /// remove diacritics from these words, as they do from page texts.
     pub words: Vec<String>,
-    /// True if the last word is only a prefix.
+    /// True if the last word matches all words that begin with it.
     pub prefix: bool,
 }
 
@@ -30,11 +30,11 @@ pub enum SearchError {
 pub const WORDS_MAX: usize = 32;
 
 impl SearchQuery {
-    /// Reads `rust "job scheduler" sched* -python`.
+    /// Parses a query such as `rust "job scheduler" sched* -python`.
     ///
-    /// No input is syntax for a database: a term consists of words, and words consist of letters,
-    /// digits and their diacritics. All other characters separate words, so `foo-bar` is the phrase
-    /// `foo bar`.
+    /// The input can never contain database syntax, because terms consist only of words of letters,
+    /// digits and diacritics. All other characters separate words, so `foo-bar` is the phrase `foo
+    /// bar`.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text.trim_start();

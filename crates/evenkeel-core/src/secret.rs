@@ -1,8 +1,9 @@
-//! Named secrets: how a job refers to them, and how their values stay out of stored data.
+//! Named secrets: how jobs refer to secrets, and how secret values are kept out of stored data.
 //!
-//! A job never holds the value of a secret. It holds `{"secret": "name"}` in place of a text, or
-//! `{{secret.name}}` inside a text. The value is inserted in memory when an attempt starts, and
-//! [`Masks`] removes it from everything the attempt reports.
+//! A stored job never contains the value of a secret. A job refers to a secret with `{"secret":
+//! "name"}` in place of a text, or with `{{secret.name}}` inside a text. The secret value is
+//! inserted in memory when an attempt starts, and [`Masks`] removes it from everything that the
+//! attempt reports.
 
 mod masks;
 mod places;
@@ -23,8 +24,8 @@ pub const NAME_CHARS_MAX: usize = 128;
 
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// True if `text` can name a secret: letters, digits, `_`, `-` and `.`, starting with a letter or
-/// digit.
+/// True if `text` is a valid name of a secret: letters, digits, `_`, `-` and `.`, starting with a
+/// letter or digit.
 pub fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     (1..=NAME_CHARS_MAX).contains(&text.len())
@@ -45,8 +46,9 @@ pub type SecretValues<'a> =
 
 /// Looks up the values of secrets when an attempt starts.
 pub trait SecretSource: Send + Sync {
-    /// Returns the values of `names` in their order; `None` for a name that the tenant does not
-    /// have. The error is a sentence for the attempt's record and holds no value.
+    /// Returns the values of the secrets `names` in the same order, with `None` for a name that the
+    /// tenant does not have. The error is a sentence that is stored with the attempt and contains
+    /// no secret value.
     fn values<'a>(&'a self, tenant: TenantNo, names: &'a [String]) -> SecretValues<'a>;
 }
 

@@ -1,9 +1,9 @@
-//! Divides jobs among the schedulers of a cluster.
+//! Divides jobs among the scheduler nodes of a cluster.
 
 use crate::hash::mix;
 use crate::ids::{JobNo, NodeNo};
 
-/// One of 256 parts of all jobs. A job never changes its shard.
+/// One of 256 groups into which all jobs are divided. A job always stays in the same shard.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Shard(pub u8);
 
@@ -19,15 +19,15 @@ impl Shard {
     }
 }
 
-/// Returns the shards of `me` while `nodes` schedule.
+/// Returns the shards that the node `me` schedules if `nodes` are the scheduler nodes.
 ///
-/// Rendezvous hashing: every node computes the same result from the same list, and a node that
-/// joins or leaves moves no shard between the others.
+/// Uses rendezvous hashing: all nodes compute the same result from the same list. When a node joins
+/// or leaves, no shard moves between the other nodes.
 pub fn shards_of(me: NodeNo, nodes: &[NodeNo]) -> Vec<Shard> {
     Shard::all().filter(|shard| owner_of(*shard, nodes) == Some(me)).collect()
 }
 
-/// Returns the node that owns a shard while `nodes` schedule.
+/// Returns the node that schedules a shard if `nodes` are the scheduler nodes.
 pub fn owner_of(shard: Shard, nodes: &[NodeNo]) -> Option<NodeNo> {
     nodes.iter().copied().max_by_key(|node| weight(*node, shard))
 }

@@ -8,14 +8,14 @@ use crate::names::names;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// A scheduled time has come, and no worker has claimed the run yet.
+    /// A scheduled time has been reached, but no worker has claimed the run yet.
     Pending,
     Scheduled,
     Running,
     Paused,
-    /// No further run follows, and the last run succeeded.
+    /// The job has no further runs, and the last run succeeded.
     Completed,
-    /// No further run follows, and the last run did not succeed.
+    /// The job has no further runs, and the last run did not succeed.
     Failed,
     Cancelled,
 }
@@ -30,7 +30,7 @@ names!(JobStatus {
     Cancelled => "cancelled",
 });
 
-/// The state of a job that commands set.
+/// The state of a job that only commands (such as pause and delete) change.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum JobState {
     #[default]
@@ -42,7 +42,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// In the order of the stored numbers.
+    /// All states in the order of their stored numbers.
     pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Cancelled, Self::Deleted];
 }
 
@@ -56,16 +56,17 @@ pub struct JobFacts {
     pub live: u32,
     /// True if the job has a next scheduled time.
     pub has_next: bool,
-    /// True if that time has come, so that only a worker is missing. False while a blackout holds
-    /// the job: see [`Definition::next_start`](crate::Definition::next_start).
+    /// True if the next scheduled time has been reached, so that the run only waits for a worker.
+    /// False while a blackout delays the job; see
+    /// [`Definition::next_start`](crate::Definition::next_start).
     pub is_due: bool,
     /// The outcome of the last attempt.
     pub last_outcome: Option<Outcome>,
 }
 
 impl JobFacts {
-    /// Returns the status. Commands come first, then active runs, then the next time, then the last
-    /// outcome.
+    /// Returns the status. The status depends on the last command (such as pause), then on active
+    /// runs, then on the next scheduled time, then on the last outcome.
     pub fn status(self) -> JobStatus {
         match self.state {
             JobState::Cancelled | JobState::Deleted => JobStatus::Cancelled,
@@ -89,7 +90,7 @@ pub enum Command {
     Pause,
     Resume,
     Cancel,
-    /// Retries the last run, which failed.
+    /// Retries the last run, if it failed.
     Retry,
     /// Runs the job now, in addition to its schedule.
     Trigger,
@@ -112,21 +113,21 @@ names!(Command {
 pub struct Effect {
     /// The state after the command.
     pub state: JobState,
-    /// True if waiting runs and delayed attempts are recorded as cancelled.
+    /// True if the command cancels waiting runs and delayed attempts.
     pub withdraws: bool,
-    /// True if running attempts are asked to end.
+    /// True if the command stops running attempts.
     pub ends_running: bool,
-    /// True if a new run starts.
+    /// True if the command starts a new run.
     pub begins_run: bool,
 }
 
-/// A command that the job's status does not allow.
+/// The error for a command that the job's status does not allow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", self.in_words())]
 pub struct NotAllowed {
     pub status: JobStatus,
     pub command: Command,
-    /// The commands that the status allows.
+    /// The commands that the job's current status allows.
     pub allowed: Vec<Command>,
 }
 
@@ -148,7 +149,8 @@ impl NotAllowed {
 }
 
 impl JobFacts {
-    /// Decides what a command does to the job. This is the only place where that is decided.
+    /// Decides what a command does to the job. The effects of commands are decided only in this
+    /// function.
     pub fn apply(self, command: Command) -> Result<Effect, NotAllowed> {
         if !self.allows(command) {
             let allowed = Command::ALL.into_iter().filter(|other| self.allows(*other)).collect();
@@ -170,7 +172,7 @@ impl JobFacts {
         })
     }
 
-    /// A run is retried only if no run is active: otherwise two would be.
+    /// A retry is allowed only if no run is active, because otherwise two runs would be active.
     fn allows(self, command: Command) -> bool {
         let status = self.status();
         let is_over = matches!(self.state, JobState::Cancelled | JobState::Deleted);
@@ -221,7 +223,8 @@ mod tests {
         assert_eq!(paused.status(), JobStatus::Paused);
     }
 
-    /// A job in each state. Where the last outcome changes nothing, it varies.
+    /// Returns a job in each state. If the last outcome does not affect the status, several
+    /// outcomes are used.
     fn in_each_state() -> Vec<(JobFacts, &'static str)> {
         let idle = JobFacts { has_next: true, ..JobFacts::default() };
         let after = |outcome| Some(outcome);
@@ -258,7 +261,7 @@ mod tests {
                 format!("{row} {name}")
             })
             .collect();
-        // pause, resume, cancel, retry, trigger, update, delete
+        // Columns: pause, resume, cancel, retry, trigger, update, delete.
         assert_eq!(
             table,
             [

@@ -1,4 +1,4 @@
-//! Timestamps and durations in microseconds, the same in both databases.
+//! Timestamps and durations in microseconds, with the same precision in both databases.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// The earliest scheduled time.
     pub const MIN: Self = Self(0);
-    /// The latest scheduled time: 52 bits of microseconds, in the year 2112.
+    /// The latest possible scheduled time, in the year 2112; its microseconds fit into 52 bits.
     pub const MAX: Self = Self((1 << 52) - 1);
 
     pub const fn from_micros(micros: i64) -> Self {
@@ -40,7 +40,7 @@ impl Timestamp {
         Self(self.0.saturating_sub_unsigned(span.as_micros()).max(0))
     }
 
-    /// Returns the time since `earlier`; zero if `earlier` is later.
+    /// Returns the time that has passed since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Span {
         Span::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -96,11 +96,11 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// A duration in microseconds, never negative.
+/// A duration in microseconds, which is never negative.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
-/// The units of the text form, longest first.
+/// The units in the text form of durations, longest first.
 const UNITS: [(&str, u64); 7] = [
     ("w", 7 * 24 * 3600 * 1_000_000),
     ("d", 24 * 3600 * 1_000_000),
@@ -165,7 +165,7 @@ impl From<Duration> for Span {
 }
 
 impl fmt::Display for Span {
-    /// Writes the shortest exact form: 90 s is `1m 30s`, 86,400 s is `1d`.
+    /// Writes the shortest exact text form: 90 s becomes `1m 30s`, and 86,400 s becomes `1d`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             return f.write_str("0s");

@@ -1,5 +1,5 @@
-//! The start window, the central idea of the scheduler: for every kind of schedule, when the next
-//! run may start and by when it must.
+//! Computes the start window, the central concept of the scheduler: the earliest and the latest
+//! start of the next run, for every kind of schedule.
 
 use crate::blackout::Blackouts;
 use crate::history::History;
@@ -9,24 +9,25 @@ use crate::time::{Span, Timestamp};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StartWindow {
-    /// The earliest start. A retry or a blackout moves it.
+    /// The earliest start. A retry or a blackout makes the earliest start later.
     pub can_start_by: Timestamp,
-    /// The latest start that keeps the promise. Only the schedule moves it.
+    /// The latest start with which the run probably finishes by its deadline. The latest start
+    /// depends only on the schedule and the average duration.
     pub should_start_by: Timestamp,
 }
 
-/// The part of a job's past that its promise depends on.
+/// The part of a job's history on which its deadlines depend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Past {
-    /// The start of the last successful run; if there was none since the promise began, the start
-    /// of the promise.
+    /// The start of the last successful run. If no run has succeeded since the job was created,
+    /// rescheduled or resumed, that time is used instead.
     pub reference: Timestamp,
-    /// The average duration of successful runs, if known.
+    /// The average duration of successful runs; zero if unknown.
     pub average: Span,
 }
 
 impl Definition {
-    /// Returns what the promise depends on, if the promise counts since `since`.
+    /// Returns the data on which the deadlines depend, if deadlines count since `since`.
     pub fn past(&self, history: &History, since: Timestamp) -> Past {
         let last_success = history.last_good_start_at;
         Past {
@@ -35,7 +36,8 @@ impl Definition {
         }
     }
 
-    /// Returns the expected duration of a successful run: the configured average, otherwise `seen`.
+    /// Returns the expected duration of a successful run: the configured average or, if none is
+    /// configured, `seen`.
     pub fn average(&self, seen: Option<Span>) -> Span {
         self.average_override.or(seen).unwrap_or(Span::ZERO)
     }
@@ -49,17 +51,18 @@ impl Definition {
         Blackouts::new(&self.blackout_periods, &self.timezone)
     }
 
-    /// Returns the first time from `moment` on at which the job may start: in no blackout and, with
-    /// `avoid_blackout`, early enough that a run of `average` length ends before the next blackout.
-    /// A run that is longer than every gap between blackouts starts anyway: otherwise it would
-    /// never start.
+    /// Returns the first time at or after `moment` at which the job may start. The job may not
+    /// start in a blackout. With `avoid_blackout`, a run of `average` length must also finish
+    /// before the next blackout. With `avoid_blackout`, a run that is longer than every gap between
+    /// blackouts starts anyway, because it would never start otherwise.
     pub fn may_start_from(&self, moment: Timestamp, average: Span) -> Timestamp {
         let blackouts = self.blackouts();
         let mut start = blackouts.next_open(moment);
         if blackouts.is_empty() || !self.fits_between_blackouts(average) {
             return start;
         }
-        // On a day with a clock change the gap may be too short; on the next day it is not.
+        // On a day with a clock change, the gap between two blackouts may be too short, so gaps of
+        // the following day are tried as well.
         for _ in 0..=4 * self.blackout_periods.len() {
             match blackouts.next_start(start) {
                 Some(blackout_start) if blackout_start < start.saturating_add(average) => {
@@ -71,30 +74,31 @@ impl Definition {
         start
     }
 
-    /// Returns when the run for the scheduled time `time` starts by the job's own rules, as of
-    /// `now`: at that time, or at the end of the blackout that holds it. A start at or before `now`
-    /// is due: only a worker is missing. Every part of the program that names the next start of a
-    /// job uses this function.
+    /// Returns when the run for the scheduled time `time` can start, as seen at `now`: at the
+    /// scheduled time, or at the end of the blackout that contains it. If the result is at or
+    /// before `now`, the run only waits for a worker. All parts of the program that show the next
+    /// start of a job use this function.
     pub fn next_start(&self, time: Timestamp, average: Span, now: Timestamp) -> Timestamp {
         let start = self.may_start_from(time, average);
         if start > now {
             return start;
         }
-        // No worker claimed the run when it could start. By now another blackout may hold it.
+        // No worker claimed the run when it could first start. Meanwhile, another blackout may
+        // delay the run.
         let start_now = self.may_start_from(now, average);
         if start_now > now { start_now } else { start }
     }
 
-    /// True if the job avoids blackouts and can. A run that just fits could start at one single
-    /// moment only, so it needs one minute more.
+    /// True if the job has `avoid_blackout` and its runs fit between two blackouts. One minute is
+    /// added, because a run that fits exactly could start only at one single moment.
     fn fits_between_blackouts(&self, average: Span) -> bool {
         const MARGIN: Span = Span::from_secs(60);
         let needed = Span::from_micros(average.as_micros().saturating_add(MARGIN.as_micros()));
         self.avoid_blackout && needed <= self.blackouts().longest_open()
     }
 
-    /// Returns the end of the time in which the job may start, if it may at `moment`; `None` if it
-    /// always may.
+    /// Returns the latest time until which the job may start, if it may start at `moment`; `None`
+    /// if it has no blackouts.
     pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
         let blackouts = self.blackouts();
         let blackout_start = blackouts.next_start(moment)?;
@@ -102,8 +106,8 @@ impl Definition {
         Some(if fits { blackout_start.saturating_sub(average).max(moment) } else { blackout_start })
     }
 
-    /// Returns the deadline of the run for `time`. If no run has succeeded for an earlier time, the
-    /// earlier deadline counts.
+    /// Returns the deadline of the run for the scheduled time `time`. If an earlier scheduled time
+    /// has no successful run yet, its earlier deadline counts.
     pub fn must_be_over_by(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
         let unmet = || self.unmet(time, reference);
         match &self.schedule {
@@ -117,8 +121,9 @@ impl Definition {
         }
     }
 
-    /// Returns the first time up to `time` without a successful run. Times of a periodic job depend
-    /// on the ends of its runs, so it never has an earlier one.
+    /// Returns the first scheduled time up to `time` that has no successful run. A periodic job has
+    /// no earlier scheduled time without a successful run, because its scheduled times depend on
+    /// when its runs finish.
     pub(crate) fn unmet(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
         match &self.schedule {
             Schedule::Once(_) | Schedule::Periodic(_) => time,
@@ -139,18 +144,20 @@ impl Definition {
         }
     }
 
-    /// The timetable without end bounds, so that even the last time has a next.
+    /// Returns the timetable without `end_at` and `max_runs`, so that a next scheduled time always
+    /// exists.
     fn endless(&self) -> Timetable<'_> {
         Timetable { bounds: Bounds::default(), ..self.timetable() }
     }
 
-    /// Nothing is promised before `start_at`.
+    /// No deadline counts before `start_at`.
     fn promised_after(&self, reference: Timestamp) -> Timestamp {
         let tick = Span::from_micros(1);
         self.bounds.start_at.map_or(reference, |start| reference.max(start.saturating_sub(tick)))
     }
 
-    /// Returns when the run for `time`, which takes `average`, must start to end by `deadline`.
+    /// Returns the latest start with which the run for the scheduled time `time` finishes by
+    /// `deadline`, if it takes `average`.
     pub fn should_start_by(
         &self,
         time: Timestamp,
@@ -159,13 +166,14 @@ impl Definition {
     ) -> Timestamp {
         let should = deadline.saturating_sub(average);
         match self.schedule {
-            // A job that runs once promises its start, so it cannot be late before its time.
+            // For a job that runs once, the deadline is for its start, so it cannot be late before
+            // its scheduled time.
             Schedule::Once(_) => should.max(time),
             _ => should,
         }
     }
 
-    /// Returns the start window of the run for `time`.
+    /// Returns the start window of the run for the scheduled time `time`.
     pub fn window(&self, time: Timestamp, past: &Past) -> StartWindow {
         let deadline = self.must_be_over_by(time, past.reference);
         StartWindow {

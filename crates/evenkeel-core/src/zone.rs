@@ -1,4 +1,4 @@
-//! Time zones as periods of constant offset.
+//! Time zones, represented as periods in which the offset from UTC is constant.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,31 +10,34 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::time::Timestamp;
 
-/// An IANA time zone. The rules are compiled in, because all nodes of a cluster must agree on local
-/// times.
+/// An IANA time zone. The time zone rules are compiled into the program, because all nodes of a
+/// cluster must agree on local times.
 #[derive(Clone)]
 pub struct Zone(Arc<Rules>);
 
-/// The rules of one zone, shared by all its jobs.
+/// The rules of one time zone, shared by all jobs in that zone.
 struct Rules {
     zone: TimeZone,
-    /// All periods from before 1970 until after [`Timestamp::MAX`], in order, never empty.
-    /// Neighbours have different offsets.
+    /// All periods of constant offset from before 1970 until after [`Timestamp::MAX`], in
+    /// chronological order, never empty. Consecutive periods have different offsets.
     periods: Box<[ConstantOffset]>,
 }
 
-/// From `start` until the next period starts, local time is `offset` seconds ahead of UTC.
+/// A period of constant offset: from `start` until the next period starts, local time is `offset`
+/// seconds ahead of UTC.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ConstantOffset {
-    /// In seconds since 1970. The first period of a zone has no start.
+    /// In seconds since 1970. The value is meaningless for the first period of a zone.
     pub start: i64,
     pub offset: i32,
 }
 
-/// One year before the earliest run, so that the first moment of 1970 is no special case.
+/// The rules begin one year before the earliest possible run, so that the first moment of 1970
+/// needs no special case.
 const EARLIEST_SECS: i64 = -366 * 86_400;
 
-/// Zones that were used. The keys are names of the bundled data, which bounds the size.
+/// Cache of the time zones that were used so far. The keys are names from the bundled time zone
+/// data, so the number of entries is bounded.
 static KNOWN: LazyLock<RwLock<HashMap<String, Zone>>> = LazyLock::new(RwLock::default);
 
 static UTC: LazyLock<Zone> = LazyLock::new(|| Zone(Arc::new(Rules::new(TimeZone::UTC))));
@@ -47,7 +50,8 @@ impl Rules {
         let latest = jiff_time(Timestamp::MAX);
         for change in zone.following(earliest).take_while(|change| change.timestamp() <= latest) {
             let offset = change.offset().seconds();
-            // Some transitions change only the abbreviation of the zone, not the offset.
+            // Some transitions change only the abbreviation of the zone, not its offset; they are
+            // ignored.
             if periods.last().is_some_and(|even| even.offset != offset) {
                 periods.push(ConstantOffset { start: change.timestamp().as_second(), offset });
             }
@@ -60,27 +64,27 @@ impl Rules {
 #[error("not a time zone: write it like America/Toronto or UTC")]
 pub struct ZoneError;
 
-/// A period in which local time is `offset` ahead of UTC.
+/// A period in which local time is `offset` seconds ahead of UTC.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OffsetPeriod {
     /// In seconds.
     pub offset: i32,
-    /// Long before any run for the first period.
+    /// For the first period, a time long before any possible run.
     pub start: Timestamp,
-    /// The first moment with another offset; [`Timestamp::MAX`] if the offset never changes again.
+    /// The first moment after the period; [`Timestamp::MAX`] if the offset never changes again.
     pub end: Timestamp,
 }
 
-/// When local clocks show a given time.
+/// The moments at which local clocks show a given time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Local {
     Once(Timestamp),
-    /// The clocks jump over the time.
+    /// Clocks are set forward and skip this local time.
     Never {
-        /// The first moment after the jump.
+        /// The first moment after clocks are set forward.
         after: Timestamp,
     },
-    /// The clocks are set back and show the time twice.
+    /// Clocks are set back and show this local time twice.
     Twice {
         first: Timestamp,
         last: Timestamp,
@@ -88,21 +92,21 @@ pub enum Local {
 }
 
 impl OffsetPeriod {
-    /// Returns the local time at `moment`, in microseconds as if it were UTC.
+    /// Returns the local time at `moment`, as microseconds since 1970 in local time.
     pub fn local(self, moment: Timestamp) -> i64 {
         moment.as_micros() + i64::from(self.offset) * 1_000_000
     }
 
-    /// Returns when local clocks of this period show `local`.
+    /// Returns the moment at which local clocks in this period show `local`.
     pub fn moment(self, local: i64) -> Timestamp {
         Timestamp::from_micros(local - i64::from(self.offset) * 1_000_000)
     }
 }
 
 impl Zone {
-    /// Returns the zone with this name, in any case.
+    /// Returns the time zone with this name; upper and lower case are equal.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
-        // Operating systems list the same zones with this prefix, too.
+        // Operating systems also list the same time zones with the prefix `posix/`.
         let name = name.strip_prefix("posix/").unwrap_or(name);
         let zone = TimeZone::get(name).map_err(|_| ZoneError)?;
         let known = zone.iana_name().filter(|_| !zone.is_unknown()).ok_or(ZoneError)?;
@@ -128,7 +132,7 @@ impl Zone {
         self.name() == "UTC"
     }
 
-    /// Returns the period that contains `moment`.
+    /// Returns the period of constant offset that contains `moment`.
     pub fn offset_period_at(&self, moment: Timestamp) -> OffsetPeriod {
         let periods = self.periods();
         let index = self.period_index(moment.as_micros().div_euclid(1_000_000));
@@ -143,9 +147,9 @@ impl Zone {
         &self.0.periods
     }
 
-    /// Returns the index of the period that contains the second `secs` after 1970.
+    /// Returns the index of the period that contains the moment `secs` seconds after 1970.
     pub(crate) fn period_index(&self, secs: i64) -> usize {
-        // The first period has no start.
+        // The start of the first period is meaningless, so the search begins with the second.
         self.0.periods[1..].partition_point(|even| even.start <= secs)
     }
 
@@ -154,13 +158,14 @@ impl Zone {
         self.offset_period_at(moment).offset
     }
 
-    /// Writes the local time at `moment`, with its offset.
+    /// Returns the local time at `moment` as text, with its offset from UTC.
     pub fn local_text(&self, moment: Timestamp) -> String {
         let local = jiff_time(moment).to_zoned(self.0.zone.clone());
         local.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string()
     }
 
-    /// Returns when local clocks show `local`, in microseconds as if it were UTC.
+    /// Returns the moments at which local clocks show `local`, given as microseconds since 1970 in
+    /// local time.
     pub fn resolve(&self, local: i64) -> Local {
         let shown = |offset: jiff::tz::Offset| {
             Timestamp::from_micros(local - i64::from(offset.seconds()) * 1_000_000)
@@ -281,8 +286,8 @@ mod tests {
         }
     }
 
-    /// The search for calendar times relies on this: a local time occurs at most twice, and a
-    /// skipped local time does not occur at another time.
+    /// The search for calendar times relies on this property: a local time occurs at most twice,
+    /// and a skipped local time never occurs at another moment.
     #[test]
     fn no_zone_changes_its_clocks_twice_within_a_few_days() {
         for name in jiff::tz::db().available() {

@@ -1,4 +1,4 @@
-//! Masks values of secrets in texts.
+//! Replaces the values of secrets in texts with `***`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 /// Replaces the value of a secret.
 const MASK: &str = "***";
 
-/// Lines of a multi-line value are masked separately if they have at least this many bytes. Shorter
-/// lines, such as the `}` of a JSON document, occur in any text.
+/// Minimum length in bytes of a line of a multi-line secret that is masked on its own. Shorter
+/// lines, such as the `}` of a JSON document, are not masked because they occur in any text.
 const LINE_BYTES_MIN: usize = 8;
 
-/// Replaces values of secrets with `***`: as they are, as written in JSON and in a URL, each longer
-/// line of a multi-line value, and the confidential parts of a value that is a URL.
+/// Replaces secret values with `***`. A secret value is found unchanged, escaped as in JSON or in a
+/// URL, line by line if it has several lines, and in its confidential parts if it is a URL.
 #[derive(Clone, Default)]
 pub struct Masks(Vec<String>);
 
@@ -28,7 +28,7 @@ impl Masks {
             }
         }
         needles.retain(|needle| !needle.is_empty());
-        // Longest first: a shorter value may be a part of a longer one.
+        // Longer values are replaced first, because a shorter value may be part of a longer one.
         needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         needles.dedup();
         Self(needles)
@@ -43,7 +43,7 @@ impl Masks {
             return Cow::Borrowed(text);
         }
         let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
-        // In one pass, so that no `***` is searched again.
+        // The text is searched in one pass, so that inserted `***` are not searched again.
         while let Some((at, needle)) = self.first_in(rest) {
             masked.push_str(&rest[..at]);
             masked.push_str(MASK);
@@ -59,7 +59,7 @@ impl Masks {
         }
     }
 
-    /// Masks bytes that are UTF-8 text; other bytes stay unchanged.
+    /// Masks secret values in bytes that are UTF-8 text; other bytes stay unchanged.
     pub fn mask_bytes(&self, bytes: &mut Vec<u8>) {
         if let Ok(text) = std::str::from_utf8(bytes)
             && let Cow::Owned(masked) = self.apply(text)
@@ -68,8 +68,9 @@ impl Masks {
         }
     }
 
-    /// Removes from `held`, to which a stream appends its text, everything that can no longer be
-    /// part of a value, and returns it masked. A possible beginning of a value stays.
+    /// Takes from `held`, the buffer of an output stream, all text that can no longer be part of a
+    /// secret value, and returns it masked. Text that may be the beginning of a secret value stays
+    /// in the buffer.
     pub fn drain(&self, held: &mut String) -> String {
         let (mut masked, mut rest) = (String::with_capacity(held.len()), held.as_str());
         loop {
@@ -89,7 +90,7 @@ impl Masks {
         }
     }
 
-    /// Returns the first position from which the rest of the text is the beginning of a value.
+    /// Returns the position in the text where a secret value may begin that is not complete yet.
     fn open_in(&self, text: &str) -> usize {
         let longest = self.0.first().map_or(0, String::len);
         let from = text.len().saturating_sub(longest.saturating_sub(1));
@@ -101,7 +102,8 @@ impl Masks {
         places.find(is_open).unwrap_or(text.len())
     }
 
-    /// Returns the first occurrence of any value; of two at one position, the longer.
+    /// Returns the position of the first secret value in the text. If two values start at the same
+    /// position, the longer one is returned.
     fn first_in(&self, text: &str) -> Option<(usize, &str)> {
         let found = self.0.iter().filter_map(|needle| Some((text.find(needle)?, needle.as_str())));
         found.min_by_key(|(at, needle)| (*at, usize::MAX - needle.len()))
@@ -114,8 +116,8 @@ impl fmt::Debug for Masks {
     }
 }
 
-/// Returns the password and everything after the host of a value that is a URL: receivers may log
-/// these parts without the host.
+/// Returns the password of a URL and everything after its host, because receivers may log these
+/// parts without the host.
 fn url_parts(value: &str) -> Vec<&str> {
     let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
     let Some(rest) = rest else { return Vec::new() };
@@ -187,7 +189,7 @@ mod tests {
             let masks = Masks::new(values.iter().map(String::as_str));
             let text = parts.join(&values[0]);
             let masked = masks.apply(&text);
-            // The text between two masks was searched for every value.
+            // The text between two masks contains no secret value.
             for part in masked.split(MASK) {
                 for value in &values {
                     prop_assert!(!part.contains(value.as_str()), "{text:?} -> {masked:?}");

@@ -1,4 +1,4 @@
-//! Finds and fills references to secrets in a job.
+//! Finds references to secrets in a job and replaces them with the secret values.
 
 use serde_json::{Map, Value};
 
@@ -18,14 +18,16 @@ pub struct SecretRef {
 }
 
 impl SecretRef {
-    /// Returns the field of `executor_config` that holds the reference; empty in the payload.
+    /// Returns the field of `executor_config` that contains the reference; empty if the reference
+    /// is in the payload.
     pub fn config_field(&self) -> &str {
         let path = self.field.strip_prefix("executor_config.").unwrap_or_default();
         path.split(['.', '[']).next().unwrap_or_default()
     }
 }
 
-/// True if a job refers to any secret. Allocates nothing, because every attempt calls it.
+/// True if a job contains any reference to a secret. This check allocates no memory, because it is
+/// made for every attempt.
 pub fn has_references(config: &Value, payload: &Value) -> bool {
     refers(config, true) || refers(payload, false)
 }
@@ -40,7 +42,8 @@ fn refers(value: &Value, in_texts: bool) -> bool {
     }
 }
 
-/// Returns all references of a job. The payload is data: only whole values of it can be references.
+/// Returns all references to secrets in a job. In the payload, only whole values can be references,
+/// because texts in it are not templates.
 pub fn references(config: &Value, payload: &Value) -> Vec<SecretRef> {
     let mut found = Vec::new();
     collect(config, "executor_config", true, &mut found);
@@ -73,8 +76,8 @@ fn collect(value: &Value, field: &str, in_texts: bool, found: &mut Vec<SecretRef
     }
 }
 
-/// Returns the first reference in a field of the configuration that takes no secrets, or the first
-/// argument of a program that a secret of the payload would be filled into.
+/// Returns the first reference that is not allowed: one in a configuration field that does not
+/// accept secrets, or one in the payload that a template would insert into a program argument.
 pub fn misplaced(config: &Value, payload: &Value, declared: &[ConfigField]) -> Option<SecretRef> {
     let wrong = references(config, &Value::Null).into_iter().find(|found| {
         !declared.iter().any(|field| field.takes_secrets && field.name == found.config_field())
@@ -106,8 +109,8 @@ fn secret_argument(field: &str, argv: &[Value], payload: &Value) -> Option<Secre
     })
 }
 
-/// Returns configuration and payload with values in place of references. A name without a value
-/// becomes an empty text.
+/// Returns the configuration and the payload with references replaced by secret values. A reference
+/// to a secret without a value becomes an empty text.
 pub fn fill<'v>(
     config: &Value,
     payload: &Value,
@@ -130,7 +133,8 @@ pub fn fill<'v>(
     (config, put_in(payload, &known))
 }
 
-/// Like [`fill`] with example values that every field accepts, to validate the rest of a new job.
+/// Like [`fill`], but inserts example values that every field accepts, so that the rest of a new
+/// job can be validated.
 pub fn placeholders(config: &Value, payload: &Value, declared: &[ConfigField]) -> (Value, Value) {
     let mut config = config.clone();
     for (key, value) in config.as_object_mut().into_iter().flatten() {
@@ -147,15 +151,15 @@ fn is_url(key: &str, declared: &[ConfigField]) -> bool {
 
 fn filled_url<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     match (named(value), value) {
-        // A URL is read as a template, in which braces have a meaning.
+        // Braces in the secret value are escaped, because the URL is later read as a template.
         (Some(name), _) => known(name).replace(OPEN, "%7B%7B").into(),
         (None, Value::String(text)) => replaced(text, &|name| url_escaped(known(name))).into(),
         (None, other) => other.clone(),
     }
 }
 
-/// Texts of a configuration are templates: values are inserted as literals, which are not read
-/// again.
+/// Replaces references inside the texts of a configuration, which are templates. Secret values are
+/// inserted as literals, so that they are not interpreted as templates.
 fn in_templates<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     let literal = |name: &str| {
         let json = Value::from(known(name)).to_string().replace('}', "\\u007d");
@@ -172,7 +176,8 @@ fn in_templates<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     }
 }
 
-/// The payload is data, so values are inserted as they are.
+/// Replaces references in the payload; secret values are inserted unchanged, because the payload is
+/// not a template.
 fn put_in<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     match value {
         Value::Object(fields) => match named(value) {
@@ -201,7 +206,8 @@ fn is_secret(piece: Piece<'_>) -> bool {
     matches!(piece, Piece::Secret(_))
 }
 
-/// Splits a text. An unclosed placeholder is text; the executor refuses it.
+/// Splits a text. An unclosed placeholder counts as ordinary text, which the executor refuses
+/// later.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -239,8 +245,8 @@ fn replaced(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
     filled
 }
 
-/// Escapes a value as one part of a URL: everything but letters, digits, `-`, `_`, `.` and `~`
-/// becomes `%xx`.
+/// Escapes a value for use inside a URL: all characters except letters, digits, `-`, `_`, `.` and
+/// `~` become `%xx`.
 pub fn url_escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
