@@ -1,4 +1,4 @@
-//! Cancelling a running attempt.
+//! Cancels a running attempt.
 
 use tokio::sync::watch;
 
@@ -9,34 +9,35 @@ pub enum CancelReason {
     Requested,
     /// The node's lease ran out.
     LeaseLost,
-    /// The node is shutting down. Another node runs the attempt again.
+    /// The node is shutting down, and another node runs the attempt again.
     ShuttingDown,
     /// The attempt ran longer than `max_allowed_duration`.
     TooLong,
     /// A blackout of the job has begun.
     Blackout,
-    /// A newer run replaces this one (`overlap: replace`).
+    /// A newer run of the job replaces this run (`overlap: replace`).
     Superseded,
-    /// The receiver of a call has reported the end of the attempt, and the store has it.
+    /// The receiver of an HTTP call has reported the result of the attempt, and the store has saved
+    /// it.
     EndReported,
 }
 
-/// The receiving side of a cancellation. Cheap to clone.
+/// The receiving side of a cancellation, which is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<watch::Receiver<Option<CancelReason>>>);
 
-/// The sending side of a cancellation. Dropping it cancels nothing.
+/// The sending side of a cancellation. Dropping the handle cancels nothing.
 #[derive(Debug)]
 pub struct CancelHandle(watch::Sender<Option<CancelReason>>);
 
-/// Returns the two sides of a cancellation that has not happened yet.
+/// Returns both sides of a new cancellation, which has not happened yet.
 pub fn cancellation() -> (CancelHandle, Cancel) {
     let (sender, receiver) = watch::channel(None);
     (CancelHandle(sender), Cancel(Some(receiver)))
 }
 
 impl CancelHandle {
-    /// Cancels the attempt. Later calls do not change the reason.
+    /// Cancels the attempt. The reason of the first call is kept.
     pub fn cancel(&self, reason: CancelReason) {
         self.0.send_if_modified(|current| {
             let first = current.is_none();
@@ -62,7 +63,7 @@ impl Cancel {
         self.0.as_ref().and_then(|receiver| *receiver.borrow())
     }
 
-    /// Completes when the attempt is cancelled; never, if it is not.
+    /// Completes when the attempt is cancelled, or never if the attempt is not cancelled.
     pub async fn cancelled(&self) -> CancelReason {
         if let Some(receiver) = &self.0 {
             let mut receiver = receiver.clone();

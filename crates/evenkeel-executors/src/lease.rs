@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The lease of the node. All attempts of a node share one channel, so a renewal is one write.
+/// The lease of the node. All attempts of a node share one channel, so that one write renews the
+/// lease for all of them.
 #[derive(Clone, Debug)]
 pub struct Lease(Option<watch::Receiver<Instant>>);
 
-/// Longer than any process lives; timers and `Instant` can still represent it.
+/// Longer than any process runs, but short enough for timers and `Instant`.
 const ENDLESS: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 #[expect(clippy::disallowed_methods, reason = "lease ends are Instants of this very clock")]
@@ -18,12 +19,12 @@ fn now() -> Instant {
 }
 
 impl Lease {
-    /// A lease that ends when the channel says; sending a later end renews it.
+    /// Returns a lease whose end is read from the channel; sending a later end renews the lease.
     pub const fn new(until: watch::Receiver<Instant>) -> Self {
         Self(Some(until))
     }
 
-    /// A lease that never ends, for tests.
+    /// Returns a lease that never ends, for tests.
     pub const fn endless() -> Self {
         Self(None)
     }
@@ -33,12 +34,12 @@ impl Lease {
         self.0.as_ref().map_or_else(|| now() + ENDLESS, |until| *until.borrow())
     }
 
-    /// Returns the remaining time; `None` if the lease never ends.
+    /// Returns the remaining time of the lease, or `None` if the lease never ends.
     pub fn remaining(&self) -> Option<Duration> {
         self.0.as_ref().map(|until| until.borrow().saturating_duration_since(now()))
     }
 
-    /// Completes at the next renewal; never, if the sender is gone.
+    /// Completes at the next renewal of the lease, or never if the sender is dropped.
     pub async fn renewed(&mut self) {
         if let Some(until) = &mut self.0
             && until.changed().await.is_ok()

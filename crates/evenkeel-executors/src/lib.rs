@@ -1,7 +1,8 @@
-//! Executors: what a job can do when it runs.
+//! Executors run the attempts of jobs: HTTP calls, crawls and programs.
 //!
-//! The engine gives an [`Executor`] an [`Invocation`] (one attempt) and gets a [`Report`] back.
-//! Executors do not use the store. All they need, and how long they may run, is in the invocation.
+//! The engine gives an [`Executor`] an [`Invocation`] (one attempt) and gets back a [`Report`] with
+//! the result. Executors do not use the store, because the invocation holds all data that an
+//! attempt needs and its time limits.
 //!
 //! | executor | folder | does |
 //! |---|---|---|
@@ -13,14 +14,15 @@
 //!
 //! Each executor declares its name, aliases, configuration fields and what viewers may see of them
 //! in an [`ExecutorDeclaration`] next to its code; [`CATALOG`] lists the declarations. The
-//! [`Registry`] has the executors that a node has enabled.
+//! [`Registry`] holds the executors that a node has enabled.
 //!
-//! Shared parts: [`LiveReport`] carries progress, log and checkpoints from a running attempt to the
-//! engine; [`Cancel`] and [`Lease`] end it early; `template` fills in `{{payload.x}}`;
+//! Shared modules: [`LiveReport`] carries progress, log and checkpoints from a running attempt to
+//! the engine; [`Cancel`] and [`Lease`] stop an attempt early; `template` fills in `{{payload.x}}`;
 //! [`WithSecrets`] fills in secrets and masks them in the output.
 //!
 //! An attempt may run twice after a crash. So every executor passes the run's id, the attempt
-//! number and the fence to what it calls, and receivers can recognise the repetition.
+//! number and the fence to the program or server that it calls, which can then recognise a repeated
+//! attempt.
 
 mod cancel;
 mod crawl;
@@ -66,7 +68,8 @@ pub use shell::{
 };
 pub use tail::TAIL_BYTES_MAX;
 
-/// All executors of the program, one line each. The server decides which of them are enabled.
+/// All executors of the program, one per line. The server's configuration decides which executors
+/// are enabled.
 pub static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[
     &crawl::DECLARATION,
     &http::DECLARATION,
@@ -74,34 +77,34 @@ pub static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[
     &shell::DECLARATION,
 ]);
 
-/// Runs the attempts of jobs of one kind.
+/// Runs the attempts of all jobs with one `executor_type`.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
     fn declaration(&self) -> &'static ExecutorDeclaration;
 
-    /// Refuses a bad configuration when a job of `tenant` is created or changed. Templates in the
-    /// configuration may refer to `payload`.
+    /// Refuses an invalid configuration when a job of `tenant` is created or changed. Templates in
+    /// the configuration may refer to `payload`.
     fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault>;
 
-    /// Runs one attempt to its end. Ends the attempt early if it is cancelled, if its lease runs
-    /// out, or if the future is dropped.
+    /// Runs one attempt and returns its result. The executor stops the attempt early if it is
+    /// cancelled, if its lease runs out, or if the future is dropped.
     async fn run(&self, invocation: Invocation) -> Report;
 }
 
-/// One attempt to run, with everything the executor may use.
+/// One attempt to run, with all data that the executor may use.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// The attempt: its job, scheduled time and number.
     pub key: AttemptKey,
-    /// The id of `key`, for the body and the receivers of its calls.
+    /// The id of `key`, which is passed to the program or to the receiver of the call.
     pub id: AttemptId,
-    /// The fence of the attempt. Receivers refuse messages with an older fence.
+    /// The fence of the attempt. Receivers can refuse messages with a lower fence.
     pub fence: Fence,
     pub tenant: TenantNo,
-    /// When the node claimed the attempt.
+    /// The time at which the node claimed the attempt.
     pub started_at: Timestamp,
     pub definition: Arc<Definition>,
-    /// The checkpoint that an earlier attempt of the run has saved.
+    /// The checkpoint that an earlier attempt of the same run has saved.
     pub checkpoint: Option<Vec<u8>>,
     pub cancel: Cancel,
     pub lease: Lease,
@@ -109,7 +112,7 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// An attempt outside a cluster, for tests.
+    /// Returns an example attempt that belongs to no cluster, for tests.
     pub fn example(definition: Definition) -> Self {
         let started_at = Timestamp::from_micros(1);
         let key = AttemptKey::regular(JobNo(7), started_at);
@@ -127,7 +130,8 @@ impl Invocation {
         }
     }
 
-    /// Returns when the engine will cancel the attempt, if the job has `max_allowed_duration`.
+    /// Returns the time at which the engine will cancel the attempt, if the job has
+    /// `max_allowed_duration`.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.definition.max_allowed_duration.map(|allowed| self.started_at.saturating_add(allowed))
     }

@@ -1,4 +1,4 @@
-//! What a running attempt reports to the engine: progress, log, checkpoints and heartbeats.
+//! Carries progress, log, checkpoints and heartbeats of a running attempt to the engine.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,16 +9,16 @@ use tokio::time::Instant;
 
 use crate::log_buffer::{LOG_BYTES_DEFAULT, LogBuffer};
 
-/// The part of the log that is stored while the attempt runs, because every change stores it again.
-/// The whole log is stored when the attempt ends.
+/// Maximum size of the log that is stored while the attempt runs, because every change stores this
+/// log again. The whole log is stored when the attempt ends.
 const LIVE_LOG_BYTES_MAX: usize = 64 * 1024;
 
-/// Larger checkpoints are refused.
+/// Maximum number of bytes of a checkpoint; larger checkpoints are refused.
 pub const CHECKPOINT_BYTES_MAX: usize = 512 * 1024;
 
-/// The link between a running attempt and the engine. The executor reports progress, output and
-/// checkpoints; the engine collects them now and then, and only the latest values count. The engine
-/// passes on heartbeats of external receivers. No call waits. Cheap to clone.
+/// The connection between a running attempt and the engine. The executor reports progress, output
+/// and checkpoints. The engine collects the latest values from time to time. The engine passes on
+/// heartbeats of external receivers. No method blocks, and clones are cheap.
 #[derive(Clone, Debug)]
 pub struct LiveReport(Arc<Inner>);
 
@@ -27,7 +27,7 @@ struct Inner {
     state: Mutex<State>,
     heartbeat: Notify,
     log_bytes: usize,
-    /// When the attempt started, by the store's clock and by this process's.
+    /// The start of the attempt by the store's clock and by the clock of this process.
     started_at: Timestamp,
     started: Instant,
 }
@@ -35,7 +35,7 @@ struct Inner {
 struct State {
     progress: Progress,
     log: LogBuffer,
-    /// The latest checkpoint, until the engine has saved it.
+    /// The latest checkpoint, kept until the engine has saved it.
     checkpoint: Option<Vec<u8>>,
     /// How many checkpoints the executor has reported.
     checkpoints: u64,
@@ -44,7 +44,7 @@ struct State {
     masks: Masks,
 }
 
-/// What has changed since the engine last looked.
+/// Which values have changed since the engine last collected them.
 #[derive(Copy, Clone, Default, PartialEq, Eq)]
 struct Changed {
     progress: bool,
@@ -52,13 +52,13 @@ struct Changed {
     checkpoint: bool,
 }
 
-/// What an attempt has reported since the engine last looked.
+/// The values that an attempt has reported since the engine last collected them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LiveUpdate {
     pub progress: Option<Progress>,
-    /// The log so far, shortened and encoded by [`RunLog::encode`].
+    /// The log so far, shortened to a limit and encoded by [`RunLog::encode`].
     pub log: Option<String>,
-    /// The checkpoint for the next attempt.
+    /// The checkpoint for the next attempt of the run.
     pub checkpoint: Option<Vec<u8>>,
     /// The number of the checkpoint, for [`LiveReport::checkpoint_saved`].
     pub version: u64,
@@ -70,15 +70,15 @@ pub struct LiveUpdate {
 pub struct CheckpointTooLarge(pub usize);
 
 impl Default for LiveReport {
-    /// For tests: an attempt that started at the Unix epoch.
+    /// Returns the report of an attempt that started at the Unix epoch, for tests.
     fn default() -> Self {
         Self::new(Timestamp::from_micros(0), LOG_BYTES_DEFAULT)
     }
 }
 
 impl LiveReport {
-    /// Makes the report of an attempt that starts now. `started_at` is the same moment by the
-    /// store's clock. The log keeps about `log_bytes`.
+    /// Returns the report of an attempt that starts now. `started_at` is the same moment by the
+    /// store's clock, and the log keeps about `log_bytes` bytes.
     pub fn new(started_at: Timestamp, log_bytes: usize) -> Self {
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
         let started = Instant::now();
@@ -95,7 +95,7 @@ impl LiveReport {
         Self(Arc::new(Inner { state, heartbeat, log_bytes, started_at, started }))
     }
 
-    /// Masks these secrets in everything that is reported from now on.
+    /// Masks these secrets in all values that are reported from now on.
     pub fn mask(&self, masks: Masks) {
         self.state().masks = masks;
     }
@@ -108,7 +108,7 @@ impl LiveReport {
         state.changed.progress = true;
     }
 
-    /// Appends output to the log.
+    /// Appends output of the attempt to the log.
     pub fn log(&self, stream: LogStream, bytes: &[u8]) {
         let at = self.now();
         let mut state = self.state();
@@ -135,14 +135,14 @@ impl LiveReport {
         self.state().progress.clone()
     }
 
-    /// Returns the log; `None` if nothing was printed.
+    /// Returns the log so far, or `None` if nothing was printed.
     pub fn log_so_far(&self) -> Option<RunLog> {
         let state = self.state();
         (!state.log.is_empty()).then(|| state.log.snapshot(self.0.log_bytes))
     }
 
-    /// Takes the log of an ended attempt, encoded by [`RunLog::encode`], so that memory holds it
-    /// once. `None` if nothing was printed.
+    /// Takes the log of a finished attempt, encoded by [`RunLog::encode`], so that memory holds
+    /// only one copy. Returns `None` if nothing was printed.
     pub fn take_log(&self) -> Option<String> {
         let at = self.now();
         let mut state = self.state();
@@ -168,7 +168,7 @@ impl LiveReport {
         self.0.heartbeat.notify_one();
     }
 
-    /// Returns what has changed since the last call.
+    /// Returns the values that have changed since the last call.
     pub fn take_update(&self) -> Option<LiveUpdate> {
         let mut state = self.state();
         if state.changed == Changed::default() {
@@ -185,12 +185,12 @@ impl LiveReport {
         })
     }
 
-    /// True if the store may have progress of the attempt.
+    /// True if the store may already hold progress of the attempt.
     pub fn may_be_stored(&self) -> bool {
         self.state().may_be_stored
     }
 
-    /// Drops the checkpoint with this number, because the store has it now.
+    /// Drops the checkpoint with this number, because the store has saved it.
     pub fn checkpoint_saved(&self, version: u64) {
         let mut state = self.state();
         if state.checkpoints == version {
@@ -198,7 +198,7 @@ impl LiveReport {
         }
     }
 
-    /// Takes the latest checkpoint if the store does not have it yet.
+    /// Takes the latest checkpoint if the store has not saved it yet.
     pub fn take_unsaved_checkpoint(&self) -> Option<Vec<u8>> {
         self.state().checkpoint.take()
     }

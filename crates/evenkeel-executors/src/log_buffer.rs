@@ -1,21 +1,22 @@
-//! Keeps the beginning and the end of an attempt's log within a byte limit.
+//! Keeps the beginning and the end of an attempt's log, within a limit in bytes.
 
 use std::collections::VecDeque;
 
 use evenkeel_core::secret::Masks;
 use evenkeel_core::{LogChunk, LogStream, RunLog, Span, Timestamp};
 
-/// The size of a log, unless the server sets another.
+/// Default size of a log in bytes.
 pub const LOG_BYTES_DEFAULT: usize = 256 * 1024;
 
 /// Output of one stream within this time becomes one chunk.
 const TOGETHER: Span = Span::from_millis(10);
 
-/// Chunks stay this small, so that dropping the oldest chunk frees memory.
+/// Maximum size of a chunk in bytes. Chunks are small, so that dropping the oldest chunk frees
+/// memory.
 const CHUNK_BYTES_MAX: usize = 8 * 1024;
 
-/// What a chunk costs besides its text. Without it, a program that prints single bytes could fill
-/// the memory.
+/// Memory that a chunk needs in addition to its text, in bytes. Without counting it, a program that
+/// prints single bytes could fill the memory.
 const CHUNK_COST: usize = 32;
 
 /// The log of a running attempt.
@@ -28,13 +29,13 @@ pub(crate) struct LogBuffer {
     tail_cost: usize,
     total: u64,
     decoders: [Decoder; 2],
-    /// Text of each stream that may be the beginning of a secret's value.
+    /// Text of each stream that is held back because it may be the beginning of a secret's value.
     held: [String; 2],
 }
 
 impl LogBuffer {
-    /// Makes an empty log that keeps about `limit` bytes: a quarter for the beginning, the rest for
-    /// the end.
+    /// Returns an empty log that keeps about `limit` bytes: a quarter for the beginning, the rest
+    /// for the end.
     pub(crate) const fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -49,8 +50,8 @@ impl LogBuffer {
         }
     }
 
-    /// Appends what arrived at `at`. Secrets are masked before the log is cut, so that no part of a
-    /// secret stays, even if it arrives in pieces.
+    /// Appends output that arrived at the time `at`. Secrets are masked before the log is cut, so
+    /// that no part of a secret is kept, even if the secret arrives in pieces.
     pub(crate) fn push(&mut self, stream: LogStream, at: Timestamp, bytes: &[u8], masks: &Masks) {
         let mut text = self.decoders[stream as usize].decode(bytes);
         if !masks.is_empty() {
@@ -61,7 +62,7 @@ impl LogBuffer {
         self.push_text(stream, at, &text);
     }
 
-    /// Flushes text that was held back. An incomplete character becomes U+FFFD.
+    /// Appends the text that was held back. An incomplete character at the end becomes U+FFFD.
     pub(crate) fn finish(&mut self, at: Timestamp, masks: &Masks) {
         for stream in LogStream::ALL {
             let mut text = std::mem::take(&mut self.held[stream as usize]);
@@ -95,7 +96,7 @@ impl LogBuffer {
         }
     }
 
-    /// Appends to the beginning or the end, and returns the cost.
+    /// Appends to the beginning or the end of the log, and returns the bytes used.
     fn append(&mut self, is_head: bool, stream: LogStream, at: Timestamp, text: &str) -> usize {
         if text.is_empty() {
             return 0;
@@ -115,7 +116,8 @@ impl LogBuffer {
         text.len() + CHUNK_COST
     }
 
-    /// Limits chunks so that several fit into either end of a small log.
+    /// Limits the size of chunks, so that several chunks fit into the beginning and the end of a
+    /// small log.
     fn chunk_max(&self) -> usize {
         (self.limit / 8).clamp(4, CHUNK_BYTES_MAX)
     }
@@ -168,18 +170,18 @@ fn cost(chunk: &LogChunk) -> usize {
     chunk.text.len() + CHUNK_COST
 }
 
-/// Returns the last character boundary up to `at`.
+/// Returns the last character boundary that is not after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Returns the first character boundary from `at` on.
+/// Returns the first character boundary that is not before `at`.
 fn ceiling(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Decodes bytes that may be cut anywhere. NUL and invalid UTF-8, which PostgreSQL refuses, become
-/// U+FFFD.
+/// Decodes bytes that may be cut anywhere. NUL and invalid UTF-8 become U+FFFD, because PostgreSQL
+/// refuses them.
 struct Decoder {
     /// The first bytes of an incomplete character.
     incomplete: Vec<u8>,
@@ -248,7 +250,7 @@ mod tests {
         let log = buffer(LOG_BYTES_DEFAULT, &pieces).snapshot(LOG_BYTES_DEFAULT);
         let chunks: Vec<_> =
             log.chunks.iter().map(|c| (c.stream, c.at.unwrap(), c.text.as_str())).collect();
-        // Output of the same moment, or of the same line, is one chunk.
+        // Output that arrives at the same moment, or belongs to the same line, is one chunk.
         let expected =
             [(Stdout, at(0), "a\nb\n"), (Stderr, at(6), "x\n"), (Stdout, at(30), "cc\n")];
         assert_eq!(chunks, expected);
@@ -310,7 +312,7 @@ mod tests {
     }
 
     proptest! {
-        /// Kept text is found at its offset in the printed text.
+        /// Checks that the kept text is found at its offset in the printed text.
         #[test]
         fn log_keeps_what_was_printed(
             pieces in prop::collection::vec((any::<bool>(), "[a-cü\n]{1,40}", 0_i64..30), 0..40),

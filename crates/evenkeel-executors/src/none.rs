@@ -1,4 +1,4 @@
-//! The executor of jobs that have nothing to run yet.
+//! The executor of jobs that have no program, URL or crawl to run yet.
 
 use async_trait::async_trait;
 use evenkeel_core::TenantNo;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{ConfigFault, Executor, Invocation, Report};
 
 /// Fails every attempt without retries. A job gets this executor if it names a target that has no
-/// `url`; `executor_type` cannot name it.
+/// `url`. Users cannot set it as `executor_type`.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoExecutor;
 

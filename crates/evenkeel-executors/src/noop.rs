@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
-/// Sleeps and fails as configured. `docs/executors.md` describes the fields.
+/// Sleeps and fails as the job's configuration requires. `docs/executors.md` describes the fields.
 ///
 /// The executor sends no heartbeats while it sleeps, so an attempt that sleeps longer than the
 /// job's timeout times out. The jitter and the failures depend only on the run and the attempt
-/// number, so a rehearsal can be repeated.
+/// number, so a rehearsal gives the same result each time.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
-/// Skips the search for secrets, because benchmarks of the engine use this executor.
+/// This executor skips the search for secrets, because benchmarks of the engine use it.
 pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     resolves_secrets: false,
     ..ExecutorDeclaration::new(
@@ -43,7 +43,8 @@ struct NoopConfig<'a> {
 
 impl<'a> NoopConfig<'a> {
     fn parse(config: &'a Value) -> Result<Self, ConfigFault> {
-        // The engine is measured with this executor: the usual case costs nothing.
+        // Benchmarks of the engine use this executor, so a job without configuration must cost
+        // almost nothing.
         if config.is_null() {
             return Ok(Self::default());
         }

@@ -1,11 +1,12 @@
-//! Limits how many attempts of an executor run at once on a node.
+//! Limits how many attempts of an executor run concurrently on a node.
 
 use evenkeel_core::Progress;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{CancelReason, Invocation, interrupted};
 
-/// Takes a permit for the attempt. While none is free, the progress message is `waiting`.
+/// Waits for a permit to run the attempt. While no permit is free, `waiting` is the progress
+/// message of the attempt.
 pub(crate) async fn acquire<'a>(
     permits: &'a Semaphore,
     invocation: &Invocation,

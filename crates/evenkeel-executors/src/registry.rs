@@ -17,14 +17,14 @@ impl Registry {
         Self(BTreeMap::new())
     }
 
-    /// Adds `executor`, which replaces another with the same name.
+    /// Adds `executor`, which replaces any executor with the same name.
     #[must_use]
     pub fn with(mut self, executor: Arc<dyn Executor>) -> Self {
         self.0.insert(executor.declaration().kind, executor);
         self
     }
 
-    /// Lets all executors that resolve secrets look them up in `source`.
+    /// Makes all executors that resolve secrets read them from `source`.
     #[must_use]
     pub fn with_secrets(self, source: &Arc<dyn SecretSource>) -> Self {
         let wrap = |(kind, executor): (&'static str, Arc<dyn Executor>)| {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::{CATALOG, ConfigFault, Invocation, NoopExecutor, Report};
 
-    /// An executor that has just been added. Its author declares only what viewers may see.
+    /// An executor whose author has declared only which fields viewers may see.
     struct Pager;
 
     static PAGER: ExecutorDeclaration = ExecutorDeclaration {

@@ -11,18 +11,18 @@ use crate::tail;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     pub outcome: Outcome,
-    /// Set unless the attempt completed.
+    /// The error message, set unless the attempt completed.
     pub error: Option<String>,
-    /// The result as text: the response of a call, or standard output. The log of the
-    /// [`LiveReport`](crate::LiveReport), if it has one, is stored instead.
+    /// The output of the attempt as text: the response of an HTTP call, or standard output of a
+    /// program. If the [`LiveReport`](crate::LiveReport) has a log, the log is stored instead.
     pub output: Option<String>,
     /// How many items the attempt processed.
     pub items_processed: Option<i64>,
-    /// How many of them it stored.
+    /// How many of the processed items the attempt stored.
     pub items_saved: Option<i64>,
-    /// CPU time of all processes.
+    /// CPU time of all processes of the attempt.
     pub cpu_time: Option<Span>,
-    /// Peak resident memory of the largest process.
+    /// Peak resident memory of the largest process, in kilobytes.
     pub memory_peak_kb: Option<i64>,
     /// Whether a failed attempt may be retried, and when.
     pub retry: RetryHint,
@@ -37,17 +37,19 @@ impl Report {
         Self::new(Outcome::Failed, Some(tail::clean(error.into())))
     }
 
-    /// The attempt was silent for `timeout_sec`, or ran longer than allowed.
+    /// Returns the result of an attempt that was silent for `timeout_sec` or ran longer than
+    /// allowed.
     pub fn timed_out(error: impl Into<String>) -> Self {
         Self::new(Outcome::TimedOut, Some(tail::clean(error.into())))
     }
 
-    /// The attempt failed, and retries would fail, too.
+    /// Returns the result of an attempt that failed and is not retried, because retries would fail
+    /// as well.
     pub fn failed_for_good(error: impl Into<String>) -> Self {
         Self { retry: RetryHint::Never, ..Self::failed(error) }
     }
 
-    /// The attempt was cancelled for `reason`.
+    /// Returns the result of an attempt that was cancelled for `reason`.
     pub fn cancelled(reason: CancelReason) -> Self {
         let (outcome, error) = match reason {
             CancelReason::Requested => (Outcome::Cancelled, "cancelled on request"),

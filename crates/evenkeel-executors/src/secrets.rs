@@ -1,4 +1,4 @@
-//! Resolves the secrets that jobs refer to.
+//! Resolves the secrets to which jobs refer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use serde_json::Value;
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
 /// Wraps an executor and resolves secrets for it. When an attempt starts, the wrapper replaces
-/// references by values; it masks the values in everything the attempt reports. The wrapped
-/// executor never sees a reference. Jobs without references are passed through.
+/// references to secrets by their values, and masks the values in all output of the attempt. The
+/// wrapped executor never sees a reference to a secret. Jobs that refer to no secrets are passed
+/// through unchanged.
 pub struct WithSecrets {
     inner: Arc<dyn Executor>,
     source: Arc<dyn SecretSource>,
@@ -56,8 +57,8 @@ impl WithSecrets {
         })
     }
 
-    /// Returns the definition with the values of its secrets, and the masks for these values. An
-    /// error is a sentence for the attempt's record.
+    /// Returns the definition with the values of its secrets, and the masks for these values. The
+    /// error is a complete sentence for the record of the attempt.
     async fn resolved(&self, invocation: &Invocation) -> Result<(Definition, Masks), String> {
         let definition = &*invocation.definition;
         let (config, payload) = (&definition.executor.config, &definition.payload);
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
     use crate::LiveReport;
 
-    /// Reports its configuration through every channel.
+    /// A test executor that reports its configuration through every channel.
     struct Parrot;
 
     #[async_trait]

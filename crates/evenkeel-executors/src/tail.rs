@@ -1,8 +1,9 @@
-//! The last bytes of a long text, in a form that both stores accept.
+//! Keeps the last bytes of a long text, in a form that both stores accept.
 
 use std::collections::VecDeque;
 
-/// At most this many bytes of a response or an error are kept, besides the note about what was cut.
+/// Maximum number of bytes of a response or an error that are kept, besides the note about the
+/// omitted part.
 pub const TAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// Keeps the last bytes of a stream.
@@ -21,7 +22,7 @@ impl Tail {
         self.left_out += (bytes.len() - useful.len() + excess) as u64;
     }
 
-    /// Returns the kept bytes as text; `None` if the stream was empty.
+    /// Returns the kept bytes as text, or `None` if the stream was empty.
     pub(crate) fn into_text(mut self) -> Option<String> {
         let bytes = self.kept.make_contiguous();
         (!bytes.is_empty()).then(|| text(bytes, self.left_out))
@@ -34,12 +35,12 @@ pub(crate) fn clean(text: String) -> String {
     if fits { text } else { self::text(text.as_bytes(), 0) }
 }
 
-/// Decodes the bytes. NUL and invalid UTF-8, which PostgreSQL refuses, become U+FFFD. Replacements
-/// are longer, so the text is cut again.
+/// Decodes the bytes. NUL and invalid UTF-8 become U+FFFD, because PostgreSQL refuses them.
+/// The replacement character is longer than the bytes it replaces, so the text is cut again.
 fn text(bytes: &[u8], mut left_out: u64) -> String {
     let mut start = 0;
     if left_out > 0 {
-        // Skip the rest of a character that was cut.
+        // Skips the rest of a character that was cut.
         start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     }
     let mut excess = pieces(&bytes[start..])

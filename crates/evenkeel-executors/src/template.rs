@@ -7,7 +7,8 @@ use serde_json::Value;
 /// A text with variables: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
 /// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for a value inside the payload. Strings are inserted
 /// as text, other values as JSON. `{{"text"}}`, a JSON string, inserts that text without reading it
-/// again; secrets are inserted this way, and `{{` can be written so. A single `{` has no meaning.
+/// as a template. Secrets are inserted this way, and `{{` can be written as `{{"{{"}}`. A single
+/// `{` has no meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -23,10 +24,11 @@ enum Piece {
     Literal(String),
 }
 
-/// Limit for a filled-in text, because a template may refer to a large payload many times.
+/// Maximum number of bytes of a filled-in text, because a template may refer to a large payload
+/// many times.
 pub(crate) const FILLED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The bytes that several filled-in texts may have together.
+/// The number of bytes that several filled-in texts may have together.
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
     max: usize,
@@ -53,7 +55,7 @@ impl ByteBudget {
     }
 }
 
-/// The values of the variables.
+/// The values of the variables in templates.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Values<'a> {
     pub(crate) id: AttemptId,
@@ -72,14 +74,14 @@ impl<'a> Values<'a> {
 /// How values are escaped, so that they cannot change the meaning of the text around them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Escape {
-    /// No escaping: the text has no syntax.
+    /// No escaping, for text that has no syntax.
     None,
-    /// Percent-encoding, for one part of a URL's path or query.
+    /// Percent-encoding, for one segment of the path or one value of the query of a URL.
     Url,
 }
 
 impl Template {
-    /// Parses a template. An error says what is wrong.
+    /// Parses a template. The error describes what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -99,9 +101,10 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Parses an argument or environment variable of a program. Only variables of the run are
-    /// filled in: their format is fixed, so no program can misread them. The payload is refused,
-    /// because an interpreter could execute it. Other braces are plain text.
+    /// Parses an argument or environment variable of a program as a template. Only variables of the
+    /// run are filled in, because their format is fixed and no program can misread them. Variables
+    /// of the payload are refused, because an interpreter could execute their values. All other
+    /// braces are plain text.
     pub(crate) fn of_run(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -125,7 +128,7 @@ impl Template {
                     let before = (&rest[..start], Some(piece));
                     (before, &rest[start + 2 + name.len() + 2..])
                 }
-                // Skip only the first brace, so that `{{{attempt}}` finds the variable.
+                // Skips only the first brace, so that `{{{attempt}}` finds the variable.
                 None => ((&rest[..=start], None), &rest[start + 1..]),
             };
             push_text(&mut pieces, before.0);
@@ -158,8 +161,8 @@ impl Template {
         self.0.iter().all(|piece| matches!(piece, Piece::Text(_)))
     }
 
-    /// Returns the JSON value if the template is a single `{{payload…}}`: in a JSON body, a number
-    /// then stays a number.
+    /// Returns the JSON value if the template is a single `{{payload…}}`, so that a number stays a
+    /// number in a JSON body.
     pub(crate) fn whole<'v>(&self, values: &Values<'v>) -> Option<Result<&'v Value, String>> {
         match &self.0[..] {
             [Piece::Payload(path)] => Some(find(values.payload, path)),
@@ -171,7 +174,8 @@ impl Template {
         self.fill_within(values, escape, &mut ByteBudget::new(FILLED_BYTES_MAX))
     }
 
-    /// Like [`fill`](Self::fill), for one of several texts with a common limit.
+    /// Fills in the template like [`fill`](Self::fill), as one of several texts with a common size
+    /// limit.
     pub(crate) fn fill_within(
         &self,
         values: &Values<'_>,

@@ -1,8 +1,9 @@
-//! The supervisor as a program, for this crate's tests.
+//! Runs the supervisor as a program, for this crate's tests.
 //!
 //! With the arguments `node <executor_config> <bodies_lock> <auto|off|sandbox>` it acts as a node
-//! that runs a single program, which tests can kill. With `sandbox` it makes no control groups and
-//! hides the directory `hidden` next to the lock file; as root, the program runs as nobody.
+//! that runs a single program, which tests can kill. With `sandbox` the test node makes no control
+//! groups and hides the directory `hidden` next to the lock file; as root, it runs the program as
+//! the user nobody.
 
 use std::path::Path;
 use std::process::ExitCode;

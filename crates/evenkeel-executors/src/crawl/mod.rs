@@ -1,4 +1,4 @@
-//! The executor that crawls a web site. The crawler itself is in `evenkeel-crawler`.
+//! The executor that crawls a web site. The crate `evenkeel-crawler` contains the crawler.
 
 mod starts;
 
@@ -24,12 +24,12 @@ use crate::{
 
 /// Crawls a web site and saves its pages. `docs/crawler.md` describes the configuration.
 ///
-/// - An interrupted crawl saves a checkpoint, and the next attempt continues from it.
-/// - The job's timeout limits the time without a byte from any site while requests are open. The
-///   crawler's own waits between requests do not count.
-/// - The attempt fails if no start page could be read; without retries if robots.txt or the address
-///   guard forbids it. It fails partly if more than one page in ten could not be fetched, or if
-///   pages did not fit into `max_store_mb`.
+/// - An interrupted crawl saves a checkpoint, and the next attempt of the run continues from it.
+/// - The job's timeout limits how long a crawl with open requests may receive no byte from any
+///   site. The pauses that the crawler makes between requests do not count.
+/// - The attempt fails if no start page could be read. It is not retried if robots.txt or the
+///   address guard forbids the start page. The attempt fails partly if more than one page in ten
+///   could not be fetched, or if pages did not fit into `max_store_mb`.
 #[derive(Debug)]
 pub struct CrawlExecutor<A> {
     crawler: Crawler,
@@ -37,9 +37,9 @@ pub struct CrawlExecutor<A> {
     permits: Semaphore,
 }
 
-/// Returns the place where a job's pages are saved.
+/// Returns the archives in which the pages of jobs are saved.
 pub trait PageArchives: Send + Sync + 'static {
-    /// Returns the archive of a job. Its pages may have `bytes_max` bytes together.
+    /// Returns the page archive of a job. All its pages together may have `bytes_max` bytes.
     fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive>;
 }
 
@@ -56,7 +56,7 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
 };
 
 impl<A: PageArchives> CrawlExecutor<A> {
-    /// Makes the executor. `outbound` should decompress responses.
+    /// Makes the executor. `outbound` should be a client that decompresses responses.
     pub fn new(outbound: Outbound, mut settings: CrawlerSettings, archives: A) -> Self {
         settings.checkpoint_bytes_max = settings.checkpoint_bytes_max.min(CHECKPOINT_BYTES_MAX);
         let permits = Semaphore::new(settings.crawls_max.clamp(1, Semaphore::MAX_PERMITS));
@@ -82,7 +82,8 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
             Ok(config) => config,
             Err(fault) => return Report::failed_for_good(fault.to_string()),
         };
-        // The checkpoint of an earlier attempt stays untouched while this attempt waits.
+        // The checkpoint of an earlier attempt is not changed while this attempt waits for a
+        // permit.
         let waiting = "waiting: the node runs as many crawls as it may";
         let _permit = match permit::acquire(&self.permits, &invocation, waiting).await {
             Ok(permit) => permit,
@@ -140,7 +141,7 @@ fn report(ending: Ending) -> Report {
     }
 }
 
-/// Passes the crawler's progress to the live report.
+/// Passes the crawler's progress to the live report of the attempt.
 struct LiveListener(LiveReport);
 
 impl Listener for LiveListener {

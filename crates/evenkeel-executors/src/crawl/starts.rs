@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::template::{Escape, Template, Values};
 use crate::{ConfigFault, Invocation};
 
-/// Returns the configuration with the templates filled in.
+/// Returns the crawl configuration with its templates filled in.
 pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
     let definition = &invocation.definition;
     let values =
@@ -19,7 +19,8 @@ pub(super) fn fill_example(config: &Value, payload: &Value) -> Result<Value, Con
     fill_with(config, &Values::example(payload))
 }
 
-/// Refuses start URLs with credentials. A crawl would not send them, and the job would show them.
+/// Refuses start URLs that contain credentials, because a crawl would not send them and the job
+/// would show them.
 pub(super) fn refuse_credentials(config: &Value) -> Result<(), ConfigFault> {
     let url = config.get("url").map(|url| ("url".to_owned(), url));
     let starts = config.get("start_urls").and_then(Value::as_array).into_iter().flatten();

@@ -1,12 +1,12 @@
-//! The headers that Evenkeel adds to each call.
+//! The headers that Evenkeel adds to each HTTP call.
 
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::settings::HttpSettings;
 use crate::Invocation;
 
-/// Returns the headers that identify the attempt. They hold nothing secret, so other origins get
-/// them, too.
+/// Returns the headers that identify the attempt. These headers hold nothing secret, so a redirect
+/// to another origin keeps them.
 pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     let (key, id) = (invocation.key, invocation.id);
     let run_id = id.run_id().to_string();
@@ -20,9 +20,9 @@ pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     headers
 }
 
-/// Adds the headers for the job's own receiver: the signature of Standard Webhooks, the checkpoint,
-/// and the token for callbacks. The message id of the signature is the run's id, so retries count
-/// as the same message.
+/// Adds the headers that only the receiver named by the job gets: the signature of Standard
+/// Webhooks, the checkpoint, and the token for callbacks. The message id of the signature is the
+/// run's id, so retries count as the same message.
 pub(super) fn credentials(
     settings: &HttpSettings,
     invocation: &Invocation,
@@ -52,8 +52,8 @@ pub(super) fn credentials(
 }
 
 /// Encodes JSON for a header: characters other than printable ASCII become `\uxxxx`, line breaks
-/// become spaces. `None` if the checkpoint is not JSON, or longer than 4 KiB, which not all servers
-/// accept.
+/// become spaces. Returns `None` if the checkpoint is not JSON or is longer than 4 KiB, which not
+/// all servers accept.
 fn header_json(checkpoint: &[u8]) -> Option<String> {
     const BYTES_MAX: usize = 4096;
     let text = std::str::from_utf8(checkpoint).ok().filter(|text| text.len() <= BYTES_MAX)?;
@@ -62,7 +62,7 @@ fn header_json(checkpoint: &[u8]) -> Option<String> {
     for c in text.chars() {
         match c {
             ' '..='~' => header.push(c),
-            // JSON strings cannot contain these, so they only separate tokens.
+            // JSON strings cannot contain these characters, so they only separate tokens.
             '\t' | '\n' | '\r' => header.push(' '),
             _ => {
                 let mut units = [0; 2];
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(header_json(b"not json"), None);
         assert_eq!(header_json(&[b'1'; 5000]), None);
-        // The limit applies to the encoded length.
+        // The limit applies to the length after encoding.
         let text = |n: usize| format!("\"{}\"", "ü".repeat(n));
         assert_eq!(header_json(text(682).as_bytes()).unwrap().len(), 4094);
         assert_eq!(header_json(text(683).as_bytes()), None);

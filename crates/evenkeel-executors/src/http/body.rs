@@ -10,7 +10,7 @@ use crate::template::{Escape, FILLED_BYTES_MAX, Template, Values};
 /// The source of the request body.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
-    /// The payload as JSON; no body if it is null.
+    /// The payload as JSON, or no request body if the payload is null.
     Payload,
     /// JSON whose strings are templates.
     Json(&'a Value),
@@ -64,7 +64,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// An error with the path of the value that has it.
+/// An error with the path of the JSON value that caused it.
 struct Fault {
     path: String,
     message: String,
@@ -84,7 +84,7 @@ impl From<String> for Fault {
 }
 
 /// Writes `value` as JSON with its templates filled in. A filled-in value stays one JSON value,
-/// whatever it holds.
+/// whatever characters it holds.
 fn write(value: &Value, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     match value {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! The call that a job's configuration describes.
+//! The HTTP call that a job's configuration describes.
 
 use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use super::tls::TlsChoice;
 use super::url::UrlTemplate;
 use crate::template::{ByteBudget, Escape, Template, Values};
 
-/// A call with its templates, and the rules to judge the response.
+/// An HTTP call with its templates, and the rules that decide whether the response is a success.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     url: UrlTemplate,
@@ -27,7 +27,7 @@ pub(super) struct Call<'a> {
     pub(super) tls: Option<TlsChoice>,
 }
 
-/// A call with all templates filled in.
+/// An HTTP call with all templates filled in.
 #[derive(Debug)]
 pub(super) struct Filled {
     pub(super) url: Url,
@@ -36,13 +36,13 @@ pub(super) struct Filled {
     pub(super) content: Option<Content>,
 }
 
-/// Headers that a job may not set: those of Evenkeel, and those that delimit messages.
+/// Headers that a job may not set: the headers of Evenkeel, and headers that delimit HTTP messages.
 const RESERVED: [&str; 11] = [
     "idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "connection",
     "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
 ];
 
-/// Limit for all headers of a job. Few servers accept more.
+/// Maximum number of bytes of all headers of a job; few servers accept more.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 const REDIRECTS_MAX: u64 = 10;
@@ -54,7 +54,7 @@ impl<'a> Call<'a> {
         let fields = Fields::read(config, DECLARATION.fields)?;
         let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
         let method = parse_method(&fields)?;
-        // Repeating a GET is safe; repeating a POST may act twice.
+        // Repeating a GET is safe, but repeating a POST may do the work twice.
         let usual = if matches!(method, Method::GET | Method::HEAD) { 5 } else { 0 };
         let redirects = fields.number("redirects", 0..=REDIRECTS_MAX)?.unwrap_or(usual);
         let tls = TlsChoice::parse(fields.get("tls"))?;
@@ -78,11 +78,12 @@ impl<'a> Call<'a> {
 
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         self.url.check(payload).map_err(|message| ConfigFault::new("url", message))?;
-        // The values of a run are always legal, so an example run is enough to check the rest.
+        // The variables of a run always have legal values, so an example run is enough to check the
+        // rest of the configuration.
         self.fill(&Values::example(payload)).map(drop)
     }
 
-    /// Fills in all templates. An error names the field.
+    /// Fills in all templates. An error names the field that caused it.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let url = self.url.fill(values).map_err(|message| ConfigFault::new("url", message))?;
         let mut headers = HeaderMap::with_capacity(self.headers.len());
@@ -103,7 +104,7 @@ impl<'a> Call<'a> {
         self.expected.as_ref().map_or(status.is_success(), |good| good.contains(status))
     }
 
-    /// True if `expected_status` lists the status itself, not only its class.
+    /// True if `expected_status` lists this status, not only its class such as `2xx`.
     pub(super) fn expects_by_name(&self, status: StatusCode) -> bool {
         self.expected.as_ref().is_some_and(|good| good.names(status))
     }

@@ -10,7 +10,7 @@ fn check(config: &Value, payload: &Value) -> Result<(), ConfigFault> {
     Call::parse(config)?.check(payload)
 }
 
-/// A configuration with one field besides the URL.
+/// Returns a configuration with one field besides the URL.
 fn with(field: &str, value: Value) -> Value {
     json!({"url": URL, field: value})
 }

@@ -1,5 +1,5 @@
-//! The executor that makes HTTP calls. `docs/executors.md` describes its configuration, what it
-//! sends and how it judges responses.
+//! The executor that makes HTTP calls. `docs/executors.md` describes its configuration, the request
+//! that it sends, and which responses are a success.
 
 mod attempt_headers;
 mod body;
@@ -30,15 +30,16 @@ pub use settings::{HttpSettings, Identities, WallClock};
 pub use sign::SigningKeys;
 use tls::Clients;
 
-/// Makes one HTTP call.
+/// Makes one HTTP call per attempt.
 ///
 /// - The job's timeout limits the wait for the response head, and then for each further piece of
-///   the body.
-/// - A response 202 means that the receiver reports the end later, with the token of the call. The
-///   timeout then limits the time between heartbeats.
-/// - A redirect to another origin loses the job's headers, TLS options, signature and token.
-/// - Calls go to public addresses only, unless the settings allow more. No proxy is used, because a
-///   proxy would resolve names where the guard cannot check the address.
+///   the response body.
+/// - A response 202 means that the receiver will report the result later, with the token of the
+///   call. The job's timeout then limits the time between heartbeats of the receiver.
+/// - A redirect to another origin drops the job's headers, TLS options, signature and token.
+/// - Calls go to public addresses only, unless the settings allow other addresses. No proxy is
+///   used, because a proxy would resolve host names where the address guard cannot check the
+///   result.
 #[derive(Debug)]
 pub struct HttpExecutor {
     settings: HttpSettings,
@@ -60,7 +61,8 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
             ConfigField::public("give_up_on"),
             ConfigField::public("redirects"),
             ConfigField::public("max_response_bytes"),
-            // Trusted certificates and the name of a client certificate. Jobs hold no private keys.
+            // Trusted certificates and the name of a client certificate. The configuration of a job
+            // holds no private keys.
             ConfigField::public("tls"),
         ],
     )
@@ -84,13 +86,13 @@ impl HttpExecutor {
             .and_then(|call| call.fill(&values).map(|filled| (call, filled)));
         let result = match read {
             Ok((call, filled)) => self.follow_redirects(invocation, &call, filled).await,
-            // The next attempt would get the same configuration.
+            // A retry would have the same configuration, so the attempt fails without retries.
             Err(fault) => Err(Report::failed_for_good(fault.to_string())),
         };
         result.unwrap_or_else(CallResult::Ended)
     }
 
-    /// Calls the URL, and then each URL that a redirect names.
+    /// Calls the URL, and then each URL to which a response redirects.
     async fn follow_redirects(
         &self,
         invocation: &Invocation,
@@ -119,7 +121,7 @@ impl HttpExecutor {
             }
             let response = send(client, &request, headers, definition).await?;
             let status = response.status();
-            // A redirect whose status the job expects is a success.
+            // A redirect counts as a success if the job expects its status.
             let redirected = call.redirects > 0
                 && !call.is_expected(status)
                 && request
@@ -168,7 +170,7 @@ impl Executor for HttpExecutor {
         let cancel = invocation.cancel.clone();
         let mut lease = invocation.lease.clone();
         let result = {
-            // Boxed, so that the long wait after a 202 does not keep the memory of the call.
+            // The call is boxed, so that its memory is freed during the long wait after a 202.
             let mut call = Box::pin(self.call(&invocation));
             tokio::select! {
                 result = &mut call => result,
@@ -178,7 +180,8 @@ impl Executor for HttpExecutor {
                 },
             }
         };
-        // The call has sent it, and the wait for the receiver may be long.
+        // The call has sent the checkpoint, so it is freed before the wait for the receiver, which
+        // may be long.
         invocation.checkpoint = None;
         match result {
             CallResult::Ended(report) => report,
@@ -190,9 +193,9 @@ impl Executor for HttpExecutor {
 /// How long an interrupted call may still read a response that has arrived already.
 const LAST_RESPONSE: Duration = Duration::from_millis(250);
 
-/// Reads the response of a call that a lost lease has interrupted. A frozen process finds its lease
-/// lost and the response already received. Waits no longer than [`LAST_RESPONSE`], because another
-/// node may make the call soon.
+/// Reads the response of a call that was interrupted because the lease was lost. When a frozen
+/// process resumes, its lease is lost, but the response may already have arrived. The function
+/// waits no longer than [`LAST_RESPONSE`], because another node may make the call soon.
 async fn last_response(
     reason: CancelReason,
     call: impl Future<Output = CallResult>,
@@ -203,9 +206,9 @@ async fn last_response(
     }
 }
 
-/// Waits for the end of an attempt that the receiver has accepted. The API stores the end that the
-/// receiver reports, and cancels this wait with [`CancelReason::EndReported`]. Each heartbeat
-/// restarts the timeout.
+/// Waits for the result of an attempt that the receiver has accepted with a 202. The API stores the
+/// result that the receiver reports, and cancels this wait with [`CancelReason::EndReported`]. Each
+/// heartbeat of the receiver restarts the timeout.
 async fn wait_for_end(mut invocation: Invocation) -> Report {
     let timeout = invocation.definition.timeout;
     loop {

@@ -1,4 +1,4 @@
-//! Follows redirects.
+//! Follows the redirects of an HTTP call.
 
 use evenkeel_outbound::reqwest::header::{
     ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, USER_AGENT,
@@ -7,16 +7,16 @@ use evenkeel_outbound::reqwest::{Method, Request, StatusCode, Url};
 
 use super::call::Filled;
 
-/// A call that follows redirects: the next request, and where the earlier ones went.
+/// An HTTP call that follows redirects: the next request, and the origins of the earlier requests.
 pub(super) struct RedirectedCall {
     next: Filled,
     /// True until a redirect leads to another origin, and false from then on.
     is_first_origin: bool,
-    /// The origins called so far, for error messages.
+    /// The origins that the call has visited so far, for error messages.
     hops: Vec<String>,
 }
 
-/// Headers of the job that other origins may see. Any other header may hold a secret.
+/// Headers of the job that other origins may see. All other headers may hold a secret.
 const FOR_OTHER_ORIGINS: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
 
 impl RedirectedCall {
@@ -25,7 +25,7 @@ impl RedirectedCall {
         Self { next: call, is_first_origin: true, hops }
     }
 
-    /// True if all requests so far, and the next one, go to the origin that the job names.
+    /// True if all requests so far, and the next request, go to the origin that the job names.
     pub(super) const fn is_first_origin(&self) -> bool {
         self.is_first_origin
     }
@@ -35,12 +35,12 @@ impl RedirectedCall {
         self.next.content.as_ref().map_or(&[], |content| &content.bytes)
     }
 
-    /// Returns the next request, with `headers` besides those of the job.
+    /// Returns the next request, with `headers` in addition to the headers of the job.
     pub(super) fn request(&self, mut headers: HeaderMap) -> Request {
         let Filled { url, method, headers: own, content } = &self.next;
         let mut request = Request::new(method.clone(), url.clone());
         if let Some(content) = content {
-            // The job's own `Content-Type` replaces it below.
+            // If the job sets a `Content-Type`, it replaces this value below.
             headers.insert(CONTENT_TYPE, content.kind.clone());
             *request.body_mut() = Some(content.bytes.clone().into());
         }
@@ -54,7 +54,7 @@ impl RedirectedCall {
         (self.hops.len() > 1).then(|| self.hops.last().map(String::as_str)).flatten()
     }
 
-    /// Prepares the request that a redirect asks for, and returns true. Returns false if the
+    /// Prepares the request that a redirect requires, and returns true. Returns false if the
     /// response is not a redirect, and an error if the redirect must not be followed.
     pub(super) fn follow(
         &mut self,
@@ -67,7 +67,7 @@ impl RedirectedCall {
         };
         let here = shown(&self.next.url);
         let unreadable = || format!("{here} redirects to an invalid URL");
-        // Some servers send UTF-8 without escaping it.
+        // Some servers send a location in UTF-8 without escaping it.
         let location = std::str::from_utf8(location.as_bytes()).map_err(|_| unreadable())?;
         let mut url = self.next.url.join(location).map_err(|_| unreadable())?;
         match (self.next.url.scheme(), url.scheme()) {
@@ -88,7 +88,7 @@ impl RedirectedCall {
         } else {
             give_credentials(&mut url, "", None);
             self.is_first_origin = false;
-            // A GET needs no body, and the job did not address the other origin.
+            // A GET needs no request body, and the body is not meant for another origin.
             if matches!(self.next.method, Method::GET | Method::HEAD) {
                 self.drop_content();
             }
@@ -128,14 +128,14 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Sets the credentials of the job. Those in a redirect's URL are never used.
+/// Sets the credentials of the job. Credentials in the URL of a redirect are never used.
 fn give_credentials(url: &mut Url, username: &str, password: Option<&str>) {
-    // Fails only for URLs without a host, which have no credentials.
+    // Setting credentials fails only for URLs without a host, which have none.
     let _ = url.set_username(username);
     let _ = url.set_password(password);
 }
 
-/// Returns the origin. Credentials, path and query may be secret, as in the URL of a web hook.
+/// Returns only the origin of a URL, because credentials, path and query may be secret.
 fn shown(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

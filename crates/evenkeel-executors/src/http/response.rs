@@ -14,16 +14,17 @@ use crate::tail::Tail;
 /// The result of a call.
 pub(super) enum CallResult {
     Ended(Report),
-    /// The receiver accepted the work and reports the end later. Holds the beginning of the
+    /// The receiver accepted the work and will report the result later. Holds the beginning of the
     /// response.
     Accepted(Option<String>),
 }
 
-/// The part of a response that is kept while thousands of attempts may wait for their end.
+/// Only this part of a response is kept, because thousands of attempts may wait for the results of
+/// their receivers.
 const KEPT_BYTES_MAX: usize = 1024;
 
-/// Reads a response and returns the outcome. `may_end_later` is true if the receiver got a token
-/// with which it can report the end.
+/// Reads a response and returns the result of the call. `may_end_later` is true if the receiver got
+/// a token with which it can report the result later.
 pub(super) async fn judge(
     call: &Call<'_>,
     response: Response,
@@ -36,7 +37,8 @@ pub(super) async fn judge(
     let read = read(response, call.max_response_bytes, definition).await;
     let accepted = status == StatusCode::ACCEPTED && may_end_later;
     if accepted && !call.expects_by_name(status) {
-        // The head decides. The receiver works on it, even if the rest of the response is lost.
+        // The response head decides: the receiver has accepted the work, even if the rest of the
+        // response is lost.
         return CallResult::Accepted(read.output.map(shortened));
     }
     let is_expected = call.is_expected(status);
@@ -55,14 +57,14 @@ pub(super) async fn judge(
     CallResult::Ended(Report { output: read.output, retry, ..report })
 }
 
-/// The body of a response, as far as it was read.
+/// The part of a response body that was read.
 struct Read {
     output: Option<String>,
     end: End,
 }
 
 enum End {
-    /// The body ended, or reached the limit.
+    /// The response body ended or reached the size limit.
     Complete,
     /// The connection failed.
     Cut(String),
@@ -70,7 +72,7 @@ enum End {
     TimedOut,
 }
 
-/// Reads the body to its end, so that the connection can be reused, or to the limit.
+/// Reads the response body up to the limit, or to its end so that the connection can be reused.
 async fn read(mut response: Response, limit: u64, definition: &Definition) -> Read {
     let (mut body, mut left) = (Tail::default(), limit);
     let end = loop {
@@ -100,7 +102,7 @@ pub(super) fn no_response(definition: &Definition) -> Report {
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that overflows means "never"; the engine has its own limit.
+        // A number that overflows means "never"; the engine has its own limit for the delay.
         return Some(Span::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     httpdate::parse_http_date(text).ok().map(|date| timestamp(date).since(now))

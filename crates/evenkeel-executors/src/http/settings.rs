@@ -13,19 +13,19 @@ use super::sign::SigningKeys;
 pub struct HttpSettings {
     /// Makes the calls and refuses forbidden addresses.
     pub outbound: Outbound,
-    /// The keys that sign calls. Default: calls are not signed.
+    /// The keys that sign calls. By default calls are not signed.
     pub signing: Option<SigningKeys>,
-    /// Makes the tokens with which receivers report progress and the end of an attempt. Default:
-    /// none, and a response 202 is final.
+    /// Makes the tokens with which receivers report progress and the result of an attempt. By
+    /// default there are no tokens, and a response 202 is the final result.
     pub attempt_tokens: Option<AttemptTokens>,
-    /// The base URL of this server's API for receivers, without a trailing slash. Empty until it is
-    /// known.
+    /// The base URL under which receivers reach this server's API, without a trailing slash. Empty
+    /// until the server knows it.
     pub public_url: Arc<OnceLock<String>>,
-    /// Client certificates that jobs of a tenant may name. Default: none.
+    /// Client certificates that jobs of a tenant may name. There are none by default.
     pub identities: Identities,
-    /// True if jobs may disable the verification of server certificates. Default: false.
+    /// True if jobs may disable the verification of server certificates. The default is false.
     pub allow_unverified_tls: bool,
-    /// The clock for signatures and `Retry-After`. Default: the machine's.
+    /// The clock for signatures and `Retry-After`; by default the clock of the machine.
     pub clock: WallClock,
 }
 
@@ -73,7 +73,7 @@ impl std::fmt::Debug for WallClock {
     }
 }
 
-/// Converts a time; times before the epoch become the epoch.
+/// Converts a system time; times before the epoch become the epoch.
 pub(super) fn timestamp(time: SystemTime) -> Timestamp {
     let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))

@@ -6,16 +6,17 @@ use evenkeel_core::TenantNo;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The keys that sign calls. Each tenant has its own key, derived from the secret of the
-/// installation, so that a tenant's receivers cannot forge calls to another tenant. During a
-/// rotation there are two secrets, and each call has two signatures.
+/// The keys that sign calls. Each tenant has a separate key, derived from the secret of the
+/// installation, so that a tenant's receivers cannot forge calls to another tenant. While the
+/// secret is rotated there are two secrets, and each call has two signatures.
 #[derive(Clone)]
 pub struct SigningKeys {
     current: Hmac<Sha256>,
     previous: Option<Hmac<Sha256>>,
 }
 
-/// Separates this use of the secret from its other uses.
+/// Makes the derived keys differ from keys that are derived from the same secret for other
+/// purposes.
 const PURPOSE: &[u8] = b"evenkeel webhook key 1";
 
 impl SigningKeys {
@@ -23,7 +24,7 @@ impl SigningKeys {
         Self { current: hmac(secret), previous: None }
     }
 
-    /// Adds the keys of the previous secret, which receivers may still use.
+    /// Adds the keys derived from the previous secret, which receivers may still use.
     #[must_use]
     pub fn with_previous(self, secret: &[u8]) -> Self {
         Self { previous: Some(hmac(secret)), ..self }
@@ -52,7 +53,7 @@ impl std::fmt::Debug for SigningKeys {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    // HMAC accepts keys of any length.
+    // HMAC accepts keys of any length, so this cannot fail.
     Hmac::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()))
 }
 

@@ -4,19 +4,19 @@ use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::StatusCode;
 use serde_json::Value;
 
-/// Statuses and classes of statuses, such as `"2xx"`.
+/// HTTP statuses and classes of statuses such as `"2xx"`.
 #[derive(Debug)]
 pub(super) struct Statuses(Vec<Pick>);
 
 #[derive(Debug)]
 enum Pick {
     One(u16),
-    /// The first digit.
+    /// The first digit of the statuses in the class.
     Class(u16),
 }
 
 impl Statuses {
-    /// Reads the field `name`: one status or class, or a list of them.
+    /// Reads the field `name`, which holds one status or class, or a list of statuses and classes.
     pub(super) fn parse(fields: &Fields<'_>, name: &str) -> Result<Option<Self>, ConfigFault> {
         let picks = match fields.get(name) {
             None => return Ok(None),
@@ -39,7 +39,7 @@ impl Statuses {
         })
     }
 
-    /// True if the status itself is listed, not only its class.
+    /// True if this status is listed, not only its class such as `2xx`.
     pub(super) fn names(&self, status: StatusCode) -> bool {
         self.0.iter().any(|pick| matches!(pick, Pick::One(one) if *one == status.as_u16()))
     }

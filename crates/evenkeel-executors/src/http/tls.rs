@@ -1,4 +1,4 @@
-//! HTTP clients of jobs with TLS options.
+//! HTTP clients for jobs that have TLS options.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,10 +27,10 @@ impl Default for TlsChoice {
     }
 }
 
-/// Limit for the certificates of a job.
+/// Maximum number of bytes of the trusted certificates of a job.
 const CA_PEM_BYTES_MAX: usize = 64 * 1024;
 
-/// How many clients are cached. Each has its own idle connections.
+/// Maximum number of cached HTTP clients, each of which has separate idle connections.
 const CLIENTS_MAX: usize = 64;
 
 impl TlsChoice {
@@ -63,14 +63,14 @@ impl TlsChoice {
         Ok(Some(choice))
     }
 
-    /// True if the options differ from those of the shared client.
+    /// True if these options differ from the options of the shared client.
     pub(super) fn matters(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// The HTTP clients of the node: a shared one, and a bounded cache of clients with other TLS
-/// options. All refuse forbidden addresses alike.
+/// The HTTP clients of the node: one shared client, and a bounded cache of clients with other TLS
+/// options. All these clients refuse the same forbidden addresses.
 #[derive(Debug)]
 pub(super) struct Clients {
     shared: Outbound,
@@ -81,9 +81,9 @@ pub(super) struct Clients {
 
 #[derive(Debug, Default)]
 struct Cache {
-    /// Clients with a client certificate belong to one tenant.
+    /// A client that has a client certificate belongs to one tenant.
     clients: HashMap<(Option<TenantNo>, TlsChoice), CachedClient>,
-    /// Counts uses, to find the least recently used client.
+    /// Counts uses of clients, to find the least recently used client.
     uses: u64,
 }
 
@@ -98,12 +98,12 @@ impl Clients {
         Self { shared, identities, allow_unverified, cache: Mutex::default() }
     }
 
-    /// Returns the client of jobs without TLS options.
+    /// Returns the client for jobs without TLS options.
     pub(super) const fn shared(&self) -> &Outbound {
         &self.shared
     }
 
-    /// Resolves the options of a job of `tenant`, or refuses options that the server does not
+    /// Resolves the TLS options of a job of `tenant`, or refuses options that the server does not
     /// allow.
     pub(super) fn options(
         &self,
@@ -130,7 +130,7 @@ impl Clients {
         })
     }
 
-    /// Returns the client with the options of a job of `tenant`, and makes it if needed.
+    /// Returns the client with the TLS options of a job of `tenant`, and creates it if needed.
     pub(super) async fn of(
         &self,
         choice: &TlsChoice,
@@ -140,7 +140,7 @@ impl Clients {
         let made = client.get_or_try_init(|| async {
             let options = self.options(choice, tenant).map_err(|fault| fault.to_string())?;
             let shared = self.shared.clone();
-            // This reads the machine's certificates from files.
+            // Creating a client reads the machine's certificates from files.
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;
             built
                 .map_err(|error| error.to_string())?
@@ -149,8 +149,8 @@ impl Clients {
         made.await.cloned()
     }
 
-    /// Returns the cache entry for these options. If the cache is full, the least recently used
-    /// client is dropped; its calls continue.
+    /// Returns the cache entry for these TLS options. If the cache is full, the least recently used
+    /// client is dropped, but its running calls continue.
     fn cached(&self, choice: &TlsChoice, tenant: TenantNo) -> Arc<OnceCell<Outbound>> {
         let key = (choice.identity.is_some().then_some(tenant), choice.clone());
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);

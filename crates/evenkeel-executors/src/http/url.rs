@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::template::{Escape, Template, Values};
 
-/// The URL of a call. Filled-in values cannot change the scheme or host, and cannot leave their
-/// part of the path: a client that supplies only a payload must not choose which server the node
-/// calls.
+/// The URL of an HTTP call. Filled-in values cannot change the scheme or host, and cannot leave
+/// their segment of the path. A client that supplies only a payload must not choose which server
+/// the node calls.
 #[derive(Debug)]
 pub(super) enum UrlTemplate {
     Plain(Url),
-    /// The template, and its fixed beginning.
+    /// The template of the URL, and its constant beginning.
     Filled(Template, Url),
 }
 
@@ -56,7 +56,8 @@ impl UrlTemplate {
             return Err("has a step like .. in its path once filled in".into());
         }
         let url = parse(&text)?;
-        // The checks in `parse` already imply this; it is the property that matters.
+        // The checks in `parse` already imply that the origin is unchanged, but this is the
+        // property that matters.
         if url.origin() != fixed.origin() {
             return Err("would call another host once filled in".into());
         }

@@ -1,31 +1,32 @@
 //! The command line and the environment variables of a program.
 //!
-//! Only variables of the run, such as `{{scheduled_at}}`, are filled in. The payload is not: an
-//! interpreter, or a program that starts one, would execute it, and no list of interpreters is
-//! complete. The program gets the payload on standard input, and in variables whose names the job
-//! cannot choose.
+//! Only variables of the run, such as `{{scheduled_at}}`, are filled in here. The payload is not
+//! filled in, because an interpreter, or a program that starts one, could execute it, and no list
+//! of interpreters is complete. The program gets the payload on standard input, and in variables
+//! whose names the job cannot choose.
 
 use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
 
 use crate::template::Template;
 
-/// Prefix of the variables that hold fields of the payload.
+/// Prefix of the environment variables that hold fields of the payload.
 pub(super) const PAYLOAD_PREFIX: &str = "EVENKEEL_PAYLOAD_";
 
-/// Variables with which programs tell attempts apart.
+/// Environment variables that identify the attempt to the program, which jobs cannot set.
 const RESERVED: [&str; 6] = [
     "EVENKEEL_RUN_ID", "EVENKEEL_EXECUTION_ID", "EVENKEEL_ATTEMPT", "EVENKEEL_FENCE",
     "EVENKEEL_SCHEDULED_AT", "EVENKEEL_CHECKPOINT",
 ];
 
-/// Longer values are not passed as variables, because the environment of a process is small.
+/// Maximum number of bytes of a payload value that is passed as an environment variable, because
+/// the environment of a process is small.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 
-/// Limit for all variables of the payload.
+/// Maximum number of bytes of all environment variables from the payload.
 const VALUES_BYTES_MAX: usize = 128 * 1024;
 
-/// Reads `argv`: the program, which must not contain variables, and its arguments.
+/// Reads `argv`, which holds the program, without variables, and its arguments.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     let fault = || ConfigFault::new("argv", "must be a list of strings, the program first");
     let value = fields.get("argv").ok_or_else(|| ConfigFault::new("argv", "is required"))?;
@@ -71,8 +72,8 @@ pub(super) fn parse_env(fields: &Fields<'_>) -> Result<Vec<(String, Template)>, 
     Ok(env)
 }
 
-/// Returns the strings, numbers and booleans of the payload as variables, if their names and sizes
-/// allow it.
+/// Returns the strings, numbers and booleans of the payload as environment variables, if their
+/// names and sizes allow it.
 pub(super) fn payload_variables(payload: &Value) -> impl Iterator<Item = (String, String)> {
     let fields = payload.as_object().into_iter().flatten();
     let mut available = VALUES_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! The configuration of a program.
+//! The configuration of a job that runs a program.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::template::{Escape, Template, Values};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stdin {
-    /// The payload as JSON.
+    /// Standard input is the payload as JSON.
     Payload,
-    /// The payload, which must be a string, as text.
+    /// Standard input is the payload as text; the payload must be a string.
     Text,
     None,
 }
@@ -31,10 +31,10 @@ pub(super) struct ShellConfig {
     pub(super) exit_codes: ExitCodes,
 }
 
-/// Less memory hardly fits the code of a program.
+/// Minimum memory limit in MiB; the code of most programs needs more.
 const MEMORY_MB_MIN: u64 = 16;
 
-/// The three standard streams, and a few more files.
+/// Minimum limit of open files: the three standard streams, and a few more files.
 const OPEN_FILES_MIN: u64 = 8;
 
 impl ShellConfig {
@@ -51,12 +51,12 @@ impl ShellConfig {
         })
     }
 
-    /// Returns the program as the job names it.
+    /// Returns the program with the name that the job gives it.
     pub(super) fn program(&self) -> &str {
         self.argv.first().and_then(Template::plain).unwrap_or_default()
     }
 
-    /// Refuses a payload that does not fit `stdin`.
+    /// Refuses a payload that cannot be written to standard input as `stdin` requires.
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         match (self.stdin, payload) {
             (Stdin::Text, Value::String(_) | Value::Null) | (Stdin::Payload | Stdin::None, _) => {
@@ -79,8 +79,8 @@ impl ShellConfig {
         }
     }
 
-    /// Fills in arguments and variables. The result is at most a few times as long as the
-    /// configuration, which is short.
+    /// Fills in the variables in arguments and environment variables. The result is at most a few
+    /// times as long as the configuration, which is short.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let fill = |field: String, template: &Template| {
             template.fill(values, Escape::None).map_err(|message| ConfigFault::new(&field, message))
@@ -154,7 +154,7 @@ fn parse_limits(fields: &Fields<'_>) -> Result<Limits, ConfigFault> {
         if value.is_null() {
             continue;
         }
-        // The kernel's limits are 32-bit numbers.
+        // The kernel's limits are 32-bit numbers, so higher values are refused.
         let number = value.as_u64().filter(|n| (least..=u32::MAX.into()).contains(n));
         *limit = Some(number.ok_or_else(|| {
             let message = format!("is {value}; it must be a whole number, at least {least}");

@@ -1,4 +1,5 @@
-//! Finds out whether programs can have control groups (cgroup v2), and cleans up old groups.
+//! Checks whether programs can have control groups (cgroup v2), and removes groups of earlier
+//! starts of the node.
 
 use std::fmt;
 use std::fs;
@@ -15,31 +16,31 @@ use rustix::process::getpid;
 use super::settings::{CgroupUse, ShellSettings};
 use crate::supervisor::{Group, GroupSpec, millis, monotonic_ms};
 
-/// The name of every control group begins with this.
+/// Prefix of the names of all control groups.
 const NAME: &str = "evenkeel-";
 
-/// The group that the node itself moves to, because the kernel does not limit the children of a
+/// The control group that the node moves to, because the kernel cannot limit the child groups of a
 /// group that has processes.
 const NODE: &str = "evenkeel-node";
 
-/// How long processes of an earlier start may take to die.
+/// How long processes of an earlier start of the node may take to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How the processes of a program are kept together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Containment {
-    /// Each program has its own control group below `parent`.
+    /// Each program has a separate control group below `parent`.
     Cgroup {
-        /// The group in which the node makes groups.
+        /// The control group in which the node creates the groups of programs.
         parent: PathBuf,
-        /// True if `limits.memory_mb` applies to all processes together.
+        /// True if `limits.memory_mb` applies to all processes of a program together.
         memory: bool,
-        /// True if `limits.processes` applies to all processes together.
+        /// True if `limits.processes` applies to all processes of a program together.
         processes: bool,
     },
-    /// Each program has a supervisor that knows its descendants, and no control group.
+    /// Each program has a supervisor process that tracks its descendants, and no control group.
     ProcessTree {
-        /// Why there is no control group.
+        /// Why control groups are not available.
         reason: String,
     },
 }
@@ -63,7 +64,7 @@ impl fmt::Display for Containment {
     }
 }
 
-/// Control groups are [`CgroupUse::Required`], but not available.
+/// The error if control groups are [`CgroupUse::Required`] but not available.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("programs can't have control groups of their own, as is required: {reason}")]
 pub struct NoCgroup {
@@ -80,7 +81,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Looks for a place for groups, and ends programs that an earlier start of this node left
+    /// Finds a place for control groups, and ends programs that an earlier start of this node left
     /// there.
     pub(super) fn find(settings: &ShellSettings) -> Result<Self, NoCgroup> {
         let prefix = prefix(settings.bodies_lock.as_deref());
@@ -98,7 +99,8 @@ impl Groups {
         };
         if let (Containment::Cgroup { parent, .. }, Some(_)) = (&containment, &settings.bodies_lock)
         {
-            // Supervisors that outlived the node are about to end their programs; wait for them.
+            // Supervisors that outlived the node are about to end their programs, so the node waits
+            // for them.
             end_leftovers(parent, &prefix, settings.kill_grace + Duration::from_millis(500));
         }
         Ok(Self { containment, required, prefix, made: AtomicU64::new(0) })
@@ -108,7 +110,7 @@ impl Groups {
         &self.containment
     }
 
-    /// Returns the name of a new group for a program.
+    /// Returns the name of a new control group for a program.
     pub(super) fn next(&self, execution: &impl fmt::Display) -> Option<GroupSpec> {
         let Containment::Cgroup { parent, .. } = &self.containment else { return None };
         let n = self.made.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +119,7 @@ impl Groups {
     }
 }
 
-/// Returns the prefix of this node's groups, which is the same after every restart.
+/// Returns the prefix of this node's control groups, which is the same after every restart.
 fn prefix(bodies_lock: Option<&Path>) -> String {
     static NAMELESS: AtomicU64 = AtomicU64::new(0);
     let folder = bodies_lock.and_then(Path::parent).and_then(|folder| {
@@ -130,7 +132,7 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
             let name = fnv([path, &dev.to_le_bytes(), &ino.to_le_bytes()].concat());
             format!("{NAME}{name:016x}-")
         }
-        // Without a directory, no later start of the node cleans up.
+        // Without a directory, a later start of the node cannot find and remove the groups.
         None => {
             let n = NAMELESS.fetch_add(1, Ordering::Relaxed);
             format!("{NAME}p{}.{n}-", getpid().as_raw_nonzero())
@@ -138,15 +140,15 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
     }
 }
 
-/// FNV-1a. The result must not change between versions, because the next start cleans up by this
-/// name.
+/// FNV-1a. The hash must not change between versions, because the next start of the node finds its
+/// groups by this name.
 fn fnv(bytes: Vec<u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Returns the directory of the group that this process is in.
+/// Returns the directory of the control group that this process is in.
 fn own_group() -> Result<PathBuf, String> {
     let read = |file: &str| fs::read_to_string(file).map_err(|error| format!("{file}: {error}"));
     let own = read("/proc/self/cgroup")?;
@@ -157,12 +159,12 @@ fn own_group() -> Result<PathBuf, String> {
     let mounts = read("/proc/self/mountinfo")?;
     let folder =
         folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
-    // The process has moved already if an executor was made before.
+    // The process is already in this group if it created another executor before.
     let is_moved = folder.file_name().is_some_and(|name| name == NODE);
     Ok(if is_moved { folder.parent().map(Path::to_owned).unwrap_or(folder) } else { folder })
 }
 
-/// Returns the directory at which a group is mounted.
+/// Returns the directory at which a control group is mounted.
 fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
     if group.split('/').any(|step| step == "..") {
         return None;
@@ -172,18 +174,19 @@ fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
         let mut words = mount.split(' ').skip(3);
         let (root, point) = (words.next()?, words.next()?);
         let inside = Path::new(group).strip_prefix(root).ok()?;
-        // Joined by components, so that the path of the root group has no trailing slash.
+        // The path is joined by components, so that the path of the root group has no trailing
+        // slash.
         kind.starts_with("cgroup2 ")
             .then(|| Path::new(point).components().chain(inside.components()).collect())
     })
 }
 
-/// Checks whether groups can be made below `parent`, and enables their limits.
+/// Checks whether control groups can be created below `parent`, and enables their limits.
 fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     let may_write = |path: &Path| {
         access(path, Access::WRITE_OK).map_err(|error| format!("{}: {error}", path.display()))
     };
-    // Moving a process needs write access to the group that contains both groups.
+    // Moving a process needs write access to the parent of the old and the new group.
     may_write(&parent.join("cgroup.procs"))?;
     take_controllers(&parent);
     let path = parent.join(format!("{prefix}probe"));
@@ -197,9 +200,10 @@ fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     checked.map(|(memory, processes)| Containment::Cgroup { parent, memory, processes })
 }
 
-/// Enables limits for groups below `parent`, unless other processes would be affected.
+/// Enables limits for control groups below `parent`, unless this would affect processes other than
+/// this one.
 fn take_controllers(parent: &Path) {
-    // The root group of the system has no type, and belongs to the system.
+    // The root control group has no type and belongs to the system, so it is not changed.
     if !parent.join("cgroup.type").exists() {
         return;
     }
@@ -214,19 +218,19 @@ fn take_controllers(parent: &Path) {
             continue;
         }
         let take = || write(parent.join("cgroup.subtree_control"), &format!("+{name}"));
-        // This fails while the group has processes. If this process is the only one, as in a group
-        // that a service manager made, it can move.
+        // Enabling limits fails while the group has processes. If this process is the only one, as
+        // in a group that a service manager created, it can move to a child group.
         let own = getpid().as_raw_nonzero().to_string();
         if take().is_err() && read("cgroup.procs").trim() == own {
             let node = parent.join(NODE);
             let _ = fs::create_dir(&node);
-            // If this is not permitted, there are no such limits, and `Containment` says so.
+            // If this is not permitted, groups have no limits, and `Containment` reports that.
             let _ = write(node.join("cgroup.procs"), "0").and_then(|()| take());
         }
     }
 }
 
-/// Ends programs in groups of earlier starts of this node, and removes the groups.
+/// Ends programs in control groups of earlier starts of this node, and removes these groups.
 fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let deadline = monotonic_ms().saturating_add(millis(grace));
@@ -238,13 +242,14 @@ fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     for group in &leftovers {
         let left = deadline.saturating_sub(monotonic_ms());
         if !group.wait_until_empty(Duration::from_millis(left)) {
-            // This fails if the group was just removed.
+            // Killing fails if the group was just removed.
             let _ = group.kill();
         }
     }
     let deadline = monotonic_ms().saturating_add(millis(PATIENCE));
     for group in leftovers {
-        // A process that cannot be killed holds the lock file, and the node waits for the lock.
+        // A process that cannot be killed holds the lock file, and the node later waits for that
+        // lock.
         group.end(Duration::from_millis(deadline.saturating_sub(monotonic_ms())));
     }
 }

@@ -1,4 +1,5 @@
-//! Collects what becomes known about a program, and turns it into a report.
+//! Collects the known facts about how a program ended, and turns them into the result of the
+//! attempt.
 
 use std::io;
 use std::process::ExitStatus;
@@ -13,7 +14,8 @@ use super::output::Output;
 use crate::supervisor::{Ended, EndedBy, Group, Reply};
 use crate::{CancelReason, LiveReport, Report};
 
-/// How much of standard error the error message repeats. The log has all of it.
+/// Maximum number of bytes of standard error in the error message; the log has all of standard
+/// error.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
 /// Why the node stops a program.
@@ -23,7 +25,7 @@ pub(super) enum Stop {
     Silent,
 }
 
-/// What is known about a program so far.
+/// What the node knows about a running program so far.
 pub(super) struct BodyState {
     pub(super) output: Output,
     pub(super) stop: Option<Stop>,
@@ -41,7 +43,8 @@ impl BodyState {
         Self { output, stop, supervisor, group, body, start_error, ended }
     }
 
-    /// Takes a reply of the supervisor. Returns true if the supervisor waits for the command `go`.
+    /// Processes a reply of the supervisor. Returns true if the supervisor waits for the command
+    /// `go`.
     pub(super) fn take_reply(&mut self, line: &str) -> bool {
         match serde_json::from_str(line) {
             Ok(Reply::Ready) => return self.stop.is_none(),
@@ -58,18 +61,18 @@ impl BodyState {
         self.ended.is_some() || self.start_error.is_some()
     }
 
-    /// Kills a supervisor that does not end in time.
+    /// Kills a supervisor that does not stop in time.
     pub(super) fn kill(&self, child: &mut Child) {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(leader) = leader {
             let _ = kill_process_group(leader, Signal::KILL);
         }
-        // The supervisor may not lead a process group yet.
+        // The supervisor may not lead a process group yet, so it is killed directly as well.
         let _ = child.start_kill();
         self.kill_body();
     }
 
-    /// Kills the processes that can be found without the supervisor.
+    /// Kills the processes of the program that can be found without the supervisor.
     pub(super) fn kill_body(&self) {
         if let Some(group) = &self.group {
             let _ = group.kill();
@@ -82,7 +85,7 @@ impl BodyState {
     pub(super) fn report(self, silence: Span, codes: &ExitCodes) -> Report {
         let by = self.ended.map(|ended| ended.by);
         let mut report = match (self.stop, by) {
-            // The program ended on its own while the node was stopping it.
+            // The program exited on its own while the node was stopping it.
             (_, Some(EndedBy::Itself)) | (None, Some(EndedBy::Stop)) => self.own_end(codes),
             (Some(Stop::Cancelled(reason)), _) => Report::cancelled(reason),
             (Some(Stop::Silent), _) => Report::timed_out(format!("no output for {silence}")),
@@ -141,8 +144,8 @@ impl BodyState {
     }
 }
 
-/// Adds standard error to the error message: the last line to the first line of the message,
-/// because it distinguishes failures best, and below it the end of the rest.
+/// Adds standard error to the error message. Its last line is added to the first line of the
+/// message, because it distinguishes failures best; the end of the rest follows below.
 fn add_cause(error: &mut String, log: &RunLog) {
     let Some(cause) = log.last_line(LogStream::Stderr) else { return };
     error.push_str(": ");
@@ -155,7 +158,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     let from = text.len().saturating_sub(STDERR_BYTES_MAX);
     let shown = match text.as_bytes().get(from.wrapping_sub(1)) {
         None | Some(b'\n') => &text[from..],
-        // Start at a whole line, unless there is only one.
+        // The text starts at a whole line, unless there is only one line.
         Some(_) => {
             let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(from);
             text[from..].split_once('\n').map_or(&text[from..], |(_, rest)| rest)
@@ -165,7 +168,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     error.push_str(shown);
 }
 
-/// Describes a signal. Some signals are sent only because of a limit.
+/// Describes a signal. Some signals are sent only because the program exceeded a limit.
 fn signal_text(signal: i32) -> String {
     let why = match signal {
         _ if signal == Signal::XCPU.as_raw() => ": it used more CPU time than limits.cpu_seconds",

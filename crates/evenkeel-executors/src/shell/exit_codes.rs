@@ -7,8 +7,8 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
 
-/// The lists that a job can set, and their default codes. 101 is not used, because panics of Rust
-/// programs exit with it.
+/// The lists of exit codes that a job can set, with their default codes. Code 101 is not used,
+/// because panics of Rust programs exit with it.
 const LISTS: [(&str, Meaning, u8); 3] = [
     ("ok", Meaning::Ok, 0),
     ("partly_failed", Meaning::PartlyFailed, 100),
@@ -22,9 +22,9 @@ enum Meaning {
     GiveUp,
 }
 
-/// The exit codes with a meaning. All others are failures with retries, such as 75 (`EX_TEMPFAIL`),
-/// and also 126 and 127, for a program that cannot be started: another node may have it, or an
-/// update may be in progress.
+/// The exit codes that have a special meaning. All other codes are failures that may be retried,
+/// such as 75 (`EX_TEMPFAIL`). This includes 126 and 127 for a program that cannot be started,
+/// because another node may have the program or an update may be in progress.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ExitCodes(BTreeMap<u8, Meaning>);
 
@@ -40,8 +40,8 @@ impl ExitCodes {
             let message = "is not one of ok, partly_failed, give_up";
             return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
         }
-        // A list replaces its default. A code in a list also replaces the default meaning of that
-        // code.
+        // A list that the job sets replaces the default list. A code in a list of the job also
+        // loses its default meaning.
         let list = |name: &str| given.get(name).filter(|list| !list.is_null());
         let by_default = LISTS.iter().filter(|(name, ..)| list(name).is_none());
         let mut codes: BTreeMap<u8, Meaning> =
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(own.meaning(78), (Outcome::Failed, RetryHint::Never));
         assert_eq!(own.meaning(102), (Outcome::Failed, RetryHint::ByPolicy));
         assert_eq!(parse(&json!({"ok": null, "give_up": null})).unwrap(), usual);
-        // Even the code 0 can have another meaning.
+        // Even exit code 0 can have another meaning.
         assert_eq!(
             parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0,
             Outcome::PartlyFailed

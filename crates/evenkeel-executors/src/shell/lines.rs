@@ -1,26 +1,27 @@
 //! Finds the lines for Evenkeel (`@evenkeel {…}`) in the standard output of a program.
-//! `docs/executors.md` describes them.
+//! `docs/executors.md` describes these lines.
 
 use evenkeel_core::Progress;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A line for Evenkeel begins with this.
+/// The beginning of every line for Evenkeel.
 const MARK: &[u8] = b"@evenkeel ";
 
-/// Limit for the JSON of a checkpoint, because it has to fit into an environment variable.
+/// Maximum number of bytes of a checkpoint as JSON, because it must fit into an environment
+/// variable.
 pub(super) const CHECKPOINT_TEXT_MAX: usize = 64 * 1024;
 
-/// A longer line is output, whatever it begins with. The limit leaves space for JSON that is not
-/// compact.
+/// Maximum number of bytes of a line for Evenkeel, with space for JSON that is not compact. A
+/// longer line is output, whatever it begins with.
 const LINE_BYTES_MAX: usize = 2 * CHECKPOINT_TEXT_MAX;
 
-/// Separates lines for Evenkeel from output, however the output is split into chunks.
+/// Separates lines for Evenkeel from output, no matter how the output is split into chunks.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// The beginning of a line that is for Evenkeel, or may be.
+    /// The beginning of a line that is or may be for Evenkeel.
     held: Vec<u8>,
-    /// True if the current line is output.
+    /// True if the current line is output of the program.
     is_output: bool,
 }
 
@@ -29,17 +30,18 @@ pub(super) struct Lines {
 pub(super) enum Piece<'a> {
     Output(&'a [u8]),
     Message(Message),
-    /// A line for Evenkeel that cannot be read, with the error. It is passed on as output, too.
+    /// The error of a line for Evenkeel that cannot be parsed. Such a line is also passed on as
+    /// output.
     Invalid(String),
 }
 
-/// What one line for Evenkeel holds.
+/// The content of one line for Evenkeel.
 #[derive(PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Message {
     progress: Option<MessageProgress>,
     items: Option<MessageItems>,
-    /// At most [`CHECKPOINT_TEXT_MAX`] bytes as text.
+    /// A checkpoint of at most [`CHECKPOINT_TEXT_MAX`] bytes as text.
     checkpoint: Option<Value>,
 }
 
@@ -72,7 +74,7 @@ impl Message {
         }
     }
 
-    /// Returns the progress with the item counts, if the line has either.
+    /// Returns the progress with the item counts, if the line has progress or counts.
     pub(super) fn progress(&self) -> Option<Progress> {
         if self.progress.is_none() && self.items.is_none() {
             return None;
@@ -87,7 +89,7 @@ impl Message {
         })
     }
 
-    /// Returns the checkpoint for the next attempt.
+    /// Returns the checkpoint for the next attempt of the run.
     pub(super) fn checkpoint(&self) -> Option<String> {
         self.checkpoint.as_ref().map(Value::to_string)
     }
@@ -152,7 +154,7 @@ impl Lines {
     }
 }
 
-/// True if a line that begins with `line` may begin with the mark.
+/// True if a line that begins with `line` can still become a line for Evenkeel.
 fn may_be_marked(line: &[u8]) -> bool {
     line.iter().zip(MARK).all(|(byte, mark)| byte == mark)
 }
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(read(&[line(&fits).as_bytes()]).1[0].checkpoint().unwrap().len(), 64 * 1024);
         let larger = line(&format!("{fits}x"));
         assert_eq!(read(&[larger.as_bytes()]), (larger.clone(), Vec::new(), 1));
-        // A longer line is not parsed, but counted as invalid.
+        // A line above the limit is not parsed, but counted as invalid.
         let endless = format!("{}after\n", line(&"x".repeat(LINE_BYTES_MAX)));
         let chunks: Vec<&[u8]> = endless.as_bytes().chunks(1000).collect();
         assert_eq!(read(&chunks), (endless.clone(), Vec::new(), 1));

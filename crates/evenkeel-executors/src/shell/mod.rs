@@ -32,19 +32,19 @@ use rights::{Rights, listed_program};
 use session::{Session, SessionOptions};
 pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand, Tenants};
 
-/// Runs a program under a [supervisor](crate::supervisor), which ends all its processes if the node
-/// cannot.
+/// Runs a program under a [supervisor](crate::supervisor), which ends all processes of the program
+/// if the node cannot.
 ///
-/// - No shell reads the arguments. Variables of the run are filled in; the payload is not, because
-///   an interpreter could execute it. The program gets the payload on standard input and in
-///   variables.
-/// - The program inherits only the variables in [`ShellSettings::env_allow`].
-/// - Limits apply to each process. `memory_mb` and `processes` apply to all processes together if
-///   the program has a control group that supports it; see [`Containment`].
-/// - With [`ShellSettings::sandbox`], the program runs in its own mount and PID namespaces (and
-///   user namespace, if the node is not root): it sees only its own processes, and hidden paths are
+/// - No shell interprets the arguments. Variables of the run are filled in. The payload is not
+///   filled in, because an interpreter could execute it. The program gets the payload on standard
+///   input and in environment variables.
+/// - The program inherits only the environment variables in [`ShellSettings::env_allow`].
+/// - Resource limits apply to each process. `memory_mb` and `processes` apply to all processes
+///   together if the program has a control group that supports it; see [`Containment`].
+/// - With [`ShellSettings::sandbox`], the program runs in separate mount and PID namespaces (and a
+///   user namespace, if the node is not root). It sees only its own processes, and hidden paths are
 ///   empty.
-/// - The job's timeout limits the time without output on either stream.
+/// - The job's timeout limits the time without output on standard output and standard error.
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,
@@ -70,18 +70,19 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     )
 };
 
-/// How long a supervisor may be late to stop. With a control group, the node can kill all processes
-/// without it.
+/// How much longer than allowed a supervisor may take to stop. This value applies with a control
+/// group, with which the node can kill all processes without the supervisor.
 const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
 
-/// The same without a control group: only the supervisor knows all processes.
+/// How much longer than allowed a supervisor may take to stop without a control group, when only
+/// the supervisor knows all processes.
 const SUPERVISOR_LATE_ALONE: Duration = Duration::from_secs(1);
 
 impl ShellExecutor {
-    /// Makes the executor and ends programs that an earlier start of this node has left behind.
-    /// Programs inherit the variables that this process has now.
+    /// Creates the executor and ends programs that an earlier start of this node has left running.
+    /// Programs inherit the environment variables that this process has at the time of this call.
     pub fn new(settings: ShellSettings) -> Result<Self, NoCgroup> {
-        // These are not settings of Evenkeel: they are only passed on.
+        // These variables are no settings of Evenkeel; they are only passed on to programs.
         let variable = |name: &String| {
             let value = std::env::var_os(name)?;
             Some((name.clone(), value.to_string_lossy().into_owned()))
@@ -95,12 +96,13 @@ impl ShellExecutor {
         })
     }
 
-    /// Returns how the processes of a program are kept together, for the log.
+    /// Returns how the processes of a program are kept together, for the startup log.
     pub const fn containment(&self) -> &Containment {
         self.groups.containment()
     }
 
-    /// Restricts the executor to jobs of these tenants, some with a user of their own.
+    /// Restricts the executor to jobs of these tenants. Programs of some tenants run as another
+    /// user.
     #[must_use]
     pub fn for_tenants(
         mut self,
@@ -136,7 +138,7 @@ impl ShellExecutor {
         );
         env.extend(checkpoint(invocation).map(|text| ("EVENKEEL_CHECKPOINT".into(), text)));
         let user = Rights::user(&self.settings, invocation.tenant, config);
-        // Read the clock before the lease; see `lease_line`.
+        // The clock is read before the lease; see `lease_line`.
         let sent_ms = monotonic_ms();
         Ok(Spec {
             argv: filled.argv,
@@ -154,8 +156,9 @@ impl ShellExecutor {
     }
 }
 
-/// Returns the checkpoint of an earlier attempt as text, if it is JSON that fits into a variable.
-/// Another executor of the job may have saved something else.
+/// Returns the checkpoint of an earlier attempt as text, if it is JSON that fits into an
+/// environment variable. An earlier attempt with another executor may have saved a checkpoint that
+/// is not JSON.
 fn checkpoint(invocation: &Invocation) -> Option<String> {
     let text = String::from_utf8(invocation.checkpoint.clone()?).ok()?;
     let fits = text.len() <= lines::CHECKPOINT_TEXT_MAX && !text.contains('\0');
@@ -180,7 +183,7 @@ impl Executor for ShellExecutor {
             Ok(config) => config,
             Err(fault) => return Report::failed_for_good(fault.to_string()),
         };
-        // Another node may have other settings, so retries are allowed.
+        // Another node may have settings that allow the job, so the attempt may be retried.
         if let Err(fault) = self.rights.check(&self.settings, invocation.tenant, &config) {
             return Report::failed(fault.to_string());
         }
@@ -195,7 +198,8 @@ impl Executor for ShellExecutor {
         };
         let sandbox = self.rights.sandbox(&self.settings, spec.user.as_deref());
         if sandbox.is_some() {
-            // The sandbox holds the lock, because the supervisor inside cannot see the file.
+            // The sandbox builder holds the lock, because the supervisor inside the sandbox cannot
+            // see the file.
             spec.bodies_lock = None;
         }
         let session = match Session::open(&self.settings.supervisor, &spec, sandbox.as_ref()) {
@@ -213,7 +217,7 @@ impl Executor for ShellExecutor {
             lease: invocation.lease,
             live: invocation.live,
         };
-        // Boxed, because thousands of sessions may run and few need their largest size.
+        // The future is boxed, because thousands of sessions may run and few need the largest size.
         Box::pin(session.run(options)).await
     }
 }

@@ -1,11 +1,11 @@
-//! Sends the output of a program to the live report.
+//! Passes the output of a program to the live report of the attempt.
 
 use evenkeel_core::{LogStream, Progress, RunLog};
 
 use super::lines::{Lines, Piece};
 use crate::LiveReport;
 
-/// Sends output to the log, and messages for Evenkeel to the live report.
+/// Passes output to the log, and messages for Evenkeel to the live report.
 pub(super) struct Output {
     live: LiveReport,
     lines: Lines,
@@ -31,7 +31,7 @@ impl Output {
         }
     }
 
-    /// Flushes the last line. Returns the log of both streams and the item counts.
+    /// Appends the last line. Returns the log of both streams and the item counts.
     pub(super) fn finish(mut self) -> (Option<RunLog>, Progress) {
         let Self { live, lines, messages } = &mut self;
         lines.finish(&mut |piece| messages.take(piece, live));
@@ -49,7 +49,7 @@ impl Messages {
                     live.progress(progress);
                 }
                 if let Some(text) = message.checkpoint() {
-                    // A line is shorter than the limit of checkpoints.
+                    // A line is shorter than the limit for checkpoints, so this cannot fail.
                     let _ = live.checkpoint(text.into_bytes());
                 }
             }

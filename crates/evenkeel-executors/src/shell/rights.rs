@@ -1,5 +1,5 @@
-//! What a node lets shell jobs do: which tenants, users and programs are allowed, and in which
-//! sandbox.
+//! Decides which tenants, users and programs a node allows for shell jobs, and in which sandbox
+//! they run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct NoSandbox {
     pub reason: String,
 }
 
-/// Sets up an empty sandbox, to find out whether this machine supports it.
+/// Sets up an empty sandbox, to check whether this machine supports it.
 pub fn try_sandbox(
     supervisor: &SupervisorCommand,
     sandbox: &SandboxSettings,
@@ -29,7 +29,8 @@ pub fn try_sandbox(
     let refused = |reason: String| NoSandbox { reason };
     let sandbox = Sandbox { hidden: sandbox.hidden.clone(), bodies_lock: None };
     let sandbox = serde_json::to_string(&sandbox).map_err(|error| refused(error.to_string()))?;
-    // The supervisor finds no node to talk to, and exits with this code once the sandbox is set up.
+    // This supervisor has no node to talk to, so it exits with this code once the sandbox is set
+    // up.
     let tried = Command::new(&supervisor.program)
         .args(&supervisor.args)
         .args([SANDBOX, &sandbox])
@@ -46,17 +47,18 @@ pub fn try_sandbox(
     Err(refused(if message.is_empty() { tried.status.to_string() } else { message.to_owned() }))
 }
 
-/// True if the user exists. A number counts, whether or not it has a name.
+/// True if the user exists. A user number always counts as existing.
 pub fn is_user(name: &str) -> bool {
     uid_of(name).is_some()
 }
 
-/// True if the user is root, under any name.
+/// True if the user is root, even under another name.
 pub fn is_root(name: &str) -> bool {
     uid_of(name) == Some(0)
 }
 
-/// Returns the user with the least rights: `nobody`, or the number that most systems give it.
+/// Returns the user with the fewest rights: `nobody`, or the number that most systems give this
+/// user.
 pub fn nobody() -> String {
     let name = "nobody";
     if is_user(name) { name.into() } else { "65534".into() }
@@ -67,10 +69,10 @@ fn uid_of(name: &str) -> Option<u32> {
     name.parse().ok().or_else(by_name)
 }
 
-/// What the settings allow.
+/// The tenants, users and programs that the settings allow.
 #[derive(Debug)]
 pub(super) struct Rights {
-    /// The users in the settings that are root under any name.
+    /// The users in the settings that are root, even under another name.
     roots: BTreeSet<String>,
 }
 
@@ -81,7 +83,7 @@ impl Rights {
         Self { roots: roots.cloned().collect() }
     }
 
-    /// Refuses a job that this node may not run for the tenant.
+    /// Refuses a job that the settings of this node do not allow for the tenant.
     pub(super) fn check(
         &self,
         settings: &ShellSettings,
@@ -93,7 +95,7 @@ impl Rights {
         check_program(settings, config)
     }
 
-    /// Returns the user that a program runs as; `None` is the user of the node.
+    /// Returns the user that a program runs as, or `None` for the user of the node.
     pub(super) fn user(
         settings: &ShellSettings,
         tenant: TenantNo,
@@ -102,7 +104,7 @@ impl Rights {
         config.user.clone().or_else(|| given_user(settings, tenant).map(String::from))
     }
 
-    /// Returns the sandbox for a program of this user.
+    /// Returns the sandbox for a program that runs as this user.
     pub(super) fn sandbox(&self, settings: &ShellSettings, user: Option<&str>) -> Option<Sandbox> {
         let runs_as_root = match user {
             Some(user) => self.roots.contains(user),
@@ -151,8 +153,9 @@ fn check_user(
     Ok(())
 }
 
-/// If programs are listed, a job must name one of them, by path or by file name, and may set only
-/// variables that the server knows: others can make a program run another one.
+/// If the settings list programs, a job must name one of them by path or by file name. The job may
+/// set only variables that the server knows, because other variables can make a program run another
+/// program.
 fn check_program(settings: &ShellSettings, config: &ShellConfig) -> Result<(), ConfigFault> {
     if settings.programs.is_empty() {
         return Ok(());
@@ -178,8 +181,8 @@ fn check_program(settings: &ShellSettings, config: &ShellConfig) -> Result<(), C
     }
 }
 
-/// Returns the listed path for a program name, if programs are listed. A job cannot redirect it
-/// with a link or its own `PATH`.
+/// Returns the listed path for a program name, if the settings list programs. A job cannot change
+/// this path with a link or with `PATH`.
 pub(super) fn listed_program<'a>(settings: &'a ShellSettings, name: &str) -> Option<&'a Path> {
     let mut listed = settings.programs.iter().map(|path| path.as_path());
     listed.find(|path| *path == Path::new(name) || path.file_name().is_some_and(|it| it == name))

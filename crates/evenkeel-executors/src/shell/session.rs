@@ -1,4 +1,5 @@
-//! The node's side of a running program: talks to its supervisor until all processes have ended.
+//! The node's side of a running program, which talks to the supervisor until all processes have
+//! ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,22 +23,22 @@ use super::exit_codes::ExitCodes;
 use crate::supervisor::{Group, SANDBOX, Sandbox, Spec, lease_line, monotonic_ms};
 use crate::{Cancel, CancelReason, Lease, LiveReport, Report};
 
-/// How long replies of an ended supervisor may take to arrive.
+/// How long the last replies of a supervisor may take to arrive after it has ended.
 const LAST_REPLIES: Duration = Duration::from_secs(1);
 
-/// How long the kernel may take to end the processes of a killed supervisor.
+/// How long the kernel may take to end the processes of a supervisor that was killed.
 const GROUP_END: Duration = Duration::from_secs(2);
 
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// No pipe holds more than this, unless root enlarged it.
+/// Maximum number of bytes in a pipe, unless root has enlarged it.
 const PIPE_BYTES_MAX: usize = 1024 * 1024;
 
-/// What limits a session, and where its output goes.
+/// The time limits of a session, and where its output goes.
 pub(super) struct SessionOptions<'a> {
     /// The program is stopped after this time without output.
     pub(super) timeout: Span,
-    /// The time between the command `stop` and the end of the supervisor.
+    /// The maximum time between the command `stop` and the end of the supervisor.
     pub(super) stop_timeout: Duration,
     pub(super) codes: &'a ExitCodes,
     pub(super) cancel: &'a Cancel,
@@ -45,8 +46,8 @@ pub(super) struct SessionOptions<'a> {
     pub(super) live: LiveReport,
 }
 
-/// A supervisor and the pipes to it. Dropping the session closes the control socket, and the
-/// supervisor then ends the program.
+/// A supervisor and the pipes to it. Dropping the session closes the control socket, after which
+/// the supervisor ends the program.
 pub(super) struct Session {
     child: Child,
     replies: Lines<BufReader<OwnedReadHalf>>,
@@ -56,8 +57,8 @@ pub(super) struct Session {
     group: Option<Group>,
 }
 
-/// The writing half of the control socket. Commands are queued, so that a supervisor that does not
-/// read cannot keep the node from killing it.
+/// The writing half of the control socket. Commands are queued, so that the node can still kill a
+/// supervisor that does not read them.
 struct Commands {
     socket: OwnedWriteHalf,
     queue: BytesMut,
@@ -71,8 +72,8 @@ impl Commands {
         }
     }
 
-    /// Writes a part of the queue. After an error, nothing more is written: reading from the
-    /// supervisor shows that it is gone.
+    /// Writes a part of the queued commands. After an error nothing more is written, because
+    /// reading from the supervisor shows that it has ended.
     async fn write_some(&mut self) {
         if self.socket.write_buf(&mut self.queue).await.is_err() {
             self.is_broken = true;
@@ -82,7 +83,8 @@ impl Commands {
 }
 
 impl Session {
-    /// Starts a supervisor, inside a sandbox if one is given. The supervisor waits for `spec`.
+    /// Starts a supervisor, inside a sandbox if `sandbox` is given. The supervisor then waits for
+    /// `spec`.
     pub(super) fn open(
         supervisor: &SupervisorCommand,
         spec: &Spec,
@@ -93,15 +95,15 @@ impl Session {
         theirs.set_nonblocking(false)?;
         let (to_stdout, stdout) = pipe::pipe()?;
         let (to_stderr, stderr) = pipe::pipe()?;
-        // An absolute path and no hook before `exec` let the standard library start the process
-        // without copying this one, which may be large.
+        // With an absolute path and no hook before `exec`, the standard library starts the process
+        // without copying this process, which may be large.
         let mut command = Command::new(&supervisor.program);
         command.args(&supervisor.args);
         if let Some(sandbox) = sandbox {
             command.arg(SANDBOX).arg(serde_json::to_string(sandbox)?);
         }
         let child = command
-            // The node's environment holds its secrets.
+            // The node's environment holds secrets, so the supervisor does not inherit it.
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(to_stdout.into_blocking_fd()?))
@@ -120,7 +122,7 @@ impl Session {
         })
     }
 
-    /// Runs the program until it and all its descendants have ended.
+    /// Runs the program until the program and all its descendants have ended.
     pub(super) async fn run(mut self, options: SessionOptions<'_>) -> Report {
         let state = BodyState::new(options.live.clone(), self.group.take());
         let running = RunningSession {
@@ -140,9 +142,9 @@ impl Session {
 enum Event {
     Stop(Stop),
     LeaseRenewed,
-    /// The supervisor did not end in time, or its last replies did not arrive in time.
+    /// The supervisor did not stop in time, or its last replies did not arrive in time.
     StopTimeout,
-    /// A reply of the supervisor; `None` after the last one.
+    /// A reply of the supervisor, or `None` after the last reply.
     Reply(Option<String>),
     Output(LogStream),
     SupervisorEnded(io::Result<ExitStatus>),
@@ -153,11 +155,11 @@ struct RunningSession<'a> {
     session: Session,
     options: SessionOptions<'a>,
     state: BodyState,
-    /// Elapses if the program prints nothing for the timeout.
+    /// Elapses if the program prints nothing for the job's timeout.
     silence: Pin<Box<Sleep>>,
     /// Elapses if the supervisor takes too long to stop.
     stopping: Pin<Box<Sleep>>,
-    /// What was read last from standard output and standard error.
+    /// The bytes that were last read from standard output and standard error.
     buffers: [Vec<u8>; 2],
     /// False once the supervisor has closed the control socket.
     is_listening: bool,
@@ -190,7 +192,8 @@ impl RunningSession<'_> {
                 }
                 Event::SupervisorEnded(status) => {
                     if status.as_ref().is_ok_and(|status| status.signal().is_some()) {
-                        // The kernel ends the main process of a killed supervisor, and no other.
+                        // When a supervisor is killed, the kernel ends only the main process of its
+                        // program.
                         self.state.kill_body();
                     }
                     self.state.supervisor = Some(status);
@@ -246,7 +249,7 @@ impl RunningSession<'_> {
         if !self.state.is_over()
             && let Some(group) = self.state.group.clone()
         {
-            // If the node ends before this is done, the next start of the node does it.
+            // If the node ends before this is done, the next start of the node ends the group.
             let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
         }
         for (stream, pipe) in [
@@ -259,7 +262,7 @@ impl RunningSession<'_> {
     }
 }
 
-/// Reads into `buffer`. Returns false, and closes the pipe, at its end.
+/// Reads into `buffer`. At the end of the pipe it closes the pipe and returns false.
 async fn read(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
     let Some(reader) = pipe else { return false };
     buffer.clear();
@@ -271,8 +274,8 @@ async fn read(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
     is_open
 }
 
-/// Reads what is in a pipe now. The program has ended. A process outside its tree may still hold
-/// the pipe open, so this does not wait for the end of the pipe.
+/// Reads the bytes that are in a pipe now. The program has ended, but an unrelated process may
+/// still hold the pipe open, so this does not wait for the end of the pipe.
 fn drain(pipe: Option<pipe::Receiver>, mut take: impl FnMut(&[u8])) {
     let Some(pipe) = pipe.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else { return };
     let mut buffer = [0; CHUNK_BYTES];

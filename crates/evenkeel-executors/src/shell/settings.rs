@@ -1,4 +1,4 @@
-//! The server's settings for programs.
+//! The server's settings for jobs that run programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,31 +10,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug)]
 pub struct ShellSettings {
     pub supervisor: SupervisorCommand,
-    /// Supervisors hold a shared lock on this file while their programs run. A restarted node also
-    /// finds its old control groups by the directory of this file. Default: none.
+    /// A file on which supervisors hold a shared lock while their programs run. A restarted node
+    /// also finds its old control groups by the directory of this file. There is no file by
+    /// default.
     pub bodies_lock: Option<PathBuf>,
-    /// The time between SIGTERM and SIGKILL. Default: 1 s.
+    /// The time between SIGTERM and SIGKILL, by default 1 s.
     pub kill_grace: Duration,
-    /// How many programs run at once; others wait. Default: 256.
+    /// How many programs run concurrently, by default 256; further attempts wait.
     pub bodies_max: usize,
-    /// The environment variables of the node that programs inherit. All others, which may hold
-    /// secrets, are withheld. Default: `PATH`, `LANG`, `LC_ALL`, `TZ`.
+    /// The environment variables of the node that programs inherit. All other variables are
+    /// withheld, because they may hold secrets. The default is `PATH`, `LANG`, `LC_ALL`, `TZ`.
     pub env_allow: Vec<String>,
-    /// The user, by name or number, that programs run as; needs a node that runs as root. Default:
-    /// the user of the node.
+    /// The user, by name or number, that programs run as; only a node that runs as root can switch
+    /// users. The default is the user of the node.
     pub user: Option<String>,
-    /// The user of single tenants' jobs.
+    /// The users that run the programs of certain tenants.
     pub tenant_users: BTreeMap<TenantNo, String>,
-    /// Other users that jobs may name. Default: none.
+    /// Further users that jobs may name. There are none by default.
     pub users: Vec<String>,
-    /// The tenants whose jobs may run programs. Default: all.
+    /// The tenants whose jobs may run programs, by default all.
     pub tenants: Tenants,
-    /// The absolute paths of the programs that jobs may run. Default: empty, which allows all.
+    /// The absolute paths of the programs that jobs may run. An empty list, the default, allows all
+    /// programs.
     pub programs: Vec<PathBuf>,
-    /// Hides paths and processes from programs. Programs that run as root get no sandbox, because
-    /// they could leave it. Default: none.
+    /// Hides paths and processes of the machine from programs. Programs that run as root get no
+    /// sandbox, because they could leave it. There is no sandbox by default.
     pub sandbox: Option<SandboxSettings>,
-    /// Whether programs get their own control groups. Default: if possible.
+    /// Whether programs get separate control groups; by default they do if possible.
     pub cgroup: CgroupUse,
 }
 
@@ -75,8 +77,8 @@ impl Tenants {
 
 #[derive(Clone, Debug)]
 pub struct SandboxSettings {
-    /// Directories and files that programs see empty: the node's data, configuration and keys. The
-    /// first must be a directory.
+    /// Directories and files that programs see as empty, such as the node's data, configuration and
+    /// keys. The first path must be a directory.
     pub hidden: Vec<PathBuf>,
 }
 
@@ -89,15 +91,15 @@ pub struct SupervisorCommand {
     pub args: Vec<String>,
 }
 
-/// Whether programs get their own control groups (cgroup v2).
+/// Whether programs get separate control groups (cgroup v2).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CgroupUse {
-    /// If the node may make them; see
+    /// Programs get control groups if the node may create them; see
     /// [`ShellExecutor::containment`](super::ShellExecutor::containment).
     #[default]
     Auto,
     Off,
-    /// The executor refuses to start without them.
+    /// The executor refuses to start without control groups.
     Required,
 }

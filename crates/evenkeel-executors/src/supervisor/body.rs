@@ -1,4 +1,4 @@
-//! Starts a body.
+//! Starts the program of an attempt, called the body.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,15 +16,15 @@ use super::group::Group;
 use super::protocol::Spec;
 
 pub(super) struct Body {
-    /// The main process, which leads a process group.
+    /// The main process of the program, which leads a process group.
     pub(super) pid: Pid,
-    /// The control group of all processes.
+    /// The control group of all processes of the program.
     pub(super) group: Option<Group>,
 }
 
 impl Body {
-    /// Starts the body. The calling thread must live as long as the body: the kernel ends the body
-    /// with the *thread* that started it.
+    /// Starts the program of an attempt. The calling thread must live as long as the program,
+    /// because the kernel ends the program with the *thread* that started it.
     pub(super) fn start(spec: &Spec, own_args: Vec<OsString>) -> io::Result<Self> {
         let group = match &spec.group {
             None => None,
@@ -63,7 +63,7 @@ impl Body {
 }
 
 fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<Pid> {
-    // Not by path: an update may have replaced the file.
+    // The program is not started by its path, because an update may have replaced the file.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(own_args)
@@ -78,7 +78,8 @@ fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<
     pid.ok_or_else(|| io::Error::other("the process has no id"))
 }
 
-/// Returns the standard input. Unlike a pipe, a file in memory needs no process that writes to it.
+/// Returns the standard input of the program. A file in memory needs no process that writes to it,
+/// unlike a pipe.
 fn payload(payload: Option<&str>) -> io::Result<Stdio> {
     let Some(payload) = payload else { return Ok(Stdio::null()) };
     let mut file = File::from(memfd_create("payload", MemfdFlags::CLOEXEC)?);
@@ -87,18 +88,18 @@ fn payload(payload: Option<&str>) -> io::Result<Stdio> {
     Ok(Stdio::from(file))
 }
 
-/// The shared lock that is held while bodies run.
+/// The shared lock that is held while programs run.
 pub(super) struct BodiesLock {
     _own: File,
     _inherited: File,
 }
 
 impl BodiesLock {
-    /// Takes the lock, or fails at once. Bodies inherit a second lock, which outlasts a supervisor
-    /// that was killed before its body's descendants.
+    /// Takes the lock, or fails immediately if another process holds it. Programs inherit a second
+    /// lock, which is held even if the supervisor is killed before the descendants of its program.
     pub(super) fn hold(path: &Path) -> io::Result<Self> {
         let own = File::options().create(true).read(true).append(true).open(path)?;
-        // Read-only, because bodies of other users hold it.
+        // The file is opened read-only, because programs that run as other users inherit it.
         let inherited = File::open(path)?;
         for file in [&own, &inherited] {
             flock(file, FlockOperation::NonBlockingLockShared)?;

@@ -5,20 +5,21 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-/// How often the tree is searched for processes that started during the search. The caller repeats
-/// the whole, and so finds the rest.
+/// Maximum number of searches for processes that started during the previous search. The caller
+/// repeats the whole operation, and so finds the rest.
 const SEARCHES_MAX: usize = 100;
 
-/// Limit for processes that get SIGTERM before SIGKILL.
+/// Maximum number of processes that get SIGTERM before SIGKILL.
 const ASKED_MAX: usize = 10_000;
 
-/// Sends SIGKILL to all descendants.
+/// Sends SIGKILL to all descendants of the supervisor.
 ///
-/// Sends SIGSTOP first, until a search finds no new process. A stopped process cannot fork, so a
-/// body cannot outrun the search by starting processes.
+/// Before that it sends SIGSTOP to all descendants, until a search finds no new process. A stopped
+/// process cannot fork, so a program cannot outrun the search by starting processes.
 ///
-/// A process that is just being made may be missed; the caller repeats until nothing is left.
-/// Orphans become children of this process, so no descendant is lost in between.
+/// A process that is just being created may be missed, so the caller repeats the call until no
+/// descendant is left. Orphans become children of this process, so no descendant is lost between
+/// two calls.
 pub(super) fn kill_all() {
     if signal_namespace(Signal::KILL) {
         return;
@@ -30,7 +31,7 @@ pub(super) fn kill_all() {
         below = vec![getpid()];
         let mut searched = 0;
         while let Some(pid) = below.get(searched).copied() {
-            // This fails for a process that has ended or belongs to another user.
+            // Sending the signal fails for a process that has ended or belongs to another user.
             if searched > 0 && stopped.insert(pid) {
                 let _ = kill_process(pid, Signal::STOP);
             }
@@ -41,7 +42,8 @@ pub(super) fn kill_all() {
             break;
         }
     }
-    // Only processes of the last search: the number of an ended process may be in use again.
+    // Only processes of the last search are killed, because the id of an ended process may belong
+    // to a new process.
     for pid in below.into_iter().skip(1) {
         let _ = kill_process(pid, Signal::KILL);
     }
@@ -58,7 +60,7 @@ pub(super) fn terminate_all() {
         if searched > 0 {
             let _ = kill_process(pid, Signal::TERM);
         }
-        // Limits the search in a body that forks quickly.
+        // Limits the search if a program forks quickly.
         if below.len() < ASKED_MAX {
             below.extend(children_of(pid));
         }
@@ -66,12 +68,14 @@ pub(super) fn terminate_all() {
     }
 }
 
-/// Signals all other processes of the PID namespace at once, if this process is its first process
-/// and so all others belong to the body. Returns false otherwise.
+/// Signals all other processes of the PID namespace together, if this process is its first process,
+/// so that all others belong to the program. Returns false if this process is not the first of its
+/// namespace.
 fn signal_namespace(signal: Signal) -> bool {
     let is_first = getpid().is_init();
     if is_first {
-        // Group 1 becomes -1 for the kernel: every process but the caller. Fails if there is none.
+        // The kernel reads group 1 as -1, which stands for every process except the caller. The
+        // call fails if there is no other process.
         let _ = kill_process_group(Pid::INIT, signal);
     }
     is_first
@@ -85,7 +89,7 @@ fn children_of(pid: Pid) -> Vec<Pid> {
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(parse_pid)),
-            // A thread that just ended, or a kernel without CONFIG_PROC_CHILDREN.
+            // The thread has just ended, or the kernel has no CONFIG_PROC_CHILDREN.
             Err(_) if thread.path().exists() => return children_by_search(pid),
             Err(_) => {}
         }
@@ -93,7 +97,7 @@ fn children_of(pid: Pid) -> Vec<Pid> {
     children
 }
 
-/// Searches all processes of the system.
+/// Searches all processes of the system for the children of `parent`.
 fn children_by_search(parent: Pid) -> Vec<Pid> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     processes
@@ -105,7 +109,7 @@ fn children_by_search(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The process name before it is in parentheses, and may contain parentheses itself.
+    // The preceding field, the process name, is in parentheses and may contain parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1).and_then(parse_pid)
 }

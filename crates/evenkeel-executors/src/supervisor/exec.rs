@@ -1,4 +1,5 @@
-//! The last steps before a process becomes the body, which only the process itself can do.
+//! The last steps before a process becomes the program of an attempt, which only that process can
+//! do.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
@@ -18,33 +19,35 @@ use super::limits::Limits;
 use super::protocol::GroupSpec;
 use super::{EXIT_ABANDONED, EXIT_BROKEN};
 
-/// Marks the command line of a process that is about to become a body.
+/// Marks the command line of a process that is about to become the program of an attempt.
 pub(super) const EXEC: &str = "--exec";
 
-/// Prefix of the body's variables until the body runs. Some of them would change what this program
-/// does, and it may still be root.
+/// Prefix of the program's environment variables until the program starts. Without the prefix, some
+/// of these variables would change what the supervisor's own program does, which may still run as
+/// root.
 const VARIABLE: &str = "EVENKEEL_BODY_ENV:";
 
-/// As `cwd`: the home directory of the body's user, or `/` if it does not exist.
+/// A value of `cwd` that stands for the home directory of the program's user, or `/` if that
+/// directory does not exist.
 pub(crate) const HOME: &str = "~";
 
-/// What to do before the body's program starts.
+/// The steps to take before the program starts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prelude {
-    /// The process that must stay the parent.
+    /// The process id of the supervisor, which must still be the parent.
     pub(super) supervisor: i32,
     pub(super) group: Option<GroupSpec>,
-    /// A name or a number.
+    /// A user name or a user number.
     pub(super) user: Option<String>,
     /// An absolute path or [`HOME`]; `/` if `None`.
     pub(super) cwd: Option<PathBuf>,
     /// Limits that the control group does not enforce.
     pub(super) limits: Limits,
-    /// All limits, if the process cannot join its group.
+    /// The limits to apply if the process cannot join its control group.
     pub(super) limits_alone: Limits,
 }
 
-/// Returns the prefixed name of a variable of the body.
+/// Returns the prefixed name of an environment variable of the program.
 pub(super) fn prefixed(name: &str) -> String {
     format!("{VARIABLE}{name}")
 }
@@ -54,13 +57,13 @@ fn unprefixed(name: &OsStr) -> Option<OsString> {
     Some(OsString::from_vec(name.to_vec()))
 }
 
-/// Returns what follows the mark on a command line: the prelude, `--` and the argv.
+/// Returns the arguments after the mark on a command line: the prelude, `--` and the argv.
 pub(super) fn exec_arguments(args: &[OsString]) -> Option<&[OsString]> {
     let mark = args.iter().position(|arg| arg == EXEC)?;
     Some(&args[mark + 1..])
 }
 
-/// Becomes the body's program. Returns an exit code if that fails.
+/// Replaces this process by the program of the attempt. Returns an exit code if that fails.
 pub(super) fn become_body(args: &[OsString]) -> u8 {
     let [prelude, _dashes, program, args @ ..] = args else {
         print_error("the command line of a body is incomplete");
@@ -90,7 +93,7 @@ pub(super) fn become_body(args: &[OsString]) -> u8 {
 }
 
 impl Prelude {
-    /// Applies all steps; returns false if the supervisor is gone.
+    /// Applies all steps. Returns false if the supervisor has ended.
     fn apply(&self, command: &mut Command) -> Result<bool, String> {
         if !self.end_with_supervisor()? {
             return Ok(false);
@@ -110,7 +113,8 @@ impl Prelude {
         let user = match &self.user {
             Some(user) => {
                 let known = become_user(user).map_err(|error| format!("user {user}: {error}"))?;
-                // The kernel clears the setting when a process changes its user.
+                // The kernel clears this setting when a process changes its user, so it is set
+                // again.
                 if !self.end_with_supervisor()? {
                     return Ok(false);
                 }
@@ -118,7 +122,7 @@ impl Prelude {
             }
             None => User::from_uid(Uid::effective()).ok().flatten(),
         };
-        // As the body's user, which may have no access.
+        // The directory is entered as the program's user, who may have no access to it.
         let cwd = self.folder(user.as_ref());
         chdir(cwd).map_err(|error| format!("cwd {} can't be entered: {error}", cwd.display()))?;
         if let Some(user) = user {
@@ -128,8 +132,8 @@ impl Prelude {
         Ok(true)
     }
 
-    /// Returns the working directory of the body. The server's own directory could be anything, so
-    /// it is never used.
+    /// Returns the working directory of the program. The server's working directory is never used,
+    /// because it could be any directory.
     fn folder<'a>(&'a self, user: Option<&'a User>) -> &'a Path {
         const ROOT: &str = "/";
         match self.cwd.as_deref() {
@@ -142,8 +146,8 @@ impl Prelude {
         }
     }
 
-    /// Asks the kernel to kill this process with its supervisor. Returns false if the supervisor is
-    /// gone already.
+    /// Asks the kernel to kill this process when its supervisor ends. Returns false if the
+    /// supervisor has already ended.
     fn end_with_supervisor(&self) -> Result<bool, String> {
         set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(|error| format!("the process can't be tied to its supervisor: {error}"))?;
@@ -151,10 +155,12 @@ impl Prelude {
     }
 }
 
-/// Switches to a user and gives up all other rights. Groups come first, because changing them needs
-/// root. Returns the user's entry, if it has one.
+/// Switches to a user and gives up all rights that the user does not have. Groups are set first,
+/// because changing them needs root. Returns the user's entry in the user database, if there is
+/// one.
 fn become_user(name: &str) -> io::Result<Option<User>> {
-    // The kernel takes the largest number for "no change", which would leave this process root.
+    // For the kernel the highest user number means "no change", which would leave this process
+    // root.
     let number = name.parse().ok().filter(|uid| *uid != u32::MAX).map(Uid::from_raw);
     let known = match number {
         Some(uid) => User::from_uid(uid)?,
@@ -165,14 +171,14 @@ fn become_user(name: &str) -> io::Result<Option<User>> {
             let login = CString::new(user.name.as_str())?;
             (user.uid, user.gid, getgrouplist(&login, user.gid)?)
         }
-        // A number without a name, as in many containers.
+        // A user number without a name, as in many containers.
         (None, Some(uid)) => (uid, Gid::from_raw(uid.as_raw()), Vec::new()),
         (None, None) => {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such user"));
         }
     };
-    // Lets the body open /dev/stdout and /dev/stderr. The owner of some files cannot be changed;
-    // the body then cannot open them.
+    // Lets the program open /dev/stdout and /dev/stderr. The owner of some files cannot be changed;
+    // the program then cannot open them.
     for pipe in [stdout(), stderr()] {
         let _ = fchown(pipe, Some(rustix::process::Uid::from_raw(uid.as_raw())), None);
     }
@@ -193,7 +199,7 @@ fn set_login_variables(user: User, command: &mut Command) {
     }
 }
 
-/// Prints to standard error of the body.
+/// Prints to the standard error of the program.
 pub(super) fn print_error(message: &str) {
     let _ = writeln!(io::stderr(), "evenkeel: {message}");
 }

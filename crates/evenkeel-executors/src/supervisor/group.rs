@@ -1,5 +1,5 @@
-//! The control group (cgroup v2) of a body. All its processes are in the group, even if they leave
-//! the process tree.
+//! The control group (cgroup v2) of a program. It holds all processes of the program, even
+//! processes that leave the process tree.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -11,19 +11,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::limits::Limits;
 use super::protocol::{millis, monotonic_ms};
 
-/// How often to check whether a group is empty, besides the kernel's notification.
+/// Milliseconds between two checks whether a group is empty, in addition to the kernel's
+/// notification.
 const LOOK_AGAIN_MS: u64 = 20;
 
-/// Limits the recursion in groups that a body made inside its own.
+/// Maximum depth of nested control groups that a program created inside its group.
 const DEPTH_MAX: usize = 16;
 
-/// A control group, which may be removed already.
+/// A control group, which may already be removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     path: PathBuf,
 }
 
-/// What the processes of a group have used, if the kernel counts it.
+/// CPU time and memory that the processes of a group have used, if the kernel counts them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct GroupUsage {
     pub(super) cpu_us: Option<u64>,
@@ -41,14 +42,15 @@ impl Group {
         Ok(Self::at(path.to_owned()))
     }
 
-    /// Sets the limits that the kernel can apply to the group as a whole, and returns the others.
+    /// Sets the limits that the kernel can apply to the group as a whole, and returns the remaining
+    /// limits.
     pub(super) fn limit(&self, mut limits: Limits) -> Limits {
         if let Some(mb) = limits.memory_mb
             && self.write("memory.max", &mb.saturating_mul(1024 * 1024).to_string()).is_ok()
         {
             limits.memory_mb = None;
-            // No swap; and kill all processes together, since a part of a body is useless. Kernels
-            // without the feature have no such file.
+            // The group gets no swap, and the kernel kills all its processes together, because a
+            // part of a program is useless. Kernels without this feature have no such file.
             let _ = self.write("memory.swap.max", "0");
             let _ = self.write("memory.oom.group", "1");
         }
@@ -64,7 +66,8 @@ impl Group {
         self.write("cgroup.procs", "0")
     }
 
-    /// Sends SIGKILL to all processes in the group at once, so that none can escape by forking.
+    /// Sends SIGKILL to all processes in the group at once, so that no process can escape by
+    /// forking.
     pub(crate) fn kill(&self) -> io::Result<()> {
         self.write("cgroup.kill", "1")
     }
@@ -88,16 +91,16 @@ impl Group {
             }
             let millis = i64::try_from(left.min(LOOK_AGAIN_MS)).unwrap_or(1);
             let wait = Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 };
-            // The next check decides, whatever poll returns.
+            // The result of poll does not matter, because the next check decides.
             let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&wait));
         }
     }
 
-    /// Kills all processes, waits up to `timeout` and removes the group. Returns true if the group
-    /// is gone.
+    /// Kills all processes of the group, waits up to `timeout` and removes the group. Returns true
+    /// if the group no longer exists.
     pub(crate) fn end(&self, timeout: Duration) -> bool {
         if !self.is_empty() {
-            // This fails if the group was just removed.
+            // Killing fails if the group was just removed.
             let _ = self.kill();
             self.wait_until_empty(timeout);
         }
@@ -105,12 +108,13 @@ impl Group {
         !self.path.exists()
     }
 
-    /// Removes the group and the groups that the body made in it. A group with processes stays.
+    /// Removes the group and the groups that the program created in it. A group that still has
+    /// processes is not removed.
     pub(crate) fn remove(&self) {
         remove(&self.path, DEPTH_MAX);
     }
 
-    /// Returns what all processes have used, including ended ones.
+    /// Returns the CPU time and memory of all processes of the group, including ended processes.
     pub(super) fn usage(&self) -> GroupUsage {
         let number = |text: String| text.trim().parse::<u64>().ok();
         let memory = self.read("memory.peak").and_then(number);
@@ -143,19 +147,19 @@ fn remove(path: &Path, depth: usize) {
             remove(&entry.path(), depth - 1);
         }
     }
-    // The next start of the node removes the rest.
+    // The next start of the node removes groups that could not be removed here.
     let _ = fs::remove_dir(path);
 }
 
 fn is_populated(events: &mut File) -> bool {
     let mut text = String::new();
-    // Reading fails once the group is removed, and then it is empty.
+    // Reading fails once the group is removed, which means that it is empty.
     events.rewind().is_ok()
         && events.read_to_string(&mut text).is_ok()
         && entry(&text, "populated") == Some(1)
 }
 
-/// Returns the number after a name in a list of the kernel.
+/// Returns the number after a name in a statistics file of the kernel.
 fn entry(list: &str, name: &str) -> Option<u64> {
     list.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
@@ -164,7 +168,8 @@ fn entry(list: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A directory with the files of a group; the test plays the kernel.
+    /// Returns a directory with the files of a control group, which the test writes in place of the
+    /// kernel.
     fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, Group) {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {

@@ -1,26 +1,28 @@
-//! Resource limits of a body.
+//! Resource limits of a program.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// The time between the signal for used-up CPU time and the kill.
+/// Seconds between the signal for used-up CPU time and the kill.
 const CPU_GRACE_SECONDS: u64 = 1;
 
-/// Limits of a body; `None` inherits the limit of the node.
+/// Limits of a program; `None` inherits the limit of the node.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Limits {
     /// CPU time of each process.
     pub(crate) cpu_seconds: Option<u64>,
-    /// Of all processes in a control group; otherwise private memory of each process.
+    /// Memory of all processes in a control group, or private memory of each process without a
+    /// control group.
     pub(crate) memory_mb: Option<u64>,
     /// Of each process.
     pub(crate) open_files: Option<u64>,
-    /// Processes and threads: of the control group, otherwise of the user.
+    /// Number of processes and threads in the control group, or of the user without a control
+    /// group.
     pub(crate) processes: Option<u64>,
-    /// The largest file that the body may write.
+    /// The maximum size of a file that the program writes.
     pub(crate) file_size_mb: Option<u64>,
 }
 
@@ -34,20 +36,20 @@ impl Limits {
         file_size_mb: None,
     };
 
-    /// Limits this process and its descendants. Call it last: with little memory, other steps may
-    /// fail.
+    /// Applies the limits to this process and its descendants. This must be the last step, because
+    /// other steps may fail with little memory.
     pub(super) fn apply(&self) -> io::Result<()> {
         const MB: u64 = 1024 * 1024;
         set(Resource::Nofile, self.open_files, 0)?;
         set(Resource::Fsize, self.file_size_mb.map(|mb| mb.saturating_mul(MB)), 0)?;
         set(Resource::Nproc, self.processes, 0)?;
         set(Resource::Cpu, self.cpu_seconds, CPU_GRACE_SECONDS)?;
-        // Not the address space: many runtimes reserve far more than they use.
+        // The address space is not limited, because many runtimes reserve far more than they use.
         set(Resource::Data, self.memory_mb.map(|mb| mb.saturating_mul(MB)), 0)
     }
 }
 
-/// Sets a limit, but no higher than that of the node.
+/// Sets a limit, but never above the limit of the node.
 fn set(resource: Resource, limit: Option<u64>, grace: u64) -> io::Result<()> {
     let Some(limit) = limit else { return Ok(()) };
     let bound = getrlimit(resource).maximum.unwrap_or(u64::MAX);

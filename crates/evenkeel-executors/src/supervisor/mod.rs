@@ -1,51 +1,53 @@
-//! The supervisor: a small process between the node and a program.
+//! The supervisor is a small process between the node and a program.
 //!
-//! A node can be killed or frozen at any moment, and then cannot end the programs it started. So
-//! each program (the *body* of an attempt) has a supervisor process, which ends it if the node
-//! cannot.
+//! A node can be killed or frozen at any moment, and then cannot end the programs that it started.
+//! So each program (the *body* of an attempt) has a supervisor process, which ends the program if
+//! the node cannot.
 //!
 //! # Guarantees
 //!
-//! - The body and all its descendants end when the node commands it, when the node is gone (even by
-//!   `kill -9`), and when the node's lease runs out (the node is frozen, or cut off from the
-//!   store). Descendants that left the process group or session end, too: the supervisor is their
-//!   subreaper, so orphans become its children.
-//! - If the node may make control groups (cgroup v2), each body has its own, and the kernel kills
-//!   all processes in it at once, even if they have changed their user.
-//! - The supervisor sends SIGTERM to the process group, waits for `kill_grace`, and then sends
-//!   SIGKILL to the control group and to every descendant until none is left. A body may outlive
-//!   its lease by `kill_grace`, so the node must count its lease as that much shorter.
-//! - Processes that remain when the main process exits get SIGTERM, and after half a second (or
-//!   `kill_grace`, if that is shorter) SIGKILL.
+//! - The body and all its descendants end when the node sends the command, when the node has ended
+//!   (even by `kill -9`), and when the node's lease runs out (the node is frozen, or cannot reach
+//!   the store). Descendants that left the process group or session end as well: the supervisor is
+//!   their subreaper, so orphans become its children.
+//! - If the node may create control groups (cgroup v2), each body has a separate group, and the
+//!   kernel kills all processes in the group at once, even if they have changed their user.
+//! - To end a body, the supervisor sends SIGTERM to the process group, waits for `kill_grace`, and
+//!   then sends SIGKILL to the control group and to every descendant until none is left. A body may
+//!   outlive its lease by `kill_grace`, so the node must treat its lease as shorter by that time.
+//! - Processes that remain when the main process of a body exits get SIGTERM, and SIGKILL after
+//!   half a second (or `kill_grace`, if that is shorter).
 //! - A body starts only while its node is alive and the lease is valid.
 //! - A shared lock on `bodies_lock` is held from before the body starts until its last descendant
 //!   has ended. A restarted node that gets the exclusive lock knows that all bodies of its earlier
-//!   start have ended and that none will start. It must release the lock before it starts bodies; a
-//!   supervisor that finds the lock taken refuses to start.
+//!   start have ended and that no further body will start. The node must release the lock before it
+//!   starts bodies, because a supervisor that finds the lock taken refuses to start.
 //! - If the supervisor is killed, the kernel kills the main process of the body, and the node kills
 //!   the control group. Without a control group the node kills the process group; descendants that
-//!   left it may survive, and keep the lock. If the node was killed, too, its next start kills the
-//!   control group.
+//!   left the process group may survive, and keep the lock. If the node was killed as well, its
+//!   next start kills the control group.
 //! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends the
 //!   whole body when the supervisor or its parent ends for any reason.
 //!
-//! The supervisor cannot end a process that is stuck in the kernel; a process that changed its
-//! user, without a control group and a sandbox; and anything that another service started for the
-//! body, such as `at` or a container service. A body that runs as root or as the node's user can
-//! leave its control group, but not its supervisor.
+//! The supervisor cannot end a process that is stuck in the kernel, nor a process that another
+//! service started for the body, such as `at` or a container service. Without a control group and a
+//! sandbox, it also cannot end a process that changed its user. A body that runs as root or as the
+//! node's user can leave its control group, but not its supervisor.
 //!
 //! # Protocol
 //!
-//! Standard input is a socket to the node. The node sends the `Spec` as one line of JSON, and after
-//! the reply `ready` the line `go`. At each renewal it sends `lease <ms> <sent_ms>`: the remaining
-//! time, and the monotonic clock at which it was measured. `stop` ends the body. Replies are lines
-//! of JSON, see `Reply`. Standard output and error belong to the body.
+//! The standard input of the supervisor is a socket to the node. The node sends the `Spec` as one
+//! line of JSON, and sends the line `go` after the supervisor's reply `ready`. At each renewal of
+//! the lease the node sends `lease <ms> <sent_ms>`: the remaining time, and the monotonic clock at
+//! which it was measured. `stop` ends the body. Replies are lines of JSON, see `Reply`. Standard
+//! output and error belong to the body.
 //!
-//! The exit code is that of the body, 128 + n after signal n, [`EXIT_ABANDONED`] if the node or its
-//! lease was gone, and 126 or 127 if the body could not start.
+//! The exit code of the supervisor is that of the body, 128 + n after signal n, [`EXIT_ABANDONED`]
+//! if the node had ended or its lease ran out, and 126 or 127 if the body could not start.
 //!
-//! This program also starts the body (`… --exec <prelude> -- argv…`), because only the process
-//! itself can ask the kernel to end it with its parent, join a group and give up rights.
+//! The supervisor's program also starts the body (`… --exec <prelude> -- argv…`), because only the
+//! process itself can ask the kernel to end it with its parent, join a control group and give up
+//! rights.
 
 mod body;
 mod descendants;
@@ -73,15 +75,15 @@ pub(crate) use protocol::{
 pub(crate) use sandbox::{SANDBOX, Sandbox};
 use watch::Watch;
 
-/// The exit code after the supervisor ended a body because the node or its lease was gone.
+/// The exit code of a supervisor that ended its program because the node had ended or its lease ran
+/// out.
 pub const EXIT_ABANDONED: u8 = 198;
 
-/// The exit code if the supervisor itself failed.
+/// The exit code if the supervisor failed.
 const EXIT_BROKEN: u8 = 125;
 
-/// Runs the supervisor. The command `__supervise` of the program does nothing else.
-///
-/// Call it first, before a runtime or a configuration is loaded. It reads all arguments itself.
+/// Runs the supervisor, which is all that the command `__supervise` does. Call this function first,
+/// before a runtime or a configuration is loaded. It reads all command-line arguments.
 pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(exec) = exec::exec_arguments(&args) {
@@ -95,7 +97,8 @@ pub fn main() -> ExitCode {
     }
     match supervise(args) {
         Ok(code) => ExitCode::from(code),
-        // The node is gone or sent nonsense, so only standard error is left.
+        // The node has ended or sent an invalid message, so the error can only go to standard
+        // error.
         Err(error) => {
             exec::print_error(&format!("the supervisor failed: {error}"));
             ExitCode::from(EXIT_BROKEN)
@@ -103,14 +106,14 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Closes all files but the standard streams, so that bodies do not inherit files that the node was
-/// started with. Call it before anything is opened.
+/// Closes all files except the standard streams, so that programs do not inherit files that the
+/// node was started with. Call this function before any file is opened.
 fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let open: Vec<i32> = numbers.filter(|number| *number > 2).collect();
     for number in open {
-        // This fails for the directory that the list was read from.
+        // Closing fails for the directory from which the list was read.
         let _ = nix::unistd::close(number);
     }
 }
@@ -122,8 +125,8 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(sandbox::refuse(&format!("the sandbox can't be set up: {error}")));
         }
     }
-    // Leaves the terminal: its signals are for the node, which decides what to do with bodies. This
-    // fails only for a process group leader, which has no terminal above it.
+    // Leaves the terminal, because its signals are for the node, which decides whether programs
+    // end. This call fails only for a process group leader, which has no terminal above it.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     let control = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
@@ -139,8 +142,8 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(EXIT_BROKEN);
         }
     };
-    // The node replies only now that the lock is held. A node that died before could have been
-    // restarted already, and could have found the lock free.
+    // The supervisor replies only now that it holds the lock. A node that died earlier could have
+    // been restarted already, and could have found the lock free.
     Reply::Ready.send(&mut replies);
     let Some(lease) = await_go(&mut commands, spec.lease())? else { return Ok(EXIT_ABANDONED) };
 
@@ -153,7 +156,8 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(if missing { 127 } else { 126 });
         }
     };
-    // In a sandbox, the number means nothing to the node, or another process.
+    // In a sandbox the process id is not reported, because outside the sandbox it may belong to
+    // another process.
     let pid = (!getpid().is_init()).then(|| body.pid.as_raw_nonzero().get());
     Reply::Started { pid }.send(&mut replies);
     let ended = Watch::new(body, lease, spec.kill_grace(), commands).wait_until_all_ended();
@@ -174,8 +178,8 @@ fn read_spec(commands: &mut impl BufRead) -> std::io::Result<Option<Spec>> {
     Ok(Some(serde_json::from_str(&line)?))
 }
 
-/// Waits for the command `go`. Returns the end of the lease, or `None` if the node is gone, the
-/// lease has ended or the node commands `stop`.
+/// Waits for the command `go`. Returns the end of the lease, or `None` if the node has ended, the
+/// lease has run out or the node sends `stop`.
 fn await_go(
     commands: &mut impl BufRead,
     mut lease_until_ms: Option<u64>,

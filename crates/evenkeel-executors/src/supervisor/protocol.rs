@@ -10,39 +10,39 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 
-/// What to run, and how long.
+/// The program to run, its environment, and its limits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub(crate) argv: Vec<String>,
-    /// The whole environment.
+    /// All environment variables of the program.
     pub(crate) env: BTreeMap<String, String>,
     /// An absolute path or [`HOME`](super::HOME); `/` if `None`.
     pub(crate) cwd: Option<PathBuf>,
     /// The standard input.
     pub(crate) payload: Option<String>,
-    /// The lock file.
+    /// The file on which the supervisor holds a shared lock.
     pub(crate) bodies_lock: Option<PathBuf>,
     /// The time between SIGTERM and SIGKILL.
     pub(crate) kill_grace_ms: u64,
-    /// The remaining time of the lease at `sent_ms`; `None` if it never ends.
+    /// The remaining time of the lease at `sent_ms`, or `None` if the lease never ends.
     pub(crate) lease_ms: Option<u64>,
-    /// The monotonic clock when the lease was read.
+    /// The monotonic clock at the time when the lease was read, in milliseconds.
     pub(crate) sent_ms: u64,
     #[serde(default)]
     pub(crate) group: Option<GroupSpec>,
-    /// A name or a number; `None` is the user of the node.
+    /// A user name or number, or `None` for the user of the node.
     #[serde(default)]
     pub(crate) user: Option<String>,
     #[serde(default)]
     pub(crate) limits: Limits,
 }
 
-/// A control group to make.
+/// A control group to create.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct GroupSpec {
-    /// Must not exist yet.
+    /// The directory of the group, which must not exist yet.
     pub(crate) path: PathBuf,
-    /// True if the body must not start without the group.
+    /// True if the program must not start without the group.
     pub(crate) required: bool,
 }
 
@@ -56,7 +56,7 @@ impl Spec {
     }
 }
 
-/// A command of the node after the spec.
+/// A command that the node sends after the spec.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     Go,
@@ -68,7 +68,8 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Parses a line. Unknown lines are ignored, so that a newer node can send more.
+    /// Parses a command line. Unknown commands are ignored, so that a newer node can send further
+    /// commands.
     pub(super) fn parse(line: &str, now_ms: u64) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         match words.next()? {
@@ -76,7 +77,7 @@ impl Command {
             "stop" => Some(Self::Stop),
             "lease" => {
                 let lasts_ms: u64 = words.next()?.parse().ok()?;
-                // A message that arrives late must not extend the lease.
+                // A message that arrives late must not extend the lease beyond its real end.
                 let sent_ms = words.next().map_or(Some(now_ms), |word| word.parse().ok())?;
                 Some(Self::Lease { until_ms: sent_ms.min(now_ms).saturating_add(lasts_ms) })
             }
@@ -85,26 +86,26 @@ impl Command {
     }
 }
 
-/// Returns the line that passes on a renewal of the lease. Read the clock before the lease: a node
-/// that is frozen in between then reports too little time, never too much.
+/// Returns the line that passes on a renewal of the lease. The clock must be read before the lease:
+/// a node that is frozen between the two then reports too little time, never too much.
 pub(crate) fn lease_line(sent_ms: u64, remaining: Duration) -> String {
     format!("lease {} {sent_ms}\n", millis(remaining))
 }
 
-/// A reply of a supervisor.
+/// A reply of a supervisor to its node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
-    /// The lock is held; the body starts after `go`.
+    /// The supervisor holds the lock and starts the program after `go`.
     Ready,
     Started {
-        /// The leader of the process group; `None` if the node cannot see it.
+        /// The leader of the process group, or `None` if the node cannot see it.
         pid: Option<i32>,
     },
     Failed {
         error: String,
     },
-    /// The body and all its descendants have ended.
+    /// The program and all its descendants have ended.
     Ended(Ended),
 }
 
@@ -113,7 +114,7 @@ pub(crate) struct Ended {
     pub(crate) by: EndedBy,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// CPU time of all processes.
+    /// CPU time of all processes, in microseconds.
     pub(crate) cpu_us: u64,
     /// Peak memory of the control group, or resident memory of the largest process.
     pub(crate) memory_kb: i64,
@@ -122,12 +123,12 @@ pub(crate) struct Ended {
     pub(crate) out_of_memory: bool,
 }
 
-/// Why a body ended.
+/// Why a program ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndedBy {
     Itself,
-    /// The node commanded it.
+    /// The node sent the command `stop`.
     Stop,
     /// The lease ran out.
     Lease,
@@ -143,7 +144,7 @@ impl Ended {
 }
 
 impl Reply {
-    /// Sends the reply. Errors are ignored, because reading shows that the node is gone.
+    /// Sends the reply. Errors are ignored, because the next read shows that the node has ended.
     pub(super) fn send(&self, node: &mut impl Write) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
@@ -152,7 +153,7 @@ impl Reply {
     }
 }
 
-/// Returns the monotonic clock, which the node and its supervisors share.
+/// Returns the monotonic clock in milliseconds, which the node and its supervisors share.
 pub(crate) fn monotonic_ms() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let secs = u64::try_from(now.tv_sec).unwrap_or(0);

@@ -1,17 +1,19 @@
-//! The sandbox of a body: namespaces in which it sees neither the server's files nor other
-//! processes.
+//! The sandbox of a program: namespaces in which the program sees neither the server's files nor
+//! other processes.
 //!
-//! Only a process that starts in a new PID namespace belongs to it, so a sandbox needs two
-//! processes. The *builder* holds the lock of bodies, makes the namespaces and covers the hidden
-//! paths. Then it starts the supervisor, which is process 1 of the PID namespace, and waits for it.
-//! When process 1 ends, the kernel kills all other processes of the namespace, whatever their user.
+//! Only a process that starts in a new PID namespace belongs to that namespace, so a sandbox needs
+//! two processes. The first process, the *builder*, holds the lock file, creates the namespaces and
+//! covers the hidden paths. The builder then starts the supervisor, which is process 1 of the PID
+//! namespace, and waits for it. When process 1 ends, the kernel kills all other processes of the
+//! namespace, whatever their user.
 //!
-//! - A server that runs as root makes a mount and a PID namespace. Its bodies run as another user.
-//! - Any other server also needs a user namespace. Its bodies keep the server's user, so only the
-//!   covers and the PID namespace separate them from the server.
+//! - A server that runs as root creates a mount namespace and a PID namespace. Its programs run as
+//!   another user.
+//! - A server that does not run as root also needs a user namespace. Its programs keep the server's
+//!   user, so only the covered paths and the PID namespace separate them from the server.
 //!
-//! A body cannot remove the covers: it has no capability in the namespace that owns them, and the
-//! kernel locks them in every namespace that the body makes.
+//! A program cannot remove the covers, because it has no capability in the namespace that owns
+//! them, and the kernel locks them in every namespace that the program creates.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -39,33 +41,35 @@ use super::body::BodiesLock;
 use super::exec::print_error;
 use super::protocol::Reply;
 
-/// Marks the command line of a builder. The [`Sandbox`] follows as JSON.
+/// Marks the command line of a sandbox builder. The [`Sandbox`] follows as JSON.
 pub(crate) const SANDBOX: &str = "--sandbox";
 
-/// Marks the command line of a supervisor that a builder has started.
+/// Marks the command line of a supervisor that a sandbox builder has started.
 pub(super) const INSIDE: &str = "--inside";
 
-/// What a body must not see.
+/// The paths that a program must not see.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sandbox {
-    /// Directories and files to cover. The first is a directory. Missing files are skipped.
+    /// Directories and files to cover. The first path must be a directory, and missing files are
+    /// skipped.
     pub(crate) hidden: Vec<PathBuf>,
-    /// The lock file, which the supervisor inside cannot see.
+    /// The lock file, which the supervisor inside the sandbox cannot see.
     pub(crate) bodies_lock: Option<PathBuf>,
 }
 
-/// Returns the arguments before the mark, and the sandbox after it.
+/// Returns the arguments before the sandbox mark, and the sandbox after it.
 pub(super) fn sandbox_argument(args: &[OsString]) -> Option<(&[OsString], &OsString)> {
     let mark = args.iter().position(|arg| arg == SANDBOX)?;
     Some((&args[..mark], args.get(mark + 1)?))
 }
 
-/// Sets up the sandbox, runs the supervisor in it and returns its exit code.
+/// Sets up the sandbox, runs the supervisor in it and returns the supervisor's exit code.
 pub(super) fn build_and_wait(own_args: &[OsString], sandbox: &OsString) -> u8 {
     match start_inside(own_args, sandbox) {
         Ok((mut child, _lock)) => match child.wait().map(|status| status.code()) {
             Ok(Some(code)) => u8::try_from(code).unwrap_or(EXIT_BROKEN),
-            // Ends by SIGKILL like the supervisor, so that the node sees the same status.
+            // The builder ends by SIGKILL like the supervisor did, so that the node sees the same
+            // status.
             Ok(None) => {
                 let _ = kill_process(getpid(), Signal::KILL);
                 EXIT_BROKEN
@@ -76,23 +80,24 @@ pub(super) fn build_and_wait(own_args: &[OsString], sandbox: &OsString) -> u8 {
     }
 }
 
-/// Starts the supervisor. Returns it with the lock to hold until it ends; the supervisor and the
-/// body inherit a second lock.
+/// Starts the supervisor inside the sandbox. Returns the supervisor with the lock to hold until it
+/// ends; the supervisor and the program inherit a second lock.
 fn start_inside(
     own_args: &[OsString],
     sandbox: &OsString,
 ) -> io::Result<(Child, Option<BodiesLock>)> {
-    // Leaves the terminal, like a supervisor without a sandbox.
+    // Leaves the terminal, as a supervisor without a sandbox does.
     let _ = setsid();
     let sandbox: Sandbox = serde_json::from_slice(sandbox.as_encoded_bytes())?;
-    // A process in a directory would still see what a cover hides there.
+    // A process whose working directory is covered would still see the files below the cover.
     chdir("/")?;
     let lock = sandbox.bodies_lock.as_deref().map(BodiesLock::hold).transpose();
     let lock = lock.map_err(|error| with_context("the lock of bodies", &error))?;
     enter_namespaces()?;
     hide(&sandbox.hidden)?;
     let child = Command::new("/proc/self/exe").args(own_args).arg(INSIDE).env_clear().spawn()?;
-    // Not earlier: the files that describe a user namespace would then belong to root.
+    // This must not happen earlier, because the files that describe a user namespace would then
+    // belong to root.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok((child, lock))
 }
@@ -105,7 +110,7 @@ fn enter_namespaces() -> io::Result<()> {
     }
     unshare(spaces).map_err(|error| with_context("namespaces", &error.into()))?;
     if !uid.is_root() {
-        // The user and group keep their numbers; no others exist inside.
+        // The user and the group keep their numbers, and no other users exist inside the namespace.
         let one = |id: u32| format!("{id} {id} 1");
         for (file, text) in [
             ("/proc/self/setgroups", "deny".to_owned()),
@@ -117,20 +122,20 @@ fn enter_namespaces() -> io::Result<()> {
         keep_for_the_supervisor(CapabilitySet::SYS_ADMIN)
             .map_err(|error| with_context("its capability", &error))?;
     }
-    // Later mounts of the host appear inside; mounts inside never appear on the host.
+    // Later mounts of the host appear inside the namespace; mounts inside never appear on the host.
     let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", downstream).map_err(|error| with_context("the mounts", &error.into()))
 }
 
 /// Keeps a capability over the next `exec`, which otherwise drops it for users other than root. The
-/// supervisor needs it to mount `/proc`, and then gives it up.
+/// supervisor needs this capability to mount `/proc`, and then gives it up.
 fn keep_for_the_supervisor(capability: CapabilitySet) -> io::Result<()> {
     let own = capabilities(None)?;
     set_capabilities(None, CapabilitySets { inheritable: capability, ..own })?;
     Ok(configure_capability_in_ambient_set(capability, true)?)
 }
 
-/// Covers each path with the same empty, read-only file system.
+/// Covers all paths with one empty, read-only file system.
 fn hide(paths: &[PathBuf]) -> io::Result<()> {
     let Some((first, others)) = paths.split_first() else { return Ok(()) };
     let failed = |path: &Path, error: io::Error| with_context(&path.display().to_string(), &error);
@@ -143,7 +148,7 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
         let cover = match fs::metadata(path) {
             Ok(found) if found.is_dir() => first,
             Ok(_) => &nothing,
-            // Missing, inside a covered directory, or not accessible.
+            // The path is missing, inside a covered directory, or not accessible.
             Err(_) => continue,
         };
         mount_bind(cover, path).map_err(|error| failed(path, error.into()))?;
@@ -152,8 +157,8 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
         .map_err(|error| failed(first, error.into()))
 }
 
-/// The first steps of the supervisor inside the sandbox. Afterwards it has no capability, unless it
-/// is root, and only root can inspect it.
+/// Takes the first steps of the supervisor inside the sandbox. Afterwards the supervisor has no
+/// capability, unless it is root, and only root can inspect it.
 pub(super) fn prepare_inside() -> io::Result<()> {
     let harmless = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", harmless, None)
@@ -167,7 +172,7 @@ pub(super) fn prepare_inside() -> io::Result<()> {
         )?;
     }
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // If the builder has ended already, the node sees that and closes the control socket.
+    // If the builder has already ended, the node notices it and closes the control socket.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Watches a body until all its processes have ended.
+//! Watches a program until all its processes have ended.
 
 use std::io::BufRead;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -15,17 +15,20 @@ use super::descendants;
 use super::group::Group;
 use super::protocol::{Command, Ended, EndedBy, millis, monotonic_ms};
 
-/// The time between two rounds of SIGKILL, in which killed processes end and their orphans appear.
+/// The time between two rounds of SIGKILL, in which killed processes end and their orphans become
+/// visible.
 const KILL_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// How long the remaining processes of a body that has exited may take to end after SIGTERM.
+/// How long the remaining processes of a program may take to end after the main process has exited
+/// and they got SIGTERM.
 const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
 enum Event {
     Command(Command),
     NodeGone,
     Reaped(Pid, WaitStatus),
-    /// No child is left. Orphans become children, so no descendant is left either.
+    /// The supervisor has no child left. Orphans become its children, so no descendant is left
+    /// either.
     AllGone,
 }
 
@@ -39,7 +42,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts to read commands and to reap children.
+    /// Starts threads that read commands and reap children.
     pub(super) fn new(
         body: Body,
         lease_until_ms: Option<u64>,
@@ -53,14 +56,14 @@ impl Watch {
         Self { body, lease_until_ms, kill_grace, events, status: None, all_gone: false }
     }
 
-    /// Waits for the end of the body or causes it, and ends the remaining processes.
+    /// Waits until the program ends or must be stopped, and ends the remaining processes.
     pub(super) fn wait_until_all_ended(mut self) -> Ended {
         let by = self.wait_for_end();
         if by != EndedBy::Itself && !self.all_gone {
             self.signal_group(Signal::TERM);
             self.wait(self.kill_grace);
         }
-        // Usually nothing is left, and the reaper reports it within microseconds.
+        // Usually no process is left, and the reaper reports this within microseconds.
         self.wait(Duration::from_millis(1));
         if by == EndedBy::Itself && !self.all_gone {
             descendants::terminate_all();
@@ -69,7 +72,7 @@ impl Watch {
         while !self.all_gone {
             self.signal_group(Signal::KILL);
             if let Some(group) = &self.body.group {
-                // This fails if the body removed its own group.
+                // Killing fails if the program removed its group.
                 let _ = group.kill();
             }
             descendants::kill_all();
@@ -77,7 +80,8 @@ impl Watch {
         }
         let ended = self.ended(by);
         if let Some(group) = &self.body.group {
-            // Usually the group is empty. Processes that were moved into it belong to the body.
+            // Usually the group is empty. Processes that were moved into the group count as
+            // processes of the program.
             while !group.end(KILL_AGAIN_AFTER) && !group.is_empty() {}
         }
         ended
@@ -135,8 +139,8 @@ impl Watch {
         }
     }
 
-    /// Returns how the body ended and what it has used. A control group also counts processes that
-    /// their parents never reaped.
+    /// Returns how the program ended, and the CPU time and memory that it used. A control group
+    /// also counts processes that their parents never reaped.
     fn ended(&self, by: EndedBy) -> Ended {
         let (cpu_us, memory_kb) = usage_of_reaped();
         let group = self.body.group.as_ref().map(Group::usage).unwrap_or_default();
@@ -151,11 +155,11 @@ impl Watch {
     }
 
     fn signal_group(&self, signal: Signal) {
-        // The number of a reaped leader may be in use again.
+        // The process id of a reaped leader may belong to a new process.
         if self.status.is_some() {
             return;
         }
-        // This fails if the process group is empty.
+        // Sending the signal fails if the process group is empty.
         let _ = kill_process_group(self.body.pid, signal);
     }
 }

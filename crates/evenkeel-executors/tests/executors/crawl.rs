@@ -82,12 +82,13 @@ fn with_settings(
     CrawlExecutor::new(outbound, crawler, pages.clone())
 }
 
-/// An executor that may call this machine.
+/// Returns an executor that may call this machine.
 fn local(pages: &Pages) -> CrawlExecutor<Pages> {
     executor(pages, &["127.0.0.1/32"])
 }
 
-/// Five pages in a row, and a sixth that responds when the gate is open; `/closed` is forbidden.
+/// Starts a site with five pages in a row, and a sixth page that responds when the gate is open;
+/// robots.txt forbids `/closed`.
 async fn site(gate: &Arc<AtomicBool>) -> SocketAddr {
     let gate = Arc::clone(gate);
     let page = |number: u32| {
@@ -131,8 +132,8 @@ async fn crawl_reports_its_counts() {
     assert_eq!(progress.message.as_deref(), Some("3 pages done, 0 queued"));
 }
 
-/// The slow page never responds. Without the job's timeout, the page would time out after 20 s and
-/// the crawl would fail partly.
+/// The slow page of this site never responds. Without the job's timeout, the page would time out
+/// after 20 s and the crawl would fail partly.
 #[tokio::test]
 async fn silent_crawl_times_out_and_can_resume() {
     let gate = Arc::default();

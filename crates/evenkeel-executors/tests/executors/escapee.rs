@@ -17,9 +17,10 @@ use tempfile::TempDir;
 
 use crate::support::{eventually, invocation, is_alive, pid_in, with};
 
-/// Names and scripts. Each writes `ready` once all its processes run; before, the main process has
-/// written its id to `main`. All end on their own after 100 seconds, and the [`Watchdog`] kills
-/// stopped ones, so that a failing test does not block the machine.
+/// Names and scripts of programs that try to outlive their attempt. Each program writes `ready`
+/// once all its processes run. Before that, the main process writes its process id to `main`. All
+/// programs exit on their own after 100 seconds, and the [`Watchdog`] kills stopped processes, so
+/// that a failing test does not block the machine.
 pub const KINDS: [(&str, &str); 16] = [
     ("stays", ": >ready; exec sleep 100"),
     (
@@ -106,8 +107,8 @@ pub struct Escapee {
 /// has ended for any reason, and at the latest after 100 seconds.
 struct Watchdog(Child);
 
-/// Reads what to watch from its input, which ends with the test process. So it carries no mark
-/// itself.
+/// Reads the mark and the directory to watch from standard input, which ends with the test process.
+/// So the watchdog does not carry the mark in its command line.
 const WATCH: &str = "chomp(my $mark = <STDIN>); chomp(my $folder = <STDIN>);
     my $bits = ''; vec($bits, 0, 1) = 1; select $bits, undef, undef, 100;
     for (1..100) {
@@ -130,7 +131,7 @@ impl Watchdog {
             .args(["-e", WATCH])
             .current_dir("/")
             .stdin(Stdio::piped())
-            // A signal to the test's process group must not kill this process.
+            // A signal to the test's process group must not kill the watchdog.
             .process_group(0)
             .spawn()
             .unwrap();
@@ -142,7 +143,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Waiting closes the input first.
+    /// Waiting for the watchdog closes its standard input first.
     fn drop(&mut self) {
         let _ = self.0.wait();
     }
@@ -152,7 +153,7 @@ impl Escapee {
     pub fn new(n: usize, of: &str) -> Self {
         let (kind, script) = KINDS[n];
         let folder = TempDir::with_prefix("escapee-").unwrap();
-        // In a sandbox, a program of a root node runs as another user.
+        // In a sandbox, a node that runs as root runs its program as another user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         fs::create_dir(folder.path().join("hidden")).unwrap();
         let mark = format!("{}-{of}-{n}", folder.path().file_name().unwrap().to_string_lossy());
@@ -174,7 +175,8 @@ impl Escapee {
         with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(90))
     }
 
-    /// Waits until all processes run. Returns the id of the main process outside the namespace.
+    /// Waits until all processes of the program run. Returns the id of the main process outside the
+    /// namespace.
     pub async fn ready(&self) -> i32 {
         let inside = pid_in(&self.file("main")).await;
         let what = format!("a body that {} is ready", self.kind);
@@ -184,7 +186,7 @@ impl Escapee {
         main.unwrap_or_else(|| panic!("a body that {} can't be found", self.kind))
     }
 
-    /// Returns the ids of its live processes.
+    /// Returns the ids of the live processes of the program.
     pub fn processes(&self) -> Vec<i32> {
         let folder = self.folder.path();
         fs::read_dir("/proc")
@@ -201,7 +203,7 @@ impl Escapee {
     }
 }
 
-/// Returns the id of a process in its own PID namespace.
+/// Returns the id that a process has inside its PID namespace.
 fn pid_inside(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

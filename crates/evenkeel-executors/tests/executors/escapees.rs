@@ -1,6 +1,6 @@
-//! Programs that try to outlive their attempt. None of their processes may survive.
+//! Tests programs that try to outlive their attempt. None of their processes may survive.
 //!
-//! Each kind of program is ended in each way: in a control group, in a sandbox, and with neither.
+//! Each kind of program is ended in a control group, in a sandbox, and without either.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -46,7 +46,7 @@ impl Kept {
         }
     }
 
-    /// The argument of the test node.
+    /// Returns the command-line argument for the test node.
     const fn argument(self) -> &'static str {
         match self {
             Self::Group => "auto",
@@ -74,7 +74,7 @@ fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
     (executors.into_iter().map(shared).collect(), hidden)
 }
 
-/// Ends every kind of program with `end`, in each executor.
+/// Ends every kind of program with `end`, in each of the executors.
 async fn each<F: Future<Output = ()> + Send + 'static>(
     end: impl Fn(Escapee, Arc<ShellExecutor>, Kept) -> F,
 ) {
@@ -105,7 +105,7 @@ async fn nothing_survives_a_cancel() {
         escapee.ready().await;
         handle.cancel(CancelReason::Requested);
         run.await.unwrap();
-        // The report arrives after all processes have ended.
+        // The report of an attempt arrives after all its processes have ended.
         escapee.has_no_survivors(&format!("a cancel {how}"));
     })
     .await;
@@ -116,12 +116,12 @@ async fn nothing_survives_a_timeout() {
     each(|escapee, executor, kept| async move {
         let how = kept.words();
         let body = with(escapee.invocation(), |d| d.timeout = Span::from_secs(5));
-        // Output restarts the timeout, so such a program is cancelled instead.
+        // Output restarts the timeout, so a program that prints is cancelled instead.
         let (handle, cancel) = cancellation();
         let mut run =
             tokio::spawn(async move { executor.run(Invocation { cancel, ..body }).await });
-        // On a busy machine the timeout may elapse before all processes run. Nothing survives then
-        // either.
+        // On a busy machine the timeout may elapse before all processes run, but even then no
+        // process survives.
         let report = tokio::select! {
             report = &mut run => report,
             _ = escapee.ready() => {

@@ -51,7 +51,7 @@ async fn missing_response_times_out() {
 async fn call_can_be_cancelled() {
     let (handle, cancel) = cancellation();
     let handle = Arc::new(handle);
-    // The receiver cancels it, so the call is certainly open.
+    // The receiver cancels the attempt, so the call is certainly open at that time.
     let never = post(move || async move {
         handle.cancel(CancelReason::Requested);
         std::future::pending::<()>().await;
@@ -149,7 +149,8 @@ async fn consecutive_calls_share_a_connection() {
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
     }
     let connections = peers.lock().unwrap().len();
-    // A connection returns to the pool a moment after its response, so there may be a second one.
+    // A connection returns to the pool shortly after its response, so a call may open a second
+    // connection.
     assert!(connections <= 20, "{connections}");
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::http_support::{call, local, local_settings, serve, serve_at};
 use crate::support::{eventually, invocation, with};
 
-/// An executor that gives tokens to receivers.
+/// Returns an executor that gives receivers tokens to report results.
 fn reporting() -> HttpExecutor {
     let attempt_tokens = Some(AttemptTokens::new(b"tokens"));
     HttpExecutor::new(HttpSettings { attempt_tokens, ..local_settings() })
@@ -42,7 +42,7 @@ async fn accepted_attempt_without_heartbeats_times_out_in_the_executor() {
 async fn accepted_attempt_ends_when_its_end_is_reported() {
     for reason in [CancelReason::EndReported, CancelReason::Requested, CancelReason::LeaseLost] {
         let (handle, cancel) = cancellation();
-        // The executor reads the clock only after the response.
+        // The executor reads the clock only after the response has arrived.
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
         let clock = WallClock::new(move || {
@@ -69,12 +69,12 @@ async fn status_202_can_be_a_success() {
     let named = json!({"url": url, "expected_status": [200, 202]});
     let report = reporting().run(invocation("http", named)).await;
     assert_eq!(report.outcome, Outcome::Completed);
-    // A class does not list the status itself.
+    // A class such as `2xx` does not list the status itself.
     let class = with(invocation("http", json!({"url": url, "expected_status": "2xx"})), |d| {
         d.timeout = Span::from_secs(2);
     });
     assert_eq!(reporting().run(class).await.outcome, Outcome::TimedOut);
-    // Without a token, the receiver cannot report the end.
+    // Without a token, the receiver cannot report the result later.
     assert_eq!(local().run(hasty(&url)).await.outcome, Outcome::Completed);
 }
 

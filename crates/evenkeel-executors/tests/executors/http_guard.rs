@@ -15,7 +15,7 @@ use crate::http_support::{executor, serve_at};
 use crate::support::invocation;
 use crate::trap::Trap;
 
-/// Every URL of the guard's corpus as the target of a redirect from an allowed server.
+/// Every URL of the address guard's test corpus is the target of a redirect from an allowed server.
 #[tokio::test]
 async fn ten_thousand_redirects_to_private_addresses_make_no_connection() {
     let trap = Trap::set().await;
@@ -44,7 +44,7 @@ async fn ten_thousand_redirects_to_private_addresses_make_no_connection() {
             assert!(joined.is_err(), "{target:?}");
             unreadable += 1;
         } else {
-            // `http:/x` and `http:x` are relative to an http page.
+            // `http:/x` and `http:x` are relative to a page that was fetched over http.
             assert_eq!(joined.unwrap().origin(), home.origin(), "{target:?}: {error}");
             assert_eq!(error, "the answer was 404 Not Found");
             at_home += 1;

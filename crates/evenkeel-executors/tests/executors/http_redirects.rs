@@ -15,7 +15,7 @@ use crate::http_support::{
 };
 use crate::support::invocation;
 
-/// `/STATUS?LOCATION` redirects to LOCATION; `/echo` echoes the request.
+/// Returns a site where `/STATUS?LOCATION` redirects to LOCATION and `/echo` echoes the request.
 fn site() -> Router {
     async fn away(uri: Uri) -> impl IntoResponse {
         let status: u16 = uri.path()[1..].parse().unwrap();
@@ -25,7 +25,7 @@ fn site() -> Router {
     Router::new().route("/echo", any(echo)).route("/{status}", any(away))
 }
 
-/// An executor that signs calls and gives tokens.
+/// Returns an executor that signs calls and gives tokens to receivers.
 fn signing() -> HttpExecutor {
     HttpExecutor::new(HttpSettings {
         signing: Some(SigningKeys::new(b"secret")),
@@ -34,7 +34,7 @@ fn signing() -> HttpExecutor {
     })
 }
 
-/// Returns what arrives at `/echo` of `target` after a redirect from `from`.
+/// Returns the request that arrives at `/echo` of `target` after a redirect from `from`.
 async fn arrived(from: SocketAddr, status: u16, target: &str, method: &str) -> Value {
     let config = json!({
         "url": format!("http://{from}/{status}?{target}"), "method": method, "redirects": 1,
@@ -64,7 +64,7 @@ async fn redirect_status_decides_the_method() {
         let body = if then == "GET" { "" } else { r#"{"a":1}"# };
         assert_eq!(seen["body"], body, "{status} {method}");
         assert_eq!(seen["headers"].get("content-type").is_none(), then == "GET");
-        // The first origin gets everything, and the signature fits the new request.
+        // The first origin gets all headers, and the signature fits the redirected request.
         assert_eq!(seen["headers"]["authorization"], "Bearer secret");
         assert_eq!(seen["headers"]["x-api-key"], "secret");
         let signature = seen["headers"]["webhook-signature"].as_str().unwrap();
@@ -143,7 +143,7 @@ async fn redirect_loop_ends_at_the_limit_with_an_error_without_secrets() {
     });
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
-    // Paths may be secret, too.
+    // The path of a URL may be secret as well.
     let hop = format!("http://{here}");
     let hops = [hop.as_str(); 5].join(" -> ");
     let error = format!("more than 3 redirects: {hops}");

@@ -96,7 +96,7 @@ fn signing() -> HttpExecutor {
     })
 }
 
-/// Verifies a signature as the standard describes it.
+/// Verifies a signature as Standard Webhooks describes.
 fn is_signed(seen: &Value, secret: &str) -> bool {
     let header = |name: &str| seen["headers"][name].as_str().unwrap().to_owned();
     let body = seen["body"].as_str().unwrap();
@@ -140,7 +140,7 @@ async fn receiver_gets_a_token_for_this_attempt() {
     assert_eq!(AttemptTokens::new(b"tokens").verify(given.key, token), Some(given.fence));
     assert!(seen["headers"].get("x-evenkeel-callback-url").is_none());
 
-    // The server knows its public URL only after the executor was made.
+    // The server learns its public URL only after the executor was created.
     public_url.set("https://keel.example/".into()).unwrap();
     let seen = echoed_by(&executor, config, Value::Null).await;
     let url = seen["headers"]["x-evenkeel-callback-url"].as_str().unwrap();

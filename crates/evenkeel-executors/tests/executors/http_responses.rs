@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::http_support::{call, local, local_settings, serve};
 use crate::support::{invocation, with};
 
-/// Returns the report after a response with this status and `Retry-After`.
+/// Returns the report of an attempt whose receiver responded with this status and `Retry-After`.
 async fn answered(status: u16, retry_after: &'static str, config: Value) -> Report {
     let status = StatusCode::from_u16(status).unwrap();
     let answer = post(move || async move { (status, [("retry-after", retry_after)], "said") });
@@ -82,7 +82,7 @@ async fn missing_payload_field_fails_the_attempt_by_name() {
     assert_eq!(error, "executor_config.url: refers to payload.x, which the payload does not have");
 }
 
-/// A receiver that closes the connection in the middle of its response.
+/// Starts a receiver that closes the connection in the middle of its response.
 async fn breaking_off(head: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -22,7 +22,7 @@ pub fn settings(allow_networks: &[&str]) -> HttpSettings {
     HttpSettings::new(Outbound::new(settings).unwrap())
 }
 
-/// Settings that allow calls to this machine.
+/// Returns settings that allow calls to this machine.
 pub fn local_settings() -> HttpSettings {
     settings(&["127.0.0.0/8", "::1/128"])
 }
@@ -31,7 +31,7 @@ pub fn executor(allow_networks: &[&str]) -> HttpExecutor {
     HttpExecutor::new(settings(allow_networks))
 }
 
-/// An executor that may call this machine.
+/// Returns an executor that may call this machine.
 pub fn local() -> HttpExecutor {
     HttpExecutor::new(local_settings())
 }
@@ -47,7 +47,7 @@ pub async fn serve_at(ip: &str, router: Router) -> SocketAddr {
     address
 }
 
-/// A server that counts its calls.
+/// Starts a server that counts the calls it gets.
 pub async fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
@@ -61,7 +61,7 @@ pub fn call(url: String) -> Invocation {
     invocation("http", json!({"url": url}))
 }
 
-/// Responds with the request.
+/// Responds with a description of the request.
 pub async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> String {
     let headers: serde_json::Map<String, Value> = headers
         .iter()
@@ -72,7 +72,7 @@ pub async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> 
     json!({"method": method.as_str(), "uri": uri, "headers": headers, "body": body}).to_string()
 }
 
-/// Returns the request that an echoing server got.
+/// Returns the request that an echoing server got from this executor.
 pub async fn echoed_by(executor: &HttpExecutor, config: Value, payload: Value) -> Value {
     assert_eq!(executor.check(TenantNo(1), &config, &payload), Ok(()));
     let invocation = with(invocation("http", config), |definition| definition.payload = payload);

@@ -49,8 +49,8 @@ impl Authority {
         format!("{}{}", certificate.pem(), key.serialize_pem())
     }
 
-    /// Starts a server with a certificate of this authority that asks for certificates of
-    /// `clients`.
+    /// Starts a server that has a certificate of this authority and requests client certificates
+    /// issued by `clients`.
     async fn serve(
         &self,
         clients: Option<&Self>,
@@ -76,7 +76,7 @@ impl Authority {
     }
 }
 
-/// Responds with the number of client certificates, or redirects to `?LOCATION`.
+/// A server that responds with the number of client certificates, or redirects to `?LOCATION`.
 struct Tls(SocketAddr);
 
 impl Tls {
@@ -183,7 +183,8 @@ async fn client_certificate_is_sent_to_the_first_origin_only() {
     let other = Invocation { tenant: TenantNo(2), ..invocation("http", config) };
     let refused = executor.run(other).await.error.unwrap();
     assert!(refused.starts_with("executor_config.tls.identity: "), "{refused}");
-    // At another origin, neither the client certificate nor the job's authority is used.
+    // A redirect to another origin uses neither the client certificate nor the certificate
+    // authority of the job.
     let away = format!("{}?{}", server.url(), elsewhere.url());
     let report = get(&executor, &away, tls).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -198,7 +199,7 @@ async fn unverified_servers_need_a_setting() {
     let config = json!({"url": server.url(), "method": "GET", "tls": {"verify": false}});
     let fault = local().check(TenantNo(1), &config, &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.tls.verify");
-    // The job may have been created before the setting was changed.
+    // The job may have been created before the setting changed.
     let report = local().run(invocation("http", config.clone())).await;
     assert!(report.error.unwrap().starts_with("executor_config.tls.verify: "));
     let settings = HttpSettings { allow_unverified_tls: true, ..local_settings() };

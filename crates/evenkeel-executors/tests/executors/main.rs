@@ -1,6 +1,6 @@
-//! The executors against real processes and a real server.
+//! Tests the executors with real processes and a real server.
 //!
-//! The modules are marked as tests, so that clippy lets their helpers unwrap.
+//! The modules are marked as tests, so that clippy allows `unwrap` in their helper functions.
 
 #[cfg(test)]
 #[path = "../../../evenkeel-outbound/tests/guard/corpus.rs"]

@@ -48,7 +48,7 @@ async fn sleep_longer_than_the_timeout_times_out() {
         let report = NoopExecutor.run(invocation("noop", json!({"sleep_ms": sleep_ms}))).await;
         (report.outcome, began.elapsed())
     };
-    // The invocation has a timeout of 30 s.
+    // The example invocation has a timeout of 30 s.
     assert_eq!(took(30_000).await, (Outcome::Completed, Duration::from_secs(30)));
     assert_eq!(took(86_400_000).await, (Outcome::TimedOut, Duration::from_secs(30)));
 }
@@ -85,13 +85,14 @@ async fn fail_rate_always_fails_the_same_attempts() {
         let outcomes = outcomes(rate).await;
         let failed = outcomes.iter().filter(|outcome| **outcome == Outcome::Failed).count();
         let expected = rate * outcomes.len() as f64;
-        // Five standard deviations. The attempts are always the same, and so is the outcome.
+        // Five standard deviations. The keys of the attempts are always the same, so the result is
+        // reproducible.
         let slack = 5.0 * (expected * (1.0 - rate)).sqrt();
         assert!((failed as f64 - expected).abs() <= slack, "{rate}: {failed}");
     }
     assert_eq!(outcomes(0.3).await, outcomes(0.3).await);
     let outcomes = outcomes(0.5).await;
-    // Attempts of one run fail independently.
+    // The attempts of one run fail independently of each other.
     let mixed = outcomes.chunks(4).filter(|run| run.iter().any(|o| *o != run[0])).count();
     assert!(mixed > 4_000, "{mixed}");
 }

@@ -28,7 +28,8 @@ pub fn executor_with(settings: ShellSettings) -> ShellExecutor {
     ShellExecutor::new(settings).unwrap()
 }
 
-/// Adds a sandbox that hides a directory; as root, programs run as nobody.
+/// Adds a sandbox that hides a directory; if the test runs as root, programs run as the user
+/// nobody.
 pub fn in_a_sandbox(settings: ShellSettings, hidden: &Path) -> ShellSettings {
     let sandbox = Some(SandboxSettings { hidden: vec![hidden.to_owned()] });
     let user = rustix::process::geteuid().is_root().then(|| "nobody".to_owned());
@@ -56,7 +57,7 @@ async fn other_exit_codes_fail_with_the_last_line_of_standard_error() {
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.as_deref(), Some("exit code 3: alas"));
     assert_eq!(report.output.as_deref(), Some("out\n"));
-    // The supervisor's own exit codes mean nothing special from a program.
+    // The exit codes of the supervisor have no special meaning if a program exits with them.
     assert_eq!(sh("exit 198").await.error.as_deref(), Some("exit code 198"));
 }
 
@@ -99,7 +100,7 @@ async fn no_shell_reads_the_arguments() {
 
 #[tokio::test]
 async fn payload_is_on_standard_input() {
-    // More than a pipe holds; a program need not read it.
+    // The payload is longer than a pipe can hold, and a program need not read it.
     let payload = json!({"text": "x".repeat(300_000)});
     for (argv, output) in [(json!(["wc", "-c"]), Some("300011\n")), (json!(["true"]), None)] {
         let invocation = invocation("shell", json!({"argv": argv}));
@@ -119,7 +120,7 @@ async fn environment_has_only_declared_variables() {
     let invocation = invocation("shell", config);
     let id = invocation.id;
     let output = executor().run(invocation).await.output.unwrap();
-    // These four come from the node, if it has them; three name the user.
+    // The first four variables come from the node, if it has them; the last three name the user.
     const OTHERS: [&str; 7] = ["PATH", "LANG", "LC_ALL", "TZ", "HOME", "USER", "LOGNAME"];
     let is_inherited = |line: &&str| OTHERS.contains(&line.split('=').next().unwrap());
     let mut seen: Vec<&str> = output.lines().filter(|line| !is_inherited(line)).collect();
@@ -173,8 +174,8 @@ async fn long_output_keeps_its_beginning_and_its_end() {
     assert_eq!((log.total, log.text(None)), (300_011, output));
 }
 
-/// The log of a successful attempt has standard error, too. Each line has its stream and time, in
-/// the order of printing.
+/// The log of a successful attempt includes standard error. Each line has its stream and time, in
+/// the order in which the lines were printed.
 #[tokio::test]
 async fn both_streams_are_logged_in_order() {
     let script = "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; sleep 0.1; \

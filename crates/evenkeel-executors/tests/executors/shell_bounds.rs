@@ -1,4 +1,4 @@
-//! Limits and users of programs.
+//! Tests resource limits and users of programs.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -80,8 +80,8 @@ async fn variables_are_inherited_by_name() {
     assert_eq!(executor().run(body()).await.output.as_deref(), Some("\n"));
 }
 
-/// The step before the program may still have the node's rights, so the job's variables must not
-/// affect it.
+/// The process that starts the program may still have the node's rights, so the job's variables
+/// must not affect it.
 #[tokio::test]
 async fn variables_of_a_job_do_not_reach_the_programs_before_it() {
     let config = json!({"argv": ["true"], "env": {"LD_PRELOAD": "/no/such/library.so"}});
@@ -89,7 +89,7 @@ async fn variables_of_a_job_do_not_reach_the_programs_before_it() {
     let live = body.live.clone();
     assert_eq!(executor().run(body).await.outcome, Outcome::Completed);
     let log = live.log_so_far().unwrap_or_default().text(None);
-    // The loader complains once for every program it starts; on musl it would end it.
+    // The loader complains once for every program it starts; on musl it would end the program.
     assert_eq!(log.matches("/no/such/library.so").count(), 1, "{log}");
 }
 
@@ -133,7 +133,7 @@ async fn program_runs_as_its_user_and_ends_like_any_other() {
     assert_eq!(output.as_deref(), Some("54321\n54321\n54321\n"));
     let error = run(json!("no-such-user"), "true").await.error.unwrap();
     assert!(error.contains("user no-such-user: there is no such user"), "{error}");
-    // It cannot switch back.
+    // The program cannot switch back to root.
     let report = run(json!("nobody"), "perl -e '$> = 0; $< = 0; print $<, $>'").await;
     assert!(!report.output.unwrap().contains('0'));
 }

@@ -1,4 +1,4 @@
-//! Programs that do not end on their own.
+//! Tests programs that do not exit on their own.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,8 +41,9 @@ impl Scene {
     }
 }
 
-/// A main process that ignores SIGTERM, a child that does, and a grandchild in its own session
-/// without a parent. All end on their own after a while, if nothing ends them.
+/// A main process that ignores SIGTERM, a child that ignores it as well, and a grandchild in a
+/// separate session without a parent. All processes exit on their own some time later, in case the
+/// test fails to end them.
 const STUBBORN: &str = "trap '' TERM
     sh -c 'trap \"\" TERM; echo $$ >child; for i in $(seq 100); do sleep 1; done' &
     sh -c 'setsid sh -c \"trap : TERM HUP; echo \\$\\$ >escaped
@@ -67,7 +68,7 @@ async fn cancelled_program_ends_with_all_its_descendants() {
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     handle.cancel(CancelReason::Requested);
     let report = run.await.unwrap();
-    // The report arrives after all processes have ended.
+    // The report of an attempt arrives after all its processes have ended.
     assert!(!pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
     assert_eq!(report.outcome, Outcome::Cancelled);
     assert_eq!(report.error, Report::cancelled(CancelReason::Requested).error);
@@ -115,11 +116,11 @@ async fn remaining_processes_are_killed() {
 async fn remaining_processes_get_sigterm_first() {
     let settings = ShellSettings::new(supervisor());
     let executor = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
-    // In its own session, which the program's process group does not include.
+    // The process is in a separate session, which the program's process group does not include.
     let script = "setsid sh -c 'trap \"echo bye >said; exit\" TERM; echo $$ >left
             for i in $(seq 5000); do sleep 0.01; done' >/dev/null 2>&1 &
         for i in $(seq 1000); do [ -s left ] && exit; sleep 0.01; done";
-    // The process has half a second to print, which a busy machine may delay.
+    // The process has half a second to print, which may be too short on a busy machine.
     for _ in 0..20 {
         let scene = Scene::new();
         let report = executor.run(scene.script(script)).await;
@@ -145,7 +146,7 @@ async fn dropping_the_future_ends_the_program() {
 #[tokio::test]
 async fn silence_times_out_and_output_does_not() {
     let scene = Scene::new();
-    // Twice the timeout in total, but never silent for long.
+    // The program runs for twice the timeout, but is never silent for long.
     let noisy = scene.script("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.25; done");
     let report = executor().run(with(noisy, |d| d.timeout = Span::from_secs(1))).await;
     assert_eq!(report.outcome, Outcome::Completed, "{report:?}");

@@ -1,4 +1,4 @@
-//! Programs in control groups, if this machine supports them.
+//! Tests programs in control groups, if this machine supports them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use tempfile::TempDir;
 use crate::shell::{executor_with, supervisor};
 use crate::support::{eventually, invocation, is_alive, parent_of, pid_in};
 
-/// Returns an executor and the parent of its groups; prints a note and returns `None` if this
-/// machine has none.
+/// Returns an executor and the parent of its control groups. If this machine has no control groups,
+/// prints a note and returns `None`.
 fn with_groups(bodies_lock: Option<PathBuf>) -> Option<(ShellExecutor, PathBuf)> {
     let settings = ShellSettings::new(supervisor());
     let executor = executor_with(ShellSettings { bodies_lock, ..settings });
@@ -50,7 +50,7 @@ fn executor_reports_missing_control_groups() {
     let executor = executor_with(off(CgroupUse::Off));
     let reason = "programs run without control groups of their own: they are turned off";
     assert_eq!(executor.containment().to_string(), reason);
-    // If groups are required, they exist or nothing starts.
+    // If control groups are required, they exist or the executor does not start.
     match ShellExecutor::new(off(CgroupUse::Required)) {
         Ok(executor) => assert!(matches!(executor.containment(), Containment::Cgroup { .. })),
         Err(error) => assert!(error.to_string().contains("as is required"), "{error}"),
@@ -80,7 +80,7 @@ async fn program_has_a_control_group_while_it_runs() {
 #[tokio::test]
 async fn processes_that_were_never_reaped_are_measured() {
     let Some((executor, _)) = with_groups(None) else { return };
-    // No process waits for these children, so none counts their usage.
+    // No process waits for these children, so no parent counts their CPU time.
     let script = "$SIG{CHLD} = 'IGNORE';
         pipe my $r, my $w; if (!fork) { my $n = 0; $n += $_ for 1..3_000_000; exit }
         close $w; <$r>; 1 while wait != -1;";
@@ -111,11 +111,11 @@ async fn killed_supervisor_leaves_no_process() {
     kill(parent_of(main));
     let report = run.await.unwrap();
     assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
-    // Not eventually: the report means that all processes have ended.
+    // The report means that all processes have ended, so this is checked at once.
     assert!(!is_alive(main) && !is_alive(escaped) && !group.exists());
 }
 
-/// A node in its own process, which can be killed.
+/// A node in a separate process, which the test can kill.
 struct Node(Child);
 
 impl Node {
@@ -143,14 +143,14 @@ async fn restarted_node_ends_programs_of_its_earlier_start() {
     let main = pid_in(&folder.path().join("main")).await;
     let escaped = pid_in(&folder.path().join("escaped")).await;
     let supervisor = parent_of(main);
-    // Stopped first, so that the supervisor cannot end the program when the node is killed.
+    // The supervisor is stopped first, so that it cannot end the program when the node is killed.
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
     node.0.kill().unwrap();
     node.0.wait().unwrap();
     kill(supervisor);
     eventually("the kernel has ended the main process", || !is_alive(main)).await;
     assert!(is_alive(escaped));
-    // The start of another node does not affect it.
+    // The start of another node does not affect the program.
     let other = TempDir::new().unwrap();
     with_groups(Some(other.path().join("bodies.lock"))).unwrap();
     assert!(is_alive(escaped));

@@ -1,4 +1,4 @@
-//! Messages of programs while they run, and their exit codes.
+//! Tests messages that programs print while they run, and their exit codes.
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::after_attempt::RetryHint;
@@ -87,12 +87,12 @@ async fn checkpoint_reaches_the_next_attempt() {
     let text = r#"{"page":"a b","n":3}"#;
     assert_eq!(seen(Some(text.as_bytes())).await.output.unwrap(), format!("{text}\n"));
     assert_eq!(seen(None).await.output.unwrap(), "none\n");
-    // A program does not get the checkpoint of another executor.
+    // A program does not get a checkpoint that another executor saved.
     let long = format!("\"{}\"", "x".repeat(64 * 1024));
     for strange in [b"\xff".as_slice(), b"not json", b"[1", long.as_bytes()] {
         assert_eq!(seen(Some(strange)).await.output.unwrap(), "none\n");
     }
-    // The largest checkpoint that a program can save can be passed to the next attempt.
+    // The largest checkpoint that a program can save can also be passed to the next attempt.
     let large = format!("\"{}\"", "x".repeat(64 * 1024 - 2));
     let checkpoint = Some(large.into_bytes());
     let body = Invocation { checkpoint, ..sh("echo ${#EVENKEEL_CHECKPOINT}") };
@@ -143,7 +143,7 @@ async fn stdin_text_passes_the_payload_unchanged() {
     assert_eq!(executor().run(body).await.output.as_deref(), Some("a \"b\"\n"));
 }
 
-/// A job from an earlier version, in which the payload could be filled in.
+/// The job is from an earlier version, which filled the payload into arguments.
 #[tokio::test]
 async fn payload_in_arguments_fails_for_good_with_the_way_out() {
     let body = invocation("shell", json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}));

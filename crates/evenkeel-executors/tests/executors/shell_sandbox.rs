@@ -1,4 +1,4 @@
-//! Programs in a sandbox: what they cannot see and cannot reach.
+//! Tests what programs in a sandbox cannot see and cannot reach.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,8 @@ use tempfile::TempDir;
 use crate::shell::{executor_with, in_a_sandbox, supervisor};
 use crate::support::invocation;
 
-/// A directory with a secret that every user may read, so that only the sandbox protects it.
+/// Returns a directory with a secret that every user may read, so that only the sandbox protects
+/// it.
 fn secret() -> TempDir {
     let folder = TempDir::new().unwrap();
     let open = |mode| fs::Permissions::from_mode(mode);
@@ -25,8 +26,8 @@ fn secret() -> TempDir {
     folder
 }
 
-/// Returns settings that hide data and configuration; prints a note and returns `None` if this
-/// machine supports no sandbox.
+/// Returns settings that hide data and configuration. If this machine supports no sandbox, prints a
+/// note and returns `None`.
 fn sandboxed(folder: &TempDir) -> Option<ShellSettings> {
     let settings = ShellSettings {
         cgroup: CgroupUse::Off,
@@ -68,7 +69,8 @@ async fn hidden_paths_are_empty_and_others_are_visible() {
     assert!(!folder.path().join("data/x").exists());
 }
 
-/// A namespace of its own gives a program capabilities, but not over the mounts it got.
+/// A namespace that a program creates gives it capabilities, but not over the mounts of its parent
+/// namespace.
 #[tokio::test]
 async fn program_cannot_remove_the_covers() {
     let folder = secret();
@@ -92,7 +94,7 @@ async fn program_sees_only_its_own_processes() {
     );
     let seen = output(settings, &folder, &format!("({script}); true")).await;
     let processes: u32 = seen.lines().next().unwrap().parse().unwrap();
-    // The supervisor, a shell or two, and the counting process.
+    // The processes are the supervisor, one or two shells, and the process that counts.
     assert!(processes <= 6, "{seen}");
     assert!(seen.lines().nth(1).unwrap().ends_with("No such process"), "{seen}");
     assert_eq!(seen.lines().count(), 2, "{seen}");
@@ -121,7 +123,7 @@ fn missing_namespaces_are_reported_with_the_reason() {
     let settings = in_a_sandbox(ShellSettings::new(missing), folder.path());
     let error = try_sandbox(&settings.supervisor, settings.sandbox.as_ref().unwrap()).unwrap_err();
     assert!(error.to_string().contains("the supervisor can't be started"), "{error}");
-    // The path to hide does not exist.
+    // The path that the sandbox should hide does not exist.
     let nowhere = in_a_sandbox(ShellSettings::new(supervisor()), &folder.path().join("none"));
     let error = try_sandbox(&nowhere.supervisor, nowhere.sandbox.as_ref().unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("the sandbox can't be set up: "), "{error}");

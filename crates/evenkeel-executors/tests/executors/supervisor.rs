@@ -1,4 +1,4 @@
-//! The supervisor without an executor, with a node that is frozen or gone.
+//! Tests the supervisor without an executor, with a node that is frozen or has ended.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::support::{eventually, is_alive, pid_in};
 
-/// The node's side of the protocol.
+/// The node's side of the supervisor protocol.
 struct Node {
     supervisor: Child,
     control: BufReader<UnixStream>,
@@ -55,7 +55,7 @@ fn monotonic_ms() -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
-/// A body that writes its process id and keeps running.
+/// Returns the spec of a program that writes its process id and keeps running.
 fn spec(folder: &Path, lease_ms: Option<i64>) -> Value {
     json!({
         "argv": ["sh", "-c", "echo $$ >main; exec sleep 600"],
@@ -94,7 +94,7 @@ async fn renewed_lease_keeps_the_body_until_it_is_stopped() {
     let folder = TempDir::new().unwrap();
     let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
-    // Sent together, so that the first lease cannot end before the second arrives.
+    // Both leases are sent together, so that the first cannot end before the second arrives.
     node.say("lease 1500\nlease 60000");
     let start = monotonic_ms();
     eventually("the first lease is over", || monotonic_ms() > start + 2000).await;
@@ -135,7 +135,7 @@ async fn body_does_not_start_without_a_node_or_a_lease() {
 async fn lock_is_held_until_the_body_has_ended() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
-    // The body ignores SIGTERM, so that some time passes between the command and its end.
+    // The program ignores SIGTERM, so that some time passes between the command and its end.
     spec["argv"][2] = "trap '' TERM; echo $$ >main; for i in $(seq 100); do sleep 1; done".into();
     let mut node = started(&spec);
     let main = pid_in(&folder.path().join("main")).await;

@@ -9,7 +9,7 @@ use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, RunIds, Schedule, 
 use evenkeel_executors::Invocation;
 use serde_json::Value;
 
-/// The third attempt of a run of job 7, with fence 5.
+/// Returns the third attempt of a run of job 7, with fence 5.
 pub fn invocation(kind: &str, config: Value) -> Invocation {
     let mut definition = Definition::noop(Schedule::Once(Once::NOW));
     definition.executor.kind = kind.into();
@@ -42,14 +42,14 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("in vain: {what}");
 }
 
-/// Waits for a process id in a file.
+/// Waits until a file contains a process id, and returns it.
 pub async fn pid_in(file: &Path) -> i32 {
     let read = || std::fs::read_to_string(file).ok().filter(|text| text.ends_with('\n'));
     eventually(&format!("{} holds a process id", file.display()), || read().is_some()).await;
     read().unwrap().trim().parse().unwrap()
 }
 
-/// True if the process runs. A zombie does not.
+/// True if the process runs; a zombie does not count as running.
 pub fn is_alive(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with('Z'))
