@@ -1,4 +1,4 @@
-//! Collects jobs that may miss their deadline, for the judge.
+//! Collects jobs that may miss their deadline, for the `Judge` loop.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// Further jobs stay with the loop that noticed them.
+/// Maximum number of collected jobs. The loop that noticed further jobs keeps them until its next
+/// pass.
 const COUNT_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub struct AtRiskJobs {
 }
 
 impl AtRiskJobs {
-    /// Takes over jobs from `jobs` up to the limit; the others stay there.
+    /// Moves jobs out of `jobs` until the limit is reached. The remaining jobs stay in `jobs`.
     pub fn add(&self, jobs: &mut Vec<JobNo>) {
         if jobs.is_empty() {
             return;
@@ -38,7 +39,7 @@ impl AtRiskJobs {
         std::mem::take(&mut *self.lock()).into_iter().collect()
     }
 
-    /// Waits until jobs were added since the last wait.
+    /// Waits until jobs were added after the previous call returned.
     pub async fn added(&self) {
         self.added.notified().await;
     }

@@ -1,5 +1,5 @@
-//! Measures how evenly load is spread: exports it, stores it hourly, and raises an alert when it
-//! falls.
+//! Measures how evenly runs are spread over time. Exports the score as a metric, stores it once per
+//! hour, and raises an alert when it falls below a threshold.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
 const HOUR: Span = Span::from_secs(3600);
-/// Up to this many load profiles are computed on the loop's own thread.
+/// With more load profiles than this, the score is computed on a blocking thread.
 const FEW: usize = 500;
 
-/// Computes the balance score at an interval. Every node exports it; one node stores it.
+/// Computes the balance score at a fixed interval. Every node exports the score, one node of the
+/// cluster stores it.
 pub struct BalanceScore {
     store: Arc<dyn Store>,
     settings: BalanceSettings,
-    /// The last hour whose score was stored.
+    /// The last hour for which a score was stored.
     saved_hour: Option<Timestamp>,
 }
 
@@ -31,8 +32,9 @@ impl BalanceScore {
         Self { store, settings, saved_hour: None }
     }
 
-    /// Exports the spread of load at `now`. If `saves` is true, also stores the scores of an hour
-    /// that has none. Returns for how many tenants.
+    /// Computes and exports the balance score at `now`. If `saves` is true and the current hour has
+    /// no stored score yet, also stores the score of each tenant. Returns the number of stored
+    /// scores.
     pub async fn run_once(&mut self, now: Timestamp, saves: bool) -> Result<usize, StoreError> {
         let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
@@ -48,7 +50,8 @@ impl BalanceScore {
                 move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
             let score = off_thread(&profiles, compute).await?;
             let is_low = score.score < self.settings.alert_below;
-            // Read first: once the score is stored, a failure would lose the alert.
+            // Read the previous score before the new score is stored. A read that failed after the
+            // new score was stored would lose the alert.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
             let was_low = before.is_some_and(|before| before < self.settings.alert_below);
             if self.store.save_score(tenant, score).await? && is_low && !was_low {
@@ -69,7 +72,7 @@ impl BalanceScore {
         Ok(before.first().map(|before| before.score))
     }
 
-    /// Reports a score that fell below the threshold since the hour before.
+    /// Logs and counts a score that fell below the threshold since the previous hour.
     fn alert(&self, tenant: TenantNo, saved: SavedScore, before: Option<f64>, now: Timestamp) {
         let threshold = self.settings.alert_below;
         metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
@@ -111,7 +114,7 @@ impl BalanceScore {
     }
 }
 
-/// Runs `compute` on a blocking thread if there are many profiles.
+/// Runs `compute` on a blocking thread if the store has many load profiles.
 async fn off_thread<T: Send + 'static>(
     profiles: &Arc<LoadProfiles>,
     compute: impl FnOnce(&LoadProfiles) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Writes this node's events to the store while a client listens.
+//! Writes this node's events to the store while a client listens to events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::cluster::node_context::{Backoff, NodeContext, signalled};
 
 /// Events per batch.
 const BATCH: usize = 1000;
-/// Delay before a batch, so that events of the same moment are written together.
+/// Delay before a batch is written, so that events of the same moment are written together.
 const GAP: Duration = Duration::from_millis(20);
-/// Time limit for the remaining events of a draining node.
+/// Time limit for writing the remaining events of a draining node.
 const LAST: Duration = Duration::from_secs(1);
 
 pub struct EventPublisher {
@@ -25,12 +25,12 @@ impl EventPublisher {
         Self { ctx, listeners_checked_at: None }
     }
 
-    /// Checks whether a client listens, if it is time to, and writes one batch. Returns whether
-    /// more events wait.
+    /// Checks once per poll interval whether a client listens to events, and writes one batch.
+    /// Returns whether more events wait.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let now = self.ctx.clock.monotonic();
         let poll = self.ctx.settings.poll;
-        // While no client listens, any signal is worth a check.
+        // While no client listens, every signal causes a check.
         let is_time = self.listeners_checked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
         if is_time || !self.ctx.events.has_listeners() {
             let until = self.ctx.store.listened_until().await?;
@@ -40,7 +40,7 @@ impl EventPublisher {
         publish_batch(&self.ctx).await
     }
 
-    /// Runs until its task is aborted; a draining node emits events, too.
+    /// Runs until its task is aborted, because a draining node emits events as well.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut signals = ctx.store.signals().subscribe();
@@ -70,7 +70,7 @@ impl EventPublisher {
     }
 }
 
-/// Writes one batch. Returns whether more events wait.
+/// Writes one batch of events. Returns whether more events wait.
 async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     if !ctx.events.has_listeners() {
         return Ok(false);
@@ -81,7 +81,8 @@ async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     }
     let is_full = batch.len() == BATCH;
     if let Err(error) = ctx.store.publish(batch, dropped).await {
-        // The batch may have been written or not. A reported gap is better than duplicate events.
+        // The batch may or may not have been written. A gap that is reported to listeners is better
+        // than duplicate events.
         ctx.events.mark_gap();
         return Err(error);
     }

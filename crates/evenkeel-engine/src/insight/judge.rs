@@ -1,8 +1,8 @@
-//! Computes the condition of jobs: OK, WARNING or ERROR, depending on their deadline.
+//! Computes the condition (OK, WARNING or ERROR) of each job from its deadline.
 //!
-//! Only at-risk jobs are judged; the store holds the list. The end of an attempt adds its job in
-//! the same transaction. This loop adds jobs for what only a node notices: due times that did not
-//! start, and long runs.
+//! The store holds a list of at-risk jobs, and only these are checked. The transaction that stores
+//! the result of an attempt adds its job to the list. This loop adds jobs with late or long runs,
+//! which only a node notices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use tracing::{info, warn};
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
 
-/// Minimum time between two passes.
+/// Minimum time between two passes of the loop.
 const GAP: Duration = Duration::from_millis(100);
-/// Polls between two counts of conditions.
+/// Poll intervals between two counts of the jobs in each condition.
 const POLLS_PER_COUNT: u32 = 5;
-/// Batches per pass, so that newly noticed jobs do not wait long.
+/// Maximum number of batches per pass. The limit keeps newly noticed jobs from waiting long.
 const BATCHES_PER_PASS: usize = 100;
-/// Queued attempts checked per pass.
+/// Number of queued attempts checked per pass.
 const QUEUE_STEP: u32 = 5000;
 /// Changes logged per batch.
 const LOGGED_MAX: usize = 5;
 
 pub struct Judge {
     ctx: Arc<NodeContext>,
-    /// Long runs that were already added to the list.
+    /// Long attempts whose jobs were already added to the list of at-risk jobs.
     long_attempts: BTreeSet<AttemptKey>,
-    /// How far the queue has been checked in this round.
+    /// The last queued attempt that was checked in this round.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
-    /// Nodes that share the shards, and this node's shards.
+    /// Nodes with the scheduler role. `shards` holds the shards that this node owns among them.
     schedulers: Vec<NodeNo>,
     shards: Vec<Shard>,
 }
@@ -55,7 +55,8 @@ impl Judge {
         }
     }
 
-    /// Adds jobs to the list and judges those that are due. Returns how many were judged.
+    /// Adds jobs to the list of at-risk jobs, and computes the condition of listed jobs that are
+    /// due for a check. Returns how many were checked.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let schedulers = self.ctx.schedulers(&self.ctx.members.borrow());
         if schedulers != self.schedulers {
@@ -124,7 +125,8 @@ impl Judge {
             let judgements: Vec<Judgement> =
                 due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
             let stored = ctx.store.judge(judgements.clone(), NodeContext::NOW).await;
-            // A judgement that was certainly not stored is repeated and reported by the next pass.
+            // A condition that was certainly not stored is computed and reported again by the next
+            // pass.
             if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
                 log_changes(&due.jobs, &judgements);
                 if ctx.events.has_listeners() {
@@ -142,7 +144,8 @@ impl Judge {
 
     fn judgement(&self, job: &JobToJudge, now: Timestamp) -> Judgement {
         let Ok(definition) = self.ctx.definitions.read(job.no, &job.definition) else {
-            // The job cannot run until it is changed, and a change adds it to the list again.
+            // The job cannot run until it is changed, and a change adds the job to the list of
+            // at-risk jobs again.
             let (reason, again_at) = (Reason::GivenUp, Some(Timestamp::MAX));
             return Judgement {
                 job: job.no,
@@ -205,7 +208,8 @@ impl Judge {
                 }
                 Err(error) => {
                     log_trouble(&error, "judging conditions failed; will retry");
-                    // The failed jobs are at risk again at once, so wait for the store first.
+                    // Jobs whose check failed are at once at risk again, so the loop must wait
+                    // until the store recovers.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }
@@ -220,13 +224,13 @@ impl Judge {
     }
 }
 
-/// Waits until jobs are at risk, at least for [`GAP`].
+/// Waits until a job is added to the at-risk jobs, but at least for [`GAP`].
 async fn jobs_at_risk(ctx: &NodeContext) {
     tokio::time::sleep(GAP).await;
     ctx.at_risk.added().await;
 }
 
-/// Returns when the job turns, or turned, to ERROR.
+/// Returns the time at which the condition of the job becomes, or became, ERROR.
 fn error_at(found: &Condition, job: &JobToJudge, now: Timestamp) -> Timestamp {
     match (found.level(), found.deadline) {
         (_, Some(deadline)) => deadline,
@@ -259,8 +263,8 @@ fn changes(
     })
 }
 
-/// Logs jobs that turned to ERROR, up to a limit, and how many recovered. A thousand jobs may wait
-/// for the same node.
+/// Logs jobs whose condition became ERROR, up to a limit, and how many jobs recovered. The limit is
+/// needed because thousands of jobs may become late at once.
 fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
     let (mut worse, mut better) = (0, 0);
     for (job, judgement) in jobs.iter().zip(judgements) {

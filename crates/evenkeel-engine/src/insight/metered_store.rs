@@ -1,4 +1,4 @@
-//! A store that measures how long its verbs take.
+//! A store that measures how long each store call takes.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use evenkeel_store::{Intercept, Intercepted, Store, StoreError, Verb};
 use crate::cluster::node_context::instant_now;
 use crate::cluster::store_health::WriteHealth;
 
-/// Measures the duration and the failures of each verb, and reports to [`WriteHealth`] whether the
-/// database accepts writes.
+/// Measures the duration and the failures of each store call, and reports to [`WriteHealth`]
+/// whether the database accepts writes.
 pub struct Metered {
     inner: Arc<dyn Store>,
     health: Arc<WriteHealth>,
 }
 
-/// Each node writes its row with this verb every few seconds.
+/// Each node writes to the database with this store call every few seconds.
 const ALWAYS_WRITES: &str = "ping";
 
 impl Metered {

@@ -1,9 +1,9 @@
-//! What operators see of a node: conditions, statistics, scores, metrics, events and the run log.
+//! Job conditions, run statistics, metrics, events and the run log, for operators.
 //!
-//! Loops: [`judge`] computes the condition of at-risk jobs, [`run_stats`] stores totals of runs,
-//! [`run_logger`] logs starts and ends, [`event_publisher`] writes events for listeners,
-//! [`queue_metrics`] exports the queue's state, and [`balance_score`] exports how evenly load is
-//! spread. [`metered_store`] measures every store call.
+//! [`judge`] computes the condition of at-risk jobs, [`run_stats`] stores totals of runs,
+//! [`run_logger`] logs starts and ends of runs, [`event_publisher`] writes events for listening
+//! clients, [`queue_metrics`] exports the state of the queue, and [`balance_score`] exports how
+//! evenly runs are spread over time. [`metered_store`] measures every store call.
 
 pub(crate) mod at_risk;
 pub(crate) mod balance_score;

@@ -1,7 +1,7 @@
 //! Exports queue depth, age of queued attempts, and pools without workers.
 //!
-//! One node reads the queue, which all nodes share; each node exports what it has in memory. No
-//! decision depends on these metrics.
+//! One node of the cluster reads the queue, which all nodes share. Each node exports the number of
+//! due jobs in its memory. No decision depends on these metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use tracing::warn;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Rows counted per pass, about; at worst twice as many are read.
+/// Approximate maximum number of queue entries counted per pass. At worst, twice as many are read.
 const ROWS_MAX: u32 = 200_000;
-/// Pools with metrics of their own. Each pool is a label, and metrics keep labels for ever.
+/// Maximum number of pools with separate metrics. Each pool is a label, and the process keeps all
+/// labels of a metric until it ends.
 const POOLS_MAX: usize = 100;
-/// Label for further pools. No pool can have this name.
+/// Label for all further pools. No pool can have this name.
 const OTHER_POOLS: &str = "(others)";
 
 const DEPTH: &str = "evenkeel_queue_depth";
@@ -30,7 +31,7 @@ const POOL_WORKERS: &str = "evenkeel_pool_workers";
 const UNSERVED: &str = "evenkeel_pool_unserved";
 const PARKED: &str = "evenkeel_parked";
 
-/// Returns pools with queued attempts that no live worker serves, with their number.
+/// Returns pools that no live worker serves, with the number of their queued attempts.
 pub fn unserved_pools(queue: &QueueDepths, members: &[Member]) -> BTreeMap<String, u64> {
     let mut unserved = BTreeMap::new();
     for depth in &queue.depths {
@@ -41,7 +42,7 @@ pub fn unserved_pools(queue: &QueueDepths, members: &[Member]) -> BTreeMap<Strin
     unserved
 }
 
-/// A metric's name and labels.
+/// Name and labels of a metric.
 type Figure = (&'static str, Vec<(&'static str, String)>);
 
 pub struct QueueMetrics {
@@ -49,11 +50,11 @@ pub struct QueueMetrics {
     cluster: ClusterFigures,
 }
 
-/// Metrics that the housekeeping node exports for the cluster.
+/// Metrics that the housekeeping node exports for the whole cluster.
 #[derive(Debug, Default)]
 struct ClusterFigures {
     shown: BTreeSet<Figure>,
-    /// Pools with metrics of their own.
+    /// Pools that have separate metrics.
     pools: BTreeSet<String>,
 }
 
@@ -62,7 +63,8 @@ impl QueueMetrics {
         Self { ctx, cluster: ClusterFigures::default() }
     }
 
-    /// Exports metrics of this node, and those of the queue if it is the housekeeper.
+    /// Exports the metrics of this node. If the node is the housekeeping node, also exports the
+    /// metrics of the queue.
     pub async fn run_once(&mut self) -> Result<(), StoreError> {
         let ctx = Arc::clone(&self.ctx);
         self.show_own();
@@ -97,7 +99,7 @@ impl QueueMetrics {
 
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
-        // The first pass follows as soon as the members are known.
+        // The first pass follows as soon as the cluster members are known.
         let mut wait = ctx.settings.poll;
         let mut was_ok = true;
         while ctx.pause(wait).await {
@@ -113,7 +115,7 @@ impl QueueMetrics {
             }
             was_ok = result.is_ok();
         }
-        // Another node exports them now.
+        // Another node exports the metrics of the queue now.
         self.cluster.show(BTreeMap::new());
     }
 }
@@ -167,7 +169,8 @@ impl ClusterFigures {
         figures
     }
 
-    /// Sets these metrics, and sets all others that were exported before to 0.
+    /// Sets the metrics in `figures`. Sets all metrics that an earlier call exported and that are
+    /// not in `figures` to 0.
     fn show(&mut self, figures: BTreeMap<Figure, f64>) {
         for (name, labels) in self.shown.iter().filter(|figure| !figures.contains_key(*figure)) {
             metrics::gauge!(*name, labels).set(0.0);

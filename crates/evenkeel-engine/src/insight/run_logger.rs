@@ -1,5 +1,5 @@
-//! Logs starts and ends of runs with their jobs' ids. Up to 20 lines per second are written;
-//! further ones are counted.
+//! Logs starts and ends of runs with the ids of their jobs. Writes up to 20 lines per second, and
+//! counts the lines that it drops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +16,12 @@ use crate::cluster::node_context::NodeContext;
 
 /// Lines per second.
 const LINES: usize = 20;
-/// Of these lines, reserved for failures.
+/// Number of lines per second that are reserved for failures.
 const RESERVED_FOR_FAILURES: usize = 10;
-/// Logged characters of an error.
+/// Maximum number of logged characters of an error.
 const ERROR_CHARS: usize = 200;
-/// Interval of writing. Jobs' ids are read once per interval.
+/// Interval at which lines are written. The ids of their jobs are read from the store once per
+/// interval.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl RunLogEntry {
     }
 }
 
-/// Collects log lines of runs without ever blocking.
+/// Collects log lines of runs. Adding a line never blocks.
 pub struct RunLog {
     sender: mpsc::Sender<RunLogEntry>,
     receiver: Mutex<mpsc::Receiver<RunLogEntry>>,
@@ -86,7 +87,8 @@ impl RunLog {
         }
     }
 
-    /// An attempt of a lost node is requeued; its lease is this old.
+    /// Logs that an attempt of a lost node is requeued. `lock_age` is the age of the lost node's
+    /// lease.
     pub fn taken_over(&self, key: AttemptKey, lock_age: Span) {
         self.log_failure(|| RunLogEntry::TakenOver { key, lock_age });
     }
@@ -131,7 +133,7 @@ impl RunLogger {
         let mut batch = Vec::with_capacity(LINES);
         run_log.receiver.lock().await.recv_many(&mut batch, LINES).await;
         let jobs: Vec<_> = batch.iter().map(|entry| entry.key().job_no).collect();
-        // Without the store, lines are written with job numbers.
+        // If the store does not answer, lines contain internal job numbers instead of job ids.
         let titles = self.ctx.store.job_titles(&jobs).await.unwrap_or_default();
         let titles = titles.into_iter().chain(std::iter::repeat(None));
         for (entry, title) in batch.iter().zip(titles) {

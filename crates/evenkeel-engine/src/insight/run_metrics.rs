@@ -1,5 +1,5 @@
-//! Metrics of starts and ends of runs. The handles are looked up once, because a start must be
-//! cheap.
+//! Metrics of starts and ends of runs. The metric handles are looked up only once, because counting
+//! a start must be cheap.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct RunMetrics {
     slack: Histogram,
     missed: Counter,
     retries: Counter,
-    /// Attempts after the first that succeeded.
+    /// Number of successful attempts that were retries.
     recovered: Counter,
     /// By lane.
     waited: [Histogram; Lane::ALL.len()],
@@ -49,8 +49,9 @@ impl Default for RunMetrics {
 }
 
 impl RunMetrics {
-    /// Records a start at `now`. A run that a blackout held beyond its deadline does not count as
-    /// missed, because no worker could have met it; the job's condition reports it.
+    /// Records that a run starts at `now`. A run that missed its deadline because of a blackout
+    /// does not count as missed here, because no worker could have met the deadline. The condition
+    /// of the job reports it.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));
@@ -59,7 +60,7 @@ impl RunMetrics {
         }
     }
 
-    /// Records how long a run waited since it could be claimed.
+    /// Records how long a run waited from its earliest possible start until `now`.
     pub fn waited(&self, lane: Lane, since: Timestamp, now: Timestamp) {
         self.waited[lane as usize].record(Duration::from(now.since(since)));
     }
@@ -89,15 +90,15 @@ impl RunMetrics {
     }
 }
 
-/// Counts a dead letter. They are rare, so the handle is looked up each time.
+/// Counts a dead letter. Dead letters are rare, so the metric handle is looked up each time.
 fn count_dead(end: &Finish) {
     if let Hook::DeadLetter(reason) = end.hook {
         metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str()).increment(1);
     }
 }
 
-/// Registers counters with the value 0. An alert on an increase would miss the first event of a
-/// counter that starts with it.
+/// Registers counters with the value 0. If a counter appeared only with its first event, an alert
+/// on an increase would miss this event.
 fn register_counters() {
     for reason in SkipReason::ALL {
         metrics::counter!("evenkeel_skipped_times_total", "reason" => reason.as_str()).increment(0);
@@ -123,7 +124,7 @@ pub fn show_jobs_by_state(counts: &JobCounts) {
     }
 }
 
-/// Returns the earliest time the run for `scheduled` may start.
+/// Returns the earliest time at which the run for `scheduled` may start.
 pub fn earliest_start(definition: &Definition, scheduled: Timestamp, average: Span) -> Timestamp {
     if definition.blackout_periods.is_empty() {
         return scheduled;
@@ -131,7 +132,7 @@ pub fn earliest_start(definition: &Definition, scheduled: Timestamp, average: Sp
     definition.may_start_from(scheduled, average)
 }
 
-/// Counts times that were recorded as skipped.
+/// Counts scheduled times that were recorded as skipped.
 pub fn count_skipped(skip: &SkippedTimes) {
     metrics::counter!("evenkeel_skipped_times_total", "reason" => skip.reason.as_str())
         .increment(skip.count);

@@ -1,7 +1,7 @@
-//! Sums up how runs end, for statistics.
+//! Counts the results of runs for statistics.
 //!
-//! Results are added up in memory and stored at an interval, so that firing and finishing do not
-//! wait for it. A crash loses the totals of a few seconds.
+//! Results are counted in memory and the totals are stored at a fixed interval, so firing and
+//! finishing do not wait for statistics. A crash loses the totals of a few seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,14 +16,15 @@ use tracing::debug;
 use crate::cluster::node_context::NodeContext;
 use crate::sync::lock;
 
-/// Failure groups per write; further groups are not counted until the next write.
+/// Maximum number of failure groups per write. Failures of further groups are not counted until the
+/// next write.
 const GROUPS_MAX: usize = 1_000;
-/// Stored characters of a group's error.
+/// Maximum number of stored characters of the error of a failure group.
 const ERROR_CHARS_MAX: usize = 1_000;
-/// Attempts whose result another node has stored and that wait to be read, at most (about 1 MB).
-/// Further ones are not counted.
+/// Maximum number of attempts whose result another node has stored and which this node has not read
+/// yet (about 1 MB). Further attempts are not counted.
 const ENDED_ELSEWHERE_MAX: usize = 20_000;
-/// An idle node still writes at this interval.
+/// Interval at which a node without new results still writes.
 const WRITE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 /// Totals that are not stored yet.
@@ -34,7 +35,7 @@ pub struct PendingStats(Mutex<Sums>);
 struct Sums {
     tenants: BTreeMap<TenantNo, RunStatsDelta>,
     failures: BTreeMap<(TenantNo, Fingerprint), FailureDelta>,
-    /// Attempts whose result was stored by another node.
+    /// Attempts of this node whose result another node has stored.
     ended_elsewhere: Vec<(TenantNo, AttemptKey)>,
 }
 
@@ -48,7 +49,7 @@ struct End<'a> {
 }
 
 impl PendingStats {
-    /// Adds stored results; those that the store refused do not count.
+    /// Adds results to the totals, except results that the store refused.
     pub fn ended(&self, batch: &[Finish], results: &[FinishResult]) {
         let mut sums = self.lock();
         let taken = batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
@@ -64,7 +65,7 @@ impl PendingStats {
         }
     }
 
-    /// Adds an attempt of this node whose result another node has stored.
+    /// Adds an attempt of this node whose result was stored by another node.
     pub fn ended_elsewhere(&self, tenant: TenantNo, key: AttemptKey) {
         let mut sums = self.lock();
         if sums.ended_elsewhere.len() < ENDED_ELSEWHERE_MAX {
@@ -81,7 +82,7 @@ impl PendingStats {
         std::mem::take(&mut self.lock())
     }
 
-    /// Puts back totals that could not be stored.
+    /// Adds totals that could not be stored to the current totals.
     fn put_back(&self, earlier: Sums) {
         let mut sums = self.lock();
         for (tenant, delta) in earlier.tenants {
@@ -173,7 +174,7 @@ fn none_of(tenant: TenantNo) -> RunStatsDelta {
 
 pub struct RunStats {
     ctx: Arc<NodeContext>,
-    /// Time of the last write, and the running bodies by tenant then.
+    /// Time of the last write, with the number of running attempts per tenant at that time.
     written: Option<(Duration, BTreeMap<TenantNo, u32>)>,
 }
 
@@ -182,7 +183,7 @@ impl RunStats {
         Self { ctx, written: None }
     }
 
-    /// Stores totals since the last write. Returns whether there were any.
+    /// Stores the totals since the last write. Returns whether there were any results.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let mut sums = ctx.worker.stats.take();
@@ -212,7 +213,7 @@ impl RunStats {
         Ok(true)
     }
 
-    /// Runs until its task is aborted; bodies of a draining node end, too.
+    /// Runs until its task is aborted, because attempts of a draining node finish as well.
     pub async fn run(mut self) {
         loop {
             tokio::time::sleep(self.ctx.settings.metrics_interval).await;
@@ -227,7 +228,7 @@ impl RunStats {
 
     async fn try_once(&mut self) {
         if let Err(error) = self.run_once().await {
-            // The totals are merged. Other loops log a store outage.
+            // The totals are kept for the next try. Other loops log the store outage.
             debug!(
                 error = &error as &dyn std::error::Error,
                 "storing run statistics failed; will retry"
@@ -236,12 +237,13 @@ impl RunStats {
     }
 }
 
-/// Reads results that other nodes have stored, and adds them.
+/// Reads the results that other nodes have stored for attempts of this node, and adds them to the
+/// totals.
 async fn look_up(ctx: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
     while let Some((tenant, key)) = sums.ended_elsewhere.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
         let run = ctx.store.get_attempt(&scope, key).await?;
-        // Only after success, so that a failed read is repeated.
+        // The attempt is removed only after a successful read, so a failed read is repeated.
         sums.ended_elsewhere.pop();
         let Some(run) = run else { continue };
         let outcome = match run.status {

@@ -1,9 +1,10 @@
 //! Pauses jobs after too many failed runs in a row.
 //!
-//! The store counts failures in the transaction that stores a result, and lists the jobs to be
-//! paused until they are. So any node may pause them: the node that stored the result checks at
-//! once, and the housekeeping node checks at an interval. A pause applies only to the generation
-//! that was read, so a job that was resumed meanwhile stays active.
+//! The store counts failures in the transaction that stores a result, and lists the jobs that must
+//! be paused. Any node may pause a listed job: the node that stored the result checks the list at
+//! once, and the housekeeping node checks it at a fixed interval. A pause applies only to the
+//! version (generation) of the job that was read, so a job that a user has just resumed stays
+//! active.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,16 +23,16 @@ use crate::cluster::store_health::log_trouble;
 
 /// Jobs per pass.
 const BATCH: u32 = 100;
-/// The housekeeping node checks once per this many polls.
+/// The housekeeping node checks the list once per this many poll intervals.
 const POLLS_PER_CHECK: u32 = 5;
-/// The audit log's subject for these pauses.
+/// Subject that the audit log shows for automatic pauses.
 const SUBJECT: &str = "evenkeel";
 
 pub struct AutoPauser {
     ctx: Arc<NodeContext>,
 }
 
-/// True if one of these results counts towards a pause.
+/// True if one of these results is a failure that counts towards an automatic pause.
 pub fn counts(ends: &[Finish]) -> bool {
     ends.iter().any(|end| matches!(end.hook, Hook::CountFailure { .. }))
 }
@@ -41,12 +42,12 @@ impl AutoPauser {
         Self { ctx }
     }
 
-    /// Pauses one batch of listed jobs. Returns whether more may be listed.
+    /// Pauses one batch of listed jobs. Returns whether the list may contain more jobs.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let failing = self.ctx.store.list_failing(BATCH).await?;
         let may_be_more = failing.len() == BATCH as usize;
         let mut of_tenants: BTreeMap<TenantNo, Vec<(FailingJob, String)>> = BTreeMap::new();
-        // Jobs to remove from the list without a pause.
+        // Jobs that are removed from the list without a pause.
         let mut not_paused = Vec::new();
         for job in failing {
             match self.note_of(&job) {
@@ -66,13 +67,15 @@ impl AutoPauser {
         Ok(may_be_more && changed)
     }
 
-    /// Returns the note for the pause; `None` if the job's settings do not pause it any more.
+    /// Returns the note that explains the pause, or `None` if the current definition of the job
+    /// does not pause it.
     fn note_of(&self, job: &FailingJob) -> Option<String> {
         let definition = self.ctx.definitions.read(job.no, &job.definition).ok()?;
         pause_note(&definition.on_failure, job.failures)
     }
 
-    /// Returns whether any job was paused. Jobs that cannot be paused are added to `not_paused`.
+    /// Pauses jobs of one tenant. Returns whether any job was paused. Adds jobs that cannot be
+    /// paused to `not_paused`.
     async fn pause(
         &self,
         tenant: TenantNo,
@@ -98,7 +101,7 @@ impl AutoPauser {
                 }
                 // The job is already paused or finished.
                 Applied::NotFound | Applied::NotAllowed(_) => not_paused.push(job.no),
-                // The job was changed at the same time; the next pass reads it again.
+                // A user changed the job at the same time. The next pass reads the job again.
                 Applied::Stale(_) | Applied::NameTaken(_) | Applied::Duplicate(_) => {}
             }
         }

@@ -1,14 +1,15 @@
-//! Deletes deduplication keys that reject no job any more.
+//! Deletes deduplication keys that are too old to reject a duplicate job.
 
 use evenkeel_core::dedup::{DedupKey, LONGEST_WINDOW};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{DedupStore, StoreError};
 
-/// Keys of finished jobs are kept for the longest window that a job can set.
+/// Deduplication keys of finished jobs are kept for the longest deduplication window that a job can
+/// set.
 const KEYS_KEPT: Span = LONGEST_WINDOW;
 
-/// Visits the keys of all tenants, a bounded number at a time: there may be as many keys as jobs
-/// were created in a year.
+/// Checks the deduplication keys of all tenants, a limited number per step. The table can hold a
+/// key for every job created in a year.
 #[derive(Debug)]
 pub struct DedupSweeper {
     per_step: u32,
@@ -24,8 +25,8 @@ impl DedupSweeper {
         Self { per_step, steps, left: steps, at: None }
     }
 
-    /// Visits `per_step` keys. Returns whether the round continues; the next round resumes where
-    /// this one ends.
+    /// Checks `per_step` keys. Returns whether the current round continues. The next round starts
+    /// at the key where this round ended.
     pub async fn step<S>(&mut self, store: &S, now: Timestamp) -> Result<bool, StoreError>
     where
         S: DedupStore + ?Sized,
@@ -55,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// A finished job with the key `n`.
+    /// Returns a finished job with the deduplication key `n`.
     fn done(n: u8) -> NewJob {
         let dedup = Dedup { key: n.to_string(), by_target: false, scope: DedupScope::Pending };
         NewJob {
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(left().await, 11);
         let mut sweeper = DedupSweeper::new(2, 2);
         let year = START.saturating_add(KEYS_KEPT);
-        // Within a year the keys are kept.
+        // Keys are kept for a year after their job has finished.
         let mut rounds = Vec::new();
         for now in [year, year.saturating_add(Span::from_secs(1))] {
             sweeper.at = None;

@@ -1,8 +1,9 @@
 //! Requeues runs that wait for a permit under a concurrency limit.
 //!
-//! The node on which a limited run ends requeues a waiting run at once ([`LimitRelease`]). In
-//! addition, the housekeeping node checks all limit queues every second ([`LimitQueueSweeper`]), so
-//! that a lost node, signal or answer blocks no run. Neither waits for the other.
+//! When a run under a limit ends, its node requeues the next waiting run at once
+//! ([`LimitRelease`]). In addition, the housekeeping node checks all limit queues every second
+//! ([`LimitQueueSweeper`]), so that a lost node, signal or answer blocks no run. The two loops do
+//! not wait for each other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,18 +18,19 @@ use tracing::debug;
 use crate::cluster::node_context::NodeContext;
 use crate::sync::lock;
 
-/// Limit queues checked per step.
+/// Number of limit queues checked per step.
 const QUEUES: u32 = 500;
-/// Steps per pass; the next pass resumes there.
+/// Maximum number of steps per pass. The next pass resumes where this pass stopped.
 const STEPS: usize = 40;
-/// In one of this many sweeps, runs that wait for a key move to the queue of their tenant or lane
-/// if that limit blocks them, too. The end of a run moves them at once, so a sweep finds only the
-/// missed ones.
+/// One of this many sweeps also checks runs that wait for a concurrency key against the limits of
+/// their tenant and lane. A run that is blocked by such a limit moves to the queue of that limit.
+/// Usually this already happens when a run ends.
 const TO_WIDER: u64 = 30;
-/// Permits of ended runs checked per pass.
+/// Number of permits per pass that are checked for runs that have ended.
 const PERMITS: u32 = 1_000;
 
-/// The permits of this node's attempts. An attempt without limits costs one atomic load.
+/// Permits that attempts of this node hold. Releasing an attempt costs one atomic load while no
+/// limits are used.
 #[derive(Debug, Default)]
 pub struct HeldPermits {
     is_used: AtomicBool,
@@ -50,7 +52,7 @@ impl HeldPermits {
         }
     }
 
-    /// Records that these attempts do not run here any more.
+    /// Records that these attempts do not run on this node any more, which frees their permits.
     pub fn release(&self, runs: impl IntoIterator<Item = AttemptKey>) {
         if !self.is_used.load(Ordering::Acquire) {
             return;
@@ -79,7 +81,7 @@ fn terms(ctx: &NodeContext) -> LimitTerms {
     LimitTerms { aging: ctx.settings.aging, limits: ctx.settings.limits.clone() }
 }
 
-/// Signals workers if runs were requeued.
+/// Sends a signal to workers if runs were requeued.
 fn announce_requeued(ctx: &NodeContext, moved: u64) {
     if moved == 0 {
         return;
@@ -92,7 +94,7 @@ fn announce_requeued(ctx: &NodeContext, moved: u64) {
 
 fn log_failure(passed: Result<u64, StoreError>) {
     if let Err(error) = passed {
-        // Other loops log a store outage. The next pass finds the runs that this one missed.
+        // Other loops log the store outage. The next pass finds the runs that this pass missed.
         debug!(
             error = &error as &dyn std::error::Error,
             "releasing limited runs failed; will retry"
@@ -109,8 +111,8 @@ impl LimitRelease {
         Self { ctx }
     }
 
-    /// Requeues waiting runs for permits released on this node since the last call. Returns how
-    /// many.
+    /// Requeues runs that wait for permits which this node has released since the last call.
+    /// Returns how many.
     pub async fn run_once(&self) -> Result<u64, StoreError> {
         let ctx = &self.ctx;
         let ended = ctx.worker.permits.take_ended();
@@ -140,21 +142,21 @@ pub struct LimitQueueSweeper {
     ctx: Arc<NodeContext>,
     position: SweepPosition,
     sweeps: u64,
-    /// Where the search for permits of ended runs resumes.
+    /// The permit at which the search for permits of ended runs resumes.
     at: Option<Permit>,
 }
 
 /// Position in a sweep of all limit queues.
 #[derive(Debug, Default)]
 struct SweepPosition {
-    /// The last checked limit; `None` at the start.
+    /// The limit whose queue was checked last, or `None` at the start of a sweep.
     after: Option<LimitKey>,
-    /// True if a queue of this sweep needs another check.
+    /// True if a limit queue of this sweep needs another check.
     again: bool,
 }
 
 impl SweepPosition {
-    /// Records a step. Returns whether the pass may end.
+    /// Records the result of one step. Returns whether the sweep is complete.
     fn advance(&mut self, step: Released) -> bool {
         self.again |= step.again;
         self.after = step.next;
@@ -167,8 +169,9 @@ impl LimitQueueSweeper {
         Self { ctx, position: SweepPosition::default(), sweeps: 0, at: None }
     }
 
-    /// Requeues runs of all limit queues that could start, and deletes permits of ended runs.
-    /// Bounded; the next pass resumes. Returns how many runs were requeued.
+    /// Requeues waiting runs whose limit has free permits, and deletes permits of runs that have
+    /// ended. A pass has a limited number of steps, and the next pass resumes where it stopped.
+    /// Returns how many runs were requeued.
     pub async fn run_once(&mut self) -> Result<u64, StoreError> {
         let (ctx, terms) = (Arc::clone(&self.ctx), terms(&self.ctx));
         let (mut moved, mut begins) = (0, false);
@@ -177,7 +180,7 @@ impl LimitQueueSweeper {
             if after.is_none() && !std::mem::replace(&mut begins, true) {
                 self.sweeps += 1;
             }
-            // For a whole sweep, so that every queue is covered.
+            // The value is constant for a whole sweep, so that every limit queue is covered.
             let to_wider = self.sweeps % TO_WIDER == 1;
             let rooms = ReleaseStep { after, limit: QUEUES, terms, to_wider };
             let step = ctx.store.release_all_limited(rooms, NodeContext::NOW).await?;
@@ -229,7 +232,7 @@ mod tests {
         assert!(!position.advance(step(Some(first), true)));
         assert_eq!(position.after, Some(first));
         assert!(!position.advance(step(Some(second), false)));
-        // One of the queues needs another check, so the sweep repeats.
+        // One of the limit queues needs another check, so the sweep is repeated.
         assert!(!position.advance(step(None, false)));
         assert_eq!(position.after, None);
         assert!(position.advance(step(None, false)));

@@ -1,4 +1,4 @@
-//! Updates the load that each job counts for from the measured durations of its runs.
+//! Updates the load that balancing expects from each job, from the measured durations of its runs.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use crate::cluster::store_health::log_trouble;
 
 /// Jobs per step.
 const STEP: u32 = 5000;
-/// Polls between two steps: a million jobs take about half an hour.
+/// Poll intervals between two steps. With this value, a pass over a million jobs takes about half
+/// an hour.
 const POLLS_PER_STEP: u32 = 10;
 
-/// Visits all jobs again and again, on one node of the cluster.
+/// Visits all jobs in an endless loop. One node of the cluster does this.
 pub struct LoadRecount {
     store: Arc<dyn Store>,
-    /// The last job of the previous step.
+    /// The last job that the previous step visited.
     after: Option<JobNo>,
 }
 

@@ -1,9 +1,10 @@
 //! Background work on stored data.
 //!
-//! Loops: [`pruner`] deletes old history (deduplication keys with [`dedup_sweeper`]),
-//! [`auto_pauser`] pauses failing jobs, [`limit_release`] requeues runs that wait for a permit,
-//! [`reprioritizer`] recomputes ranks after settings change, [`load_recount`] updates the load of
-//! jobs, and [`stale_targets`] triggers jobs of targets without a recent success.
+//! [`pruner`] deletes old history, and with [`dedup_sweeper`] old deduplication keys.
+//! [`auto_pauser`] pauses failing jobs, and [`limit_release`] requeues runs that wait for a permit.
+//! [`reprioritizer`] recomputes the ranks of queued attempts after the aging settings change.
+//! [`load_recount`] updates the load that balancing expects from each job. [`stale_targets`]
+//! triggers runs for targets without a recent successful run.
 
 pub(crate) mod auto_pauser;
 pub(crate) mod dedup_sweeper;

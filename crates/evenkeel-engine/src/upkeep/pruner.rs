@@ -11,32 +11,33 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 use crate::upkeep::dedup_sweeper::DedupSweeper;
 
-/// Delay between steps, so that firing never waits.
+/// Delay between two steps, so that firing jobs never waits for pruning.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pages per step; they are larger than runs.
+/// Number of crawled pages deleted per step. It is small, because pages are larger than runs.
 const PAGES_STEP: u32 = 100;
 
 /// Answers to requests with an idempotency key are kept for this long.
 const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
 const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
-/// Rebalance plans that were not applied are kept for this long. They are valid for 15 minutes, and
-/// large.
+/// Rebalance plans that were not applied are kept for this long. A plan is large and can be applied
+/// for only 15 minutes.
 const PLANS_KEPT: Span = Span::from_secs(3600);
 const BALANCE_STEP: u32 = 500;
 
-/// Requests per step; their answers may be long.
+/// Number of requests deleted per step. It is small, because their stored answers may be long.
 const REQUESTS_STEP: u32 = 100;
 const FAILURES_STEP: u32 = 500;
 
 const DEAD_LETTERS_AGE: Span = Span::from_secs(30 * 86_400);
-/// Dead letters kept per tenant.
+/// Maximum number of dead letters kept per tenant.
 const DEAD_LETTERS_KEPT: u32 = 10_000;
 const DEAD_LETTERS_STEP: u32 = 500;
 
 const KEYS_STEP: u32 = 1000;
-/// Steps per round: there may be ten million keys, and pruning of runs must continue meanwhile.
+/// Steps per round for deduplication keys. The table may hold ten million keys, and pruning of runs
+/// must not wait for all of them.
 const KEYS_STEPS: u32 = 50;
 
 pub struct Pruner {
@@ -51,7 +52,7 @@ impl Pruner {
         Self { ctx, at: None, deleted: 0, keys: DedupSweeper::new(KEYS_STEP, KEYS_STEPS) }
     }
 
-    /// Checks one bounded part of the history. Returns whether the round has ended.
+    /// Checks a limited part of the history for old rows. Returns whether the round has ended.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let retention = self.ctx.settings.retention;
         let prune = Prune {
@@ -72,7 +73,7 @@ impl Pruner {
         Ok(is_over)
     }
 
-    /// Deletes everything old except runs and deduplication keys.
+    /// Deletes all kinds of old data except runs and deduplication keys.
     async fn prune_rest(&self) -> Result<(), StoreError> {
         let (ctx, store) = (&self.ctx, &*self.ctx.store);
         let before = |kept: Span| ctx.db_now().saturating_sub(kept);
@@ -81,7 +82,7 @@ impl Pruner {
         self.repeat(PAGES_STEP, Some("evenkeel_pages_forgotten_total"), pages).await?;
         let requests = || store.prune_requests(before(REQUESTS_KEPT), REQUESTS_STEP);
         self.repeat(REQUESTS_STEP, Some("evenkeel_requests_forgotten_total"), requests).await?;
-        // Failure groups that have not occurred again for as long as runs are kept.
+        // Failure groups are deleted if they have not occurred again for as long as runs are kept.
         let age = ctx.settings.retention.age;
         let failures = || store.prune_failures(before(age), FAILURES_STEP);
         self.repeat(FAILURES_STEP, None, failures).await?;
@@ -93,8 +94,8 @@ impl Pruner {
             .await
     }
 
-    /// Repeats a deletion of up to `step` rows until fewer are left, or the node stops. Counts the
-    /// deleted rows in `metric`.
+    /// Repeats a deletion of up to `step` rows until it deletes fewer rows, or the node stops.
+    /// Counts the deleted rows in `metric`.
     async fn repeat<F>(
         &self,
         step: u32,

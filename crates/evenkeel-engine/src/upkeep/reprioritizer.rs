@@ -1,8 +1,9 @@
-//! Recomputes the rank of queued attempts after the aging settings change, on one node of the
-//! cluster.
+//! Recomputes the rank of queued attempts after the aging settings change. One node of the cluster
+//! does this.
 //!
-//! The store computes when an attempt gains rank at the time it is queued. Settings change when a
-//! node restarts, so the queue is processed once whenever the members change.
+//! When an attempt is queued, the store computes from the aging settings when its rank will rise.
+//! Settings change only when a node restarts, so the whole queue is processed once whenever the
+//! cluster members change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +18,10 @@ use crate::cluster::store_health::log_trouble;
 
 /// Attempts per step.
 const STEP: u32 = 1000;
-/// Delay after a step that changed something, so that claims never wait.
+/// Delay after a step that changed ranks, so that claims never wait for this loop.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The members are compared once per this many polls.
+/// The loop checks for changed cluster members once per this many poll intervals.
 const POLLS_PER_CHECK: u32 = 10;
 
 pub struct Reprioritizer {
@@ -84,11 +85,11 @@ impl Reprioritizer {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// All ranks were right; more attempts follow.
+    /// All ranks of this step were right, and more attempts follow.
     Looked,
-    /// Some ranks were changed; more attempts follow.
+    /// Some ranks of this step were changed, and more attempts follow.
     Changed,
-    /// All attempts are processed, but some were locked; start again.
+    /// All attempts were processed, but some were locked, so the loop starts again.
     Missed,
     /// All attempts are processed.
     Done,

@@ -1,5 +1,5 @@
-//! Triggers jobs of targets that have had no success for a long time. Runs at an interval, on one
-//! node of the cluster.
+//! Triggers runs for targets without a successful run for a long time. One node of the cluster does
+//! this at a fixed interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +19,23 @@ use crate::settings::Staleness;
 
 /// Targets per query.
 const STEP: u32 = 500;
-/// Limit of triggered runs per pass, as a multiple of the limit per tenant.
+/// The limit of triggered runs per pass is this many times the limit per tenant.
 const TENANTS_SERVED: u32 = 10;
-/// The clock is read at least this often, because it may be set.
+/// The clock is read at least at this interval, because an operator may set it.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct StalePass {
-    /// Targets without a recent success.
+    /// Number of targets without a recent successful run.
     pub stale: u32,
-    /// Stale targets for which a run was triggered.
+    /// Number of stale targets for which a run was triggered.
     pub triggered: u32,
-    /// Stale targets with a run that is queued, active or due.
+    /// Number of stale targets that already have a queued, active or due run.
     pub busy: u32,
-    /// Stale targets without an active job.
+    /// Number of stale targets without an active job.
     pub without_job: u32,
-    /// True if a limit per pass or per tenant was reached; the next pass resumes there.
+    /// True if the limit per pass or per tenant was reached. The next pass resumes where this pass
+    /// stopped.
     pub limit_reached: bool,
 }
 
@@ -42,9 +43,9 @@ pub struct StaleChecker {
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     settings: Staleness,
-    /// Where the last pass stopped.
+    /// The tenant and target at which the last pass stopped.
     at: Option<(TenantNo, i64)>,
-    /// Tenants that reached their limit, with the target where the next pass resumes.
+    /// Tenants that reached their limit, with the target at which the next pass resumes.
     limited_tenants: BTreeMap<TenantNo, i64>,
 }
 
@@ -53,14 +54,14 @@ impl StaleChecker {
         Self { store, chance, settings, at: None, limited_tenants: BTreeMap::new() }
     }
 
-    /// Checks all targets at `now` from where the last pass stopped. Triggers a run for each stale
-    /// target that has no queued or active run.
+    /// Checks all targets at `now`, beginning where the last pass stopped. Triggers a run for each
+    /// stale target that has no queued or active run.
     pub async fn run_once(&mut self, now: Timestamp) -> Result<StalePass, StoreError> {
         let mut pass = StalePass::default();
         let Some(after) = self.settings.after else { return Ok(pass) };
         let passed = self.go_through(now, now.saturating_sub(after), &mut pass).await;
         if pass.triggered > 0 {
-            // Without the signal, schedulers find the runs by polling.
+            // If the signal is lost, schedulers find the triggered runs at their next poll.
             let _ = self.store.announce(Signal::Jobs).await;
         }
         metrics::counter!("evenkeel_stale_targets_triggered_total")
@@ -116,7 +117,8 @@ impl StaleChecker {
                             *asked += 1;
                             self.emit_requested(of, job, key);
                         }
-                        // Another request was faster, or the job was stopped meanwhile.
+                        // Another request has triggered the job, or the job was stopped, since the
+                        // target was read.
                         Triggered::Busy | Triggered::Duplicate { .. } => pass.busy += 1,
                         Triggered::NotFound | Triggered::NotAllowed(_) => pass.without_job += 1,
                     },
@@ -151,8 +153,8 @@ impl StaleChecker {
         }
     }
 
-    /// Passes happen at whole multiples of the interval since 1970, so neither a restart nor
-    /// another housekeeping node makes them more or fewer.
+    /// Passes happen at whole multiples of the interval since 1970. So a restart, or a change of
+    /// the housekeeping node, does not change the number of passes.
     pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let every = self.settings.every.as_micros().max(1).cast_signed();
         let turn_of = |now: Timestamp| now.as_micros().div_euclid(every);
@@ -165,7 +167,7 @@ impl StaleChecker {
             }
             let now = ctx.db_now();
             if !ctx.is_housekeeper() {
-                // The housekeeping node exports the number.
+                // Only the housekeeping node exports the number of stale targets.
                 metrics::gauge!("evenkeel_stale_targets").set(0);
             }
             if turn_of(now) <= done {

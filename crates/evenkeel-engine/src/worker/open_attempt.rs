@@ -151,11 +151,11 @@ fn must_end_by(definition: &Definition, time: Timestamp) -> Timestamp {
     definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
 }
 
-/// The minimum interval between two runs of a job, and the minimum deadline.
+/// No interval between two scheduled times of a job and no deadline is shorter than this.
 const SHORTEST_PROMISE: Span = Span::from_secs(1);
 
-/// True if the run finished after the deadline of its job. A late start does not count, because it
-/// was already reported when the run started.
+/// True if the run finished after the deadline of its job. A run shorter than one second can be
+/// late only by a late start, which was already reported when the run started.
 fn misses_its_deadline(
     definition: &Definition,
     time: Timestamp,

@@ -1,4 +1,5 @@
-//! The executor of the simulation. Its bodies record what they did, independently of the engine.
+//! The executor of the simulation. Its attempts record their starts and ends independently of the
+//! engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,24 +16,24 @@ use tokio::sync::watch;
 pub struct BodyRecord {
     pub key: AttemptKey,
     pub fence: u32,
-    /// Counts process starts over all nodes.
+    /// Number of the process, counted over all nodes and restarts.
     pub process: u32,
     pub node: usize,
-    /// Start on the database's clock.
+    /// Start time on the database's clock.
     pub began_db: Timestamp,
-    /// Start in true time since the simulation began.
+    /// Start time, as the true time since the simulation began.
     pub began: Duration,
     /// End in true time.
     pub ended: Duration,
-    /// End on the database's clock.
+    /// End time on the database's clock.
     pub ended_db: Timestamp,
-    /// Set if the body ended without being cancelled.
+    /// Set if the attempt finished without being cancelled.
     pub outcome: Option<Outcome>,
-    /// The attempt and fence whose checkpoint it received.
+    /// The attempt and fence that saved the checkpoint which this attempt received.
     pub given: Option<(AttemptKey, u32)>,
 }
 
-/// Records of all bodies on all nodes.
+/// Records of all executed attempts on all nodes.
 pub type BodyRecords = Arc<Mutex<Vec<BodyRecord>>>;
 
 pub trait Time: Send + Sync {
@@ -42,7 +43,7 @@ pub trait Time: Send + Sync {
     fn db(&self) -> Timestamp;
 }
 
-/// Runs the bodies of one process.
+/// Runs the attempts of one simulated process.
 pub struct SimExecutor {
     pub records: BodyRecords,
     pub time: Arc<dyn Time>,
@@ -66,7 +67,8 @@ impl Executor for SimExecutor {
     async fn run(&self, invocation: Invocation) -> Report {
         let mut alive = self.alive.clone();
         if !*alive.borrow() {
-            // The process has died; its remaining tasks exist only in the simulation.
+            // The process has died, so its remaining tasks must have no effect. They exist only in
+            // the simulation.
             return std::future::pending().await;
         }
         let config = &invocation.definition.executor.config;
@@ -92,14 +94,14 @@ impl Executor for SimExecutor {
         };
         let checkpoint = format!("{} {}", invocation.id, invocation.fence.0);
         invocation.live.checkpoint(checkpoint.into_bytes()).unwrap();
-        // Records the end even if the process dies.
+        // The drop of `end` records the end of the attempt even if the process dies.
         let mut end = End { executor: self, index, outcome: None };
         let mut lease = invocation.lease.clone();
         let report = tokio::select! {
             biased;
             _ = alive.wait_for(|alive| !alive) => None,
             reason = invocation.cancel.cancelled() => Some(Report::cancelled(reason)),
-            // As the supervisor of a shell body does.
+            // The attempt ends with its lease, as the supervisor process of a shell job ensures.
             () = lease.expired() => Some(Report::cancelled(evenkeel_executors::CancelReason::LeaseLost)),
             () = tokio::time::sleep(length) => Some(match fail {
                 true => Report::failed("simulated failure"),

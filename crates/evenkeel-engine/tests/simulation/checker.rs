@@ -1,5 +1,6 @@
-//! Checks the invariants after a simulation, from the records of the bodies and the final state of
-//! the store. Expected times are computed by adding intervals, without code of the engine.
+//! Checks the invariants after a simulation, from the records of executed attempts and the final
+//! state of the store. Expected run times are computed by adding intervals, without code of the
+//! engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -36,8 +37,8 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Due times before this must have ended; later ones may be cut off by the end of the
-    /// simulation.
+    /// Runs scheduled before this time must have finished. Later runs may be cut off by the end of
+    /// the simulation.
     pub fn checked_until(&self, planned: &PlannedJob) -> Timestamp {
         let blackout = policies::longest_blackout(&planned.definition.blackout_periods);
         let length = planned.definition.executor.config["ms"].as_u64().unwrap_or(0);
@@ -79,23 +80,23 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     }
 }
 
-/// True if runs of the job wait for nothing but a worker.
+/// True if runs of the job wait only for a free worker slot.
 pub fn is_punctual(planned: &PlannedJob) -> bool {
     let definition = &planned.definition;
     definition.overlap == OverlapPolicy::Skip
         && definition.blackout_periods.is_empty()
-        // A signal to the nodes that may run it can be lost.
+        // The signal to the nodes that may run such a job can be lost.
         && definition.dont_run_on_nodes.is_empty()
         && matches!(planned.timing, Timing::Fixed { .. })
 }
 
-/// I5: the largest delay of first attempts of punctual jobs.
+/// I5: returns the largest delay of first attempts, for jobs that wait only for a free worker slot.
 fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
     let punctual: BTreeSet<JobNo> =
         evidence.plan.iter().filter(|it| is_punctual(it)).map(|planned| planned.job).collect();
     let first = |body: &&BodyRecord| {
         let regular = AttemptKey::regular(body.key.job_no, body.key.scheduled_at);
-        // At the end the nodes drain one after the other.
+        // At the end of the simulation the nodes drain one after the other.
         let before_the_end = body.began < Duration::from_secs(evidence.scenario.hours * 3600);
         before_the_end && body.key == regular && punctual.contains(&body.key.job_no)
     };
@@ -120,8 +121,8 @@ async fn all_runs(evidence: &Evidence<'_>) -> Vec<Attempt> {
     }
 }
 
-/// I1: each past due time has one ended run or one skip record. I11: there are no runs at other
-/// times.
+/// I1: each past scheduled time has one finished run or one skip record. I11: no run has an
+/// unexpected scheduled time.
 fn every_time_is_run_or_skipped(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
@@ -138,7 +139,7 @@ fn every_time_is_run_or_skipped(
         if let Some(skip) = run.skipped {
             skips.entry(run.key.job_no).or_default().push((skip.from, skip.to, skip.count));
         } else {
-            // Attempts are sorted, so the last one gives the status of the run.
+            // Attempts are sorted, so the last attempt gives the status of the run.
             runs_by_time
                 .entry(run.key.job_no)
                 .or_default()
@@ -222,7 +223,7 @@ fn accepted_triggers_run(evidence: &Evidence<'_>, runs: &[Attempt], violations: 
     }
 }
 
-/// I2: a body starts at most once per attempt and fence.
+/// I2: each pair of attempt and fence is executed at most once.
 fn no_attempt_starts_twice(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for body in evidence.records {
@@ -232,7 +233,7 @@ fn no_attempt_starts_twice(evidence: &Evidence<'_>, violations: &mut Vec<String>
     }
 }
 
-/// I3: bodies of one job do not overlap, except bodies whose outcome was overridden.
+/// I3: executions of one job do not overlap, except executions whose outcome was overridden.
 fn jobs_do_not_overlap_themselves(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let mut bodies: BTreeMap<JobNo, Vec<&BodyRecord>> = BTreeMap::new();
     for body in evidence.records {
@@ -251,7 +252,7 @@ fn jobs_do_not_overlap_themselves(evidence: &Evidence<'_>, violations: &mut Vec<
     }
 }
 
-/// I4: the stored result is that of the body with the attempt's last fence.
+/// I4: the stored result of an attempt comes from the execution with the last fence.
 fn stored_results_come_from_the_last_owner(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
@@ -284,13 +285,14 @@ fn stored_results_come_from_the_last_owner(
     }
 }
 
-/// Every body saves a checkpoint when it begins. A retry receives the checkpoint of the attempt
-/// before it, or of an earlier body of the same attempt; a first attempt only the latter.
+/// Every execution saves a checkpoint when it begins. An attempt receives the checkpoint of an
+/// earlier execution of the same attempt. A retry can also receive the checkpoint of the previous
+/// attempt.
 fn checkpoints_reach_the_next_attempt(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let had_a_body: BTreeSet<AttemptKey> = evidence.records.iter().map(|body| body.key).collect();
     for body in evidence.records {
         let attempt = body.key.attempt.0;
-        // An attempt that was cancelled by a blackout at its start had no body to save a
+        // An attempt that a blackout cancelled at its start was never executed, so it saved no
         // checkpoint.
         let before = (0..attempt)
             .rev()
@@ -309,10 +311,11 @@ fn checkpoints_reach_the_next_attempt(evidence: &Evidence<'_>, violations: &mut 
     }
 }
 
-/// I6: no body starts before its scheduled time on the database's clock.
+/// I6: no attempt starts before its scheduled time on the database's clock.
 fn no_run_starts_early(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     for body in evidence.records {
-        // The clock may be set back between the commit and the start of the body.
+        // The database's clock may be set back between the commit of a fire and the start of the
+        // attempt.
         let slack = if evidence.scenario.faults.time { Span::from_secs(30) } else { Span::ZERO };
         if body.began_db.saturating_add(slack) < body.key.scheduled_at {
             violations.push(format!("I6: {:?} began at {}", body.key, body.began_db));

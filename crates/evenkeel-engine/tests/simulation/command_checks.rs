@@ -1,4 +1,4 @@
-//! I8: acknowledged commands hold. Also derives the expected times after commands.
+//! I8: acknowledged commands take effect. Also computes the expected run times after commands.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use evenkeel_store::Attempt;
 use crate::checker::Evidence;
 use crate::world::{PlannedJob, ScheduleChange, Timing};
 
-/// Due times of a job: `first` and every `every` after it, before `end`.
+/// Scheduled times of a job: `first`, then one per interval `every`, up to `end`.
 #[derive(Copy, Clone, Debug)]
 pub struct TimeSeries {
     pub first: Timestamp,
@@ -17,7 +17,8 @@ pub struct TimeSeries {
     pub end: Timestamp,
 }
 
-/// Returns the expected times of a job with fixed times, split by commands; none for other jobs.
+/// Returns the expected run times of a job with a fixed interval, in one series per period between
+/// two commands. Returns no series for other jobs.
 pub fn time_series(planned: &PlannedJob, until: Timestamp) -> Vec<TimeSeries> {
     let Timing::Fixed { first, every } = planned.timing else { return Vec::new() };
     let mut all = vec![TimeSeries { first, every, end: until }];
@@ -27,7 +28,7 @@ pub fn time_series(planned: &PlannedJob, until: Timestamp) -> Vec<TimeSeries> {
             ScheduleChange::Resumed { first, every, .. } => (None, Some((first, every))),
             ScheduleChange::Moved { next_at, first, every } => (next_at, Some((first, every))),
         };
-        // A time that was not fired before the command never will be.
+        // A scheduled time that was not fired before the command is never fired.
         if let (Some(last), Some(next_at)) = (all.last_mut(), next_at) {
             last.end = last.end.min(next_at);
         }
@@ -36,7 +37,7 @@ pub fn time_series(planned: &PlannedJob, until: Timestamp) -> Vec<TimeSeries> {
     all
 }
 
-/// When a job was stopped and resumed, and whether it was stopped for good.
+/// Returns the times at which a job was stopped and resumed, and whether it was cancelled.
 fn stops(planned: &PlannedJob) -> Vec<(Timestamp, Option<Timestamp>, bool)> {
     let mut stops: Vec<(Timestamp, Option<Timestamp>, bool)> = Vec::new();
     for change in &planned.changes {
@@ -53,13 +54,13 @@ fn stops(planned: &PlannedJob) -> Vec<(Timestamp, Option<Timestamp>, bool)> {
     stops
 }
 
-/// True if a command may have cancelled the run for this time.
+/// True if a command may have cancelled the run for this scheduled time.
 pub fn may_have_been_cancelled(planned: &PlannedJob, scheduled_at: Timestamp) -> bool {
     stops(planned).iter().any(|(at, _, _)| scheduled_at <= *at)
 }
 
-/// I8: after a pause or cancel is acknowledged, no run starts, except runs triggered during a
-/// pause.
+/// I8: after a pause or cancel command is acknowledged, no run of the job starts, except runs
+/// triggered during the pause.
 pub fn stopped_jobs_do_not_start(
     evidence: &Evidence<'_>,
     runs: &[Attempt],

@@ -1,4 +1,5 @@
-//! One node and a few jobs: how soon a missed deadline is noticed, and what policies do.
+//! Tests on one node with a few jobs how soon a missed deadline is noticed, and how policies affect
+//! it.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ fn every(secs: u64, tolerance: u64) -> Schedule {
     Schedule::Interval(interval.with_tolerance(Some(Span::from_secs(tolerance))))
 }
 
-/// Returns the reason of a job's condition, if it is not OK.
+/// Returns the reason for the condition of a job, or `None` if the condition is OK.
 async fn trouble(cluster: &SmallCluster, job: JobNo) -> Option<Reason> {
     let (scope, page) = (cluster.scope().await, PageRequest::first(100));
     let listed = cluster.model.list_at_risk(&scope, RiskFilter::default(), page).await.unwrap();
@@ -37,7 +38,7 @@ async fn statuses(cluster: &SmallCluster, job: JobNo) -> Vec<AttemptStatus> {
     runs.into_iter().map(|run| run.status).collect()
 }
 
-/// A blackout that begins `from` seconds from now.
+/// Returns a blackout of `length` seconds that begins `from` seconds from now.
 fn blackout(cluster: &SmallCluster, from: u64, length: u64) -> Blackout {
     let clock = |secs: u64| {
         let micros = cluster.time.db().saturating_add(Span::from_secs(secs)).as_micros();
@@ -53,7 +54,7 @@ fn job_that_waits_for_a_slot_is_reported_at_its_latest_start() {
     run_paused(async {
         let cluster = SmallCluster::new(POLL);
         let _node = cluster.start("node", 1).await;
-        // The only slot is taken for more than two hours.
+        // A run occupies the only worker slot for more than two hours.
         cluster.register(job(cluster.once_in(10), 14_400_000)).await;
         pass(20).await;
         let waits = cluster.register(job(every(200, 100), 1_000)).await;
@@ -61,7 +62,7 @@ fn job_that_waits_for_a_slot_is_reported_at_its_latest_start() {
         assert_eq!(trouble(&cluster, waits).await, None);
         pass(4).await;
         assert_eq!(trouble(&cluster, waits).await, Some(Reason::Violated));
-        // When the slot is free again, the condition recovers.
+        // After the worker slot is free again, the condition recovers.
         pass(5 * 3600).await;
         assert_eq!(trouble(&cluster, waits).await, None);
     });
@@ -93,7 +94,7 @@ fn failure_is_a_warning_until_a_run_succeeds() {
     });
 }
 
-/// The condition returns to OK without a change of the job.
+/// The condition returns to OK after a day, without a change of the job.
 #[test]
 fn failed_one_time_job_is_in_error_for_a_day() {
     run_paused(async {
@@ -120,7 +121,7 @@ fn run_that_takes_too_long_is_reported_while_it_runs() {
     run_paused(async {
         let cluster = SmallCluster::new(POLL);
         let _node = cluster.start("node", 4).await;
-        // Half an hour at least, and ten minutes are allowed.
+        // The run takes at least half an hour, but only ten minutes are allowed.
         let long = cluster.register(job(every(7_200, 600), 3_600_000)).await;
         pass(7_200 + 590).await;
         assert_eq!(trouble(&cluster, long).await, None);
@@ -146,7 +147,7 @@ fn deadline_missed_by_a_blackout_is_reported_before_the_run_can_start() {
         assert_eq!(trouble(&cluster, hidden).await, Some(Reason::HeldByBlackout));
         assert_eq!(cluster.seen.lock().unwrap().runs, 0);
         pass(3_600).await;
-        // Of the times in the blackout, one runs.
+        // Of the scheduled times in the blackout, one runs afterwards and the others are skipped.
         assert_eq!(
             statuses(&cluster, hidden).await,
             [AttemptStatus::Skipped, AttemptStatus::Completed]
@@ -183,7 +184,7 @@ fn queued_run_stays_queued_during_a_blackout() {
         let cluster = SmallCluster::new(POLL);
         let _node = cluster.start("node", 1).await;
         cluster.record_starts();
-        // The only slot is taken until the blackout begins.
+        // A run occupies the only worker slot until the blackout begins.
         cluster.register(job(cluster.once_in(10), 1_000_000)).await;
         pass(20).await;
         let dark_from = 100;

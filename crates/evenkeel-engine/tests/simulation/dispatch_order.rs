@@ -1,5 +1,5 @@
-//! While workers are scarce, no run starts before a waiting run of a higher priority: not on one
-//! node with several schedulers, and not on several nodes.
+//! While workers are scarce, no run starts before a waiting run of a higher priority. This is
+//! tested on one node with several schedulers and on several nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::small_cluster::{SmallCluster, job, run_paused};
 use crate::world::{self, Faults, Scenario};
 
 const POLL: Duration = Duration::from_secs(1);
-/// Delay until a node learns of attempts that another node queued: a signal, or its next poll.
+/// Maximum delay until a node notices attempts that another node queued, by a signal or by its next
+/// poll.
 const LEARN_DELAY: Span = Span::from_millis(1_500);
 
 #[derive(Copy, Clone, Debug)]
@@ -25,8 +26,9 @@ struct Started {
     at: Timestamp,
 }
 
-/// Returns the runs that started while more than `workers` runs of a higher priority, due for
-/// longer than `learn_delay`, were waiting. `starts` are in order of their start.
+/// Returns the runs that started although more than `workers` runs with a higher priority were
+/// waiting. Only runs that were due for longer than `learn_delay` count as waiting. `starts` is
+/// sorted by start time.
 fn overtaking(starts: &[Started], workers: usize, learn_delay: Span) -> Vec<Started> {
     let mut by_priority: BTreeMap<u8, Vec<(usize, Timestamp)>> = BTreeMap::new();
     for (nth, one) in starts.iter().enumerate() {
@@ -45,7 +47,7 @@ fn overtaking(starts: &[Started], workers: usize, learn_delay: Span) -> Vec<Star
     starts.iter().enumerate().filter_map(overtakes).collect()
 }
 
-/// Checks regular times of jobs that wait for nothing but a worker.
+/// Checks regular runs of jobs that wait only for a free worker slot.
 pub fn higher_ranks_start_first(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let Faults { crashes, store, time, full } = evidence.scenario.faults;
     if crashes || store || time || full || evidence.scenario.limits {
@@ -81,7 +83,7 @@ fn cluster_with_too_few_workers_keeps_the_dispatch_order() {
     for seed in 700..702 {
         let scenario = Scenario { workers: 3, ..Scenario::dense(seed, Faults::NONE) };
         let outcome = world::run(scenario);
-        // The limit of lateness (I5) holds only while there are enough workers.
+        // The limit of lateness (I5) applies only while there are enough workers.
         let (of_lateness, others): (Vec<_>, Vec<_>) =
             outcome.violations.into_iter().partition(|broken| broken.starts_with("I5: "));
         assert!(others.is_empty(), "seed {seed}: {others:?}");
@@ -103,8 +105,8 @@ fn once(at: Timestamp, priority: u8, mean_ms: u64) -> Definition {
     Definition { priority, ..job(schedule, mean_ms) }
 }
 
-/// Registers 2,000 one-time jobs, due at one instant, with priorities by `priority`. Returns the
-/// starts in order.
+/// Registers 2,000 one-time jobs that are due at the same instant, with priorities given by
+/// `priority`. Returns their starts in order.
 fn burst(
     nodes: usize,
     schedulers: usize,
@@ -145,7 +147,8 @@ const SPREADS: [fn(usize) -> u8; 3] = [
 fn one_node_starts_higher_priorities_first_with_any_number_of_schedulers() {
     for schedulers in [1, 2, 3] {
         for spread in SPREADS {
-            // Short bodies start without the queue; long bodies make due jobs queue.
+            // Short runs start without being queued. Long runs occupy all workers, so due jobs are
+            // queued.
             for mean_ms in [10, 150] {
                 let starts = burst(1, schedulers, mean_ms, spread);
                 let violations = overtaking(&starts, 2, Span::ZERO);
@@ -202,7 +205,8 @@ fn triggers_and_regular_times_share_one_order() {
             .map(|(key, at)| Started { priority: priorities[&key.job_no], due, at: *at })
             .collect();
         assert_eq!(starts.len(), 400);
-        // The triggers are queued when the regular times become due, and claims continue meanwhile.
+        // The triggered runs are queued while the regular runs become due, and workers claim at the
+        // same time.
         let violations = overtaking(&starts, 2, Span::from_millis(50));
         assert!(violations.is_empty(), "{} {:?}", violations.len(), violations[0]);
     });
@@ -216,6 +220,6 @@ fn checker_detects_an_overtaking_run() {
     let found =
         |workers, learn_delay| overtaking(&starts, workers, Span::from_secs(learn_delay)).len();
     assert_eq!((found(1, 0), found(2, 0), found(3, 0)), (1, 1, 0));
-    // One of the runs of higher priority was due for a second only.
+    // One of the runs with a higher priority had been due for only a second.
     assert_eq!((found(1, 2), found(2, 2)), (1, 0));
 }

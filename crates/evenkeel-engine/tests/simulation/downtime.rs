@@ -62,7 +62,7 @@ fn month_of_downtime_causes_no_flood_of_runs() {
 #[test]
 fn periodic_job_starts_milliseconds_after_its_pause() {
     run_paused(async {
-        // The next poll would be too late.
+        // The poll interval is so long that the test passes only if a signal arrives.
         let cluster = SmallCluster::new(Duration::from_secs(600));
         let pause = Span::from_secs(20);
         let periodic = Periodic::new(Span::from_secs(300), Some(pause)).unwrap();
@@ -74,7 +74,7 @@ fn periodic_job_starts_milliseconds_after_its_pause() {
         let starts: &Vec<(_, Timestamp)> = seen.starts.as_ref().unwrap();
         assert!(starts.len() > 150, "{}", starts.len());
         for pair in starts.windows(2) {
-            // Bodies take 0.5 s to 1.5 s.
+            // The runs take 0.5 s to 1.5 s.
             let gap = pair[1].1.since(pair[0].1).as_millis();
             assert!((20_500..21_520).contains(&gap), "{gap} ms from {:?}", pair[0]);
             let late = pair[1].1.since(pair[1].0.scheduled_at).as_millis();

@@ -1,4 +1,4 @@
-//! Runs that fail after all retries, and what happens to their jobs.
+//! Tests what happens to a job after all retries of a run have failed.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::small_cluster::{SmallCluster, job, run_paused};
 
 const POLL: Duration = Duration::from_secs(1);
 
-/// A job that runs every minute, always fails, and is retried once.
+/// Returns a job that runs every minute, always fails, and is retried once.
 fn always_failing(on_failure: OnFailure) -> Definition {
     let every = Schedule::Interval(Interval::new(Span::from_secs(60), None).unwrap());
     Definition {
@@ -83,7 +83,7 @@ fn housekeeper_pauses_a_job_whose_result_was_stored_by_a_dead_client() {
             tokio::time::sleep(Duration::from_secs(60)).await;
             owned = cluster.model.list_owned(node, 9).await.unwrap();
         }
-        // As a result reported by a client whose node died before it did anything else.
+        // A client has reported this result, and the node died directly after storing it.
         let attempt = &owned[0];
         let end = Finish {
             key: attempt.key,

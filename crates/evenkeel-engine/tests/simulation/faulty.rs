@@ -1,4 +1,4 @@
-//! A store that fails as real databases do: unreachable, slow, full, or with lost answers.
+//! A store with the faults of real databases: it is unreachable, slow or full, or loses answers.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use tokio::sync::Notify;
 pub struct Link {
     /// Every call fails after 500 ms.
     pub down: AtomicBool,
-    /// The disk of the database is full: it can be read, but it refuses changes.
+    /// The disk of the database is full, so reads succeed and writes are refused.
     pub full: AtomicBool,
-    /// The number of changes refused by a full disk.
+    /// Number of writes refused because of the full disk.
     pub refused: AtomicU64,
-    /// The node's process is suspended: its calls wait until [`thaw`](Self::thaw).
+    /// The node's process is suspended, so its store calls wait until [`thaw`](Self::thaw).
     pub frozen: AtomicBool,
     thawed: Notify,
-    /// Per 10,000 calls: the call fails and has no effect.
+    /// Number of calls per 10,000 that fail without an effect.
     pub fail: AtomicU32,
-    /// Per 10,000 calls: the call takes effect, but its answer is lost.
+    /// Number of calls per 10,000 that are committed, but whose answer is lost.
     pub lose_answer: AtomicU32,
-    /// Per 10,000 calls: the answer is lost, and the call takes effect up to 4 s later.
+    /// Number of calls per 10,000 whose answer is lost and which are committed up to 4 s later.
     pub late_commit: AtomicU32,
-    /// The number of faults that happened.
+    /// Number of faults that happened so far.
     pub faults: AtomicU64,
 }
 
@@ -50,21 +50,21 @@ impl Link {
     }
 }
 
-/// Stores of which the simulation calls no verb through the link, or only verbs whose faults do not
-/// matter to it.
+/// Store traits without simulated faults. The simulation does not use them, or their faults do not
+/// matter.
 const DIRECT_STORES: [&str; 12] = [
     "AccessStore", "BalanceStore", "DeadStore", "DedupStore", "EventStore", "LimitStore",
     "OverrideStore", "QueueStore", "RequestStore", "RunStatsStore", "SecretStore", "TargetStore",
 ];
 
-/// Verbs of other stores of which the same is true.
+/// Calls of other store traits that have no simulated faults for the same reasons.
 const DIRECT_VERBS: [&str; 17] = [
     "all_job_counts", "condition_counts", "get_jobs", "get_page", "ids_of_numbers", "job_counts",
     "jobs_named", "known_pages", "list_at_risk", "list_jobs", "list_pages", "prune_pages", "purge",
     "save_pages", "see_pages", "slot_loads", "waiting_attempts",
 ];
 
-/// One node's connection to the model.
+/// The connection of one node to the model of the store.
 pub struct FaultyStore {
     inner: ModelStore,
     link: Arc<Link>,
@@ -141,15 +141,15 @@ impl Relay for FaultyStore {
         verb: Verb,
         call: OwnedCall<ModelStore, T>,
     ) -> Result<T, StoreError> {
-        // A cluster loads its 256 shards with 256 calls; they travel together.
+        // A cluster loads its 256 shards with 256 calls, so these calls take no simulated time.
         let is_direct = verb.name == "load_due"
             || DIRECT_STORES.contains(&verb.store)
             || DIRECT_VERBS.contains(&verb.name);
         if verb.name == "load_due" && self.is_down() {
             return Err(unavailable());
         }
-        // One in three wake-ups is lost, since nothing may depend on them: it goes to a store that
-        // has no listeners.
+        // One in three wake-up signals is lost, because correctness must not depend on signals. A
+        // lost signal is sent to a store without listeners.
         if verb.name == "announce" && self.chance.bits().is_multiple_of(3) {
             return call(ModelStore::new(Arc::new(|| evenkeel_core::Timestamp::MIN))).await;
         }

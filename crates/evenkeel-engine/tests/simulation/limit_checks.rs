@@ -1,4 +1,5 @@
-//! Limits are never exceeded, and no permit stays idle while a run waits for it.
+//! Checks that concurrency limits are never exceeded, and that no permit stays unused while a run
+//! waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,10 +13,11 @@ use crate::checker::Evidence;
 
 /// Interval of checking permits.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
-/// A run that could start may be found waiting this many times in a row (2.5 s).
+/// Maximum number of checks in a row (2.5 s) that may find the same run waiting although a permit
+/// is free.
 const CHECKS_MAX: u32 = 25;
 
-/// Records runs that wait although a permit is free.
+/// Records runs that keep waiting although a permit is free.
 pub async fn watch_idle_permits(model: ModelStore, limits: Limits, idle: Arc<Mutex<Vec<String>>>) {
     let mut seen: BTreeMap<AttemptKey, u32> = BTreeMap::new();
     loop {
@@ -29,7 +31,8 @@ pub async fn watch_idle_permits(model: ModelStore, limits: Limits, idle: Arc<Mut
     }
 }
 
-/// Counts the bodies of each key, of the tenant and of the lane over true time.
+/// Checks the number of simultaneous executions per concurrency key, per tenant and per lane in
+/// true time.
 pub fn limits_are_kept(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let mut under: BTreeMap<JobNo, Vec<(&str, i64)>> = BTreeMap::new();
     for planned in evidence.plan {
@@ -42,7 +45,7 @@ pub fn limits_are_kept(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         let all = of_key.into_iter().chain(shared.into_iter().flatten());
         under.insert(planned.job, all.collect());
     }
-    // At the same moment, ends are counted before starts.
+    // If an execution ends when another starts, the end is counted first.
     let mut moments: Vec<(Duration, i64, &str, i64)> = Vec::new();
     for body in evidence.records {
         for (key, most) in under.get(&body.key.job_no).into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! Checks `on_lost_worker: fail`, and skips recorded while the end of a run could not be stored.
+//! Checks the policy `on_lost_worker: fail`. Also checks scheduled times that were skipped while
+//! the result of a finished run could not be stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use crate::small_cluster::{SmallCluster, job, run_paused};
 /// A result stored within this time counts as stored at once.
 const AT_ONCE: Span = Span::from_millis(1_200);
 
-/// With `on_lost_worker: fail`, a run has a second body only if the first failed without being
-/// cancelled, and a run whose body was cut off has ended. Runs requeued by an override are not
-/// checked.
+/// With `on_lost_worker: fail`, a run is executed a second time only if the first execution failed
+/// without being cancelled. A run whose execution was cut off has failed. Runs requeued by an
+/// override are not checked.
 pub fn at_most_once_attempts_run_once(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
@@ -60,19 +61,20 @@ pub fn at_most_once_attempts_run_once(
     }
 }
 
-/// Times skipped as overlapping had an active earlier run. With store faults, a result may be
-/// stored between the decision to skip and its record; a separate test covers that case.
+/// For each scheduled time that was skipped because of an overlap, an earlier run was active. With
+/// store faults, the earlier run may finish between the decision and the skip record. A separate
+/// test covers that case.
 pub fn skipped_times_overlapped(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
     violations: &mut Vec<String>,
 ) {
-    // With clock steps and overrides, stored times do not show when a body ended.
+    // With clock steps and overrides, stored times do not show when an execution ended.
     let faults = evidence.scenario.faults;
     if faults.time || faults.delay_changes() || evidence.scenario.overrides {
         return;
     }
-    // For times that waited for a run, only the store knows about the overlap.
+    // If a scheduled time waited for an active run, only the store knows about the overlap.
     let skips = |definition: &Definition| {
         definition.overlap == OverlapPolicy::Skip && definition.misfire != MisfirePolicy::All
     };
@@ -80,10 +82,11 @@ pub fn skipped_times_overlapped(
     overlaps_are_true(runs, &plan.map(|planned| planned.job).collect(), violations);
 }
 
-/// For each skip record with reason `overlap`, a run was active between the skipped times and the
-/// decision, or ended a moment before.
+/// For each skip record with the reason `overlap`, a run was active between the skipped times and
+/// the decision, or ended shortly before.
 fn overlaps_are_true(runs: &[Attempt], judged: &BTreeSet<JobNo>, violations: &mut Vec<String>) {
-    // The scheduled time of each run and until when it was active, according to the store.
+    // According to the store, the scheduled time of each run, and the time until which the run was
+    // active.
     let mut active: BTreeMap<JobNo, BTreeMap<AttemptKey, (Timestamp, Timestamp)>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.skipped.is_none()) {
         let ended = run.finished_at.unwrap_or(Timestamp::MAX);
@@ -136,7 +139,8 @@ fn due_time_does_not_overlap_a_run_whose_end_could_not_be_stored() {
     }
 }
 
-/// Starts a run of about an hour that may start once, and would be retried after a failure.
+/// Starts a run of about an hour with `on_lost_worker: fail`. A normal failure of the run would be
+/// retried.
 async fn begin(cluster: &SmallCluster) -> (Engine, AttemptKey) {
     let hour = job(Schedule::Once(Once::NOW), 3_600_000);
     cluster.register(Definition { on_lost_worker: OnLostWorker::Fail, ..hour }).await;
@@ -150,7 +154,7 @@ async fn begin(cluster: &SmallCluster) -> (Engine, AttemptKey) {
     }
 }
 
-/// Asserts half a day later that the run failed for this reason and did not start again.
+/// Waits for half a day, then asserts that the run failed with this error and did not start again.
 async fn failed(cluster: &SmallCluster, key: AttemptKey, error: &str, crashes: u16) {
     tokio::time::sleep(Duration::from_secs(12 * 3600)).await;
     let run = cluster.model.get_attempt(&cluster.scope().await, key).await.unwrap().unwrap();

@@ -1,31 +1,34 @@
-//! Simulates clusters: the real loops of the engine on a model of the store, with simulated time.
+//! Simulates clusters with the real loops of the engine, a model of the store and simulated time.
 //!
 //! **What is simulated.** `world` runs up to three nodes in one process on a single thread. Tokio's
-//! clock is paused, so hours pass in seconds. The store is the in-memory model that also serves as
-//! reference in the stores' conformance suite. All randomness comes from the seed, so a seed always
-//! produces the same run. `small_cluster` is a simpler set-up for tests of single scenarios
-//! (modules `deadlines`, `dispatch_order`, `downtime`, `failures`, `lost_workers`, `pools`,
-//! `waiting`, `year`).
+//! clock is paused, so hours pass in seconds. The store is the in-memory model that is also the
+//! reference of the conformance tests for stores. All randomness comes from the seed, so a seed
+//! always produces the same simulation. `small_cluster` is a simpler cluster for tests of single
+//! scenarios (modules `deadlines`, `dispatch_order`, `downtime`, `failures`, `lost_workers`,
+//! `pools`, `waiting`, `year`).
 //!
 //! **Faults** (`world::faults`, `faulty`): nodes crash, restart, drain or freeze; the store is
 //! unreachable for one or all nodes, loses answers, commits late, or has a full disk; the
-//! database's clock is set forward or back; some signals are lost. Meanwhile, clients create and
-//! trigger jobs, send commands, and override outcomes.
+//! database's clock is set forward or back; some signals are lost. At the same time, clients create
+//! and trigger jobs, send commands, and override outcomes.
 //!
-//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of the bodies
-//! and the final state of the store:
-//! - I1: each due time has one ended run or one skip record; I11: no run has another time.
-//! - I2: a body starts at most once per attempt and fence.
-//! - I3: bodies of a job do not overlap, unless its policy allows it.
-//! - I4: the stored result is that of the last owner.
+//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of executed
+//! attempts and the final state of the store:
+//! - I1: each scheduled time has one finished run or one skip record; I11: no run has an unexpected
+//!   scheduled time.
+//! - I2: each pair of attempt and fence is executed at most once.
+//! - I3: executions of a job do not overlap, unless the overlap policy allows it.
+//! - I4: the stored result of an attempt comes from its last owner.
 //! - I5: without faults, a run starts within a second.
 //! - I6: no run starts early, in a blackout, or on a forbidden node.
 //! - I7: after all faults have ended, no attempt is left without an owner.
-//! - I8: accepted triggers, commands and overrides hold.
-//! - Limits, dispatch order, policies and checkpoints are respected.
+//! - I8: accepted triggers, commands and overrides take effect.
+//! - Concurrency limits, the dispatch order and job policies are respected, and checkpoints reach
+//!   the next attempt.
 //!
-//! **Replaying a seed.** A failed simulation prints its seed. This runs it again, step by step:
-//! `EVENKEEL_SIM_SEED=n cargo nextest run -p evenkeel-engine --test simulation one_seed`
+//! **Replaying a seed.** A failed simulation prints its seed. This command repeats the same
+//! simulation: `EVENKEEL_SIM_SEED=n cargo nextest run -p evenkeel-engine --test simulation
+//! one_seed`
 
 #![expect(clippy::unwrap_used, reason = "a simulation that cannot continue has failed")]
 
@@ -49,7 +52,8 @@ mod year;
 
 use world::{Faults, Outcome, Scenario};
 
-/// Each range of seeds has its kind of scenario, so a seed alone is enough to replay it.
+/// Each range of seeds has its own kind of scenario, so the seed alone is enough to replay a
+/// simulation.
 fn scenario_of(seed: u64) -> Scenario {
     let (crashes, store) = (true, true);
     let crashes_and_store = Faults { crashes, store, ..Faults::NONE };
@@ -58,7 +62,7 @@ fn scenario_of(seed: u64) -> Scenario {
         fault_every,
         ..Scenario::dense(seed, faults)
     };
-    // Every other scenario also has limits for all runs together.
+    // Every second scenario also limits the active runs of the tenant and of the lane.
     let limits = |faults| Scenario {
         limits: true,
         shared_limits: seed.is_multiple_of(2).then_some((12, 10)),
@@ -66,7 +70,8 @@ fn scenario_of(seed: u64) -> Scenario {
     };
     let overrides = |faults: Faults| Scenario {
         overrides: true,
-        // After a clock step, the time of a stop cannot be compared with the times of starts.
+        // After a step of the database's clock, the time of a pause cannot be compared with the
+        // times of starts.
         commands: seed % 2 == 1 && !faults.time,
         fault_every: 10,
         ..Scenario::dense(seed, faults)
@@ -84,7 +89,7 @@ fn scenario_of(seed: u64) -> Scenario {
         602..608 => overrides(Faults::ALL),
         608..700 => overrides(crashes_and_store),
         700..706 => Scenario::dense(seed, Faults::FULL),
-        // One node with a store of its own, as on SQLite.
+        // One node with a store that no other node uses, as with SQLite.
         706..800 => Scenario { nodes: 1, ..Scenario::dense(seed, Faults::FULL) },
         800..1000 => Scenario::dense(seed, Faults::ALL),
         1000.. => Scenario::long(seed, Faults::ALL),

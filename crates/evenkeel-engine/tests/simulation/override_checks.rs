@@ -1,4 +1,5 @@
-//! Outcome overrides hold, and bodies whose outcome was overridden are cancelled.
+//! Checks that overridden outcomes are kept, and that running attempts whose outcome was overridden
+//! are cancelled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +11,13 @@ use crate::body::BodyRecord;
 use crate::checker::Evidence;
 use crate::world::Override;
 
-/// Limit for the message and the end of the body, without faults.
+/// Maximum time from an override until the attempt stops running, without faults.
 const BY_MESSAGE: Duration = Duration::from_secs(1);
-/// Limit if messages get lost: the reconciler cancels the body, or the lease ends.
+/// Maximum time from an override until the attempt stops running, if messages get lost. The
+/// reconciler cancels the attempt, or the lease ends.
 const BY_RECONCILER: Duration = Duration::from_secs(15);
 
-/// I8: the store holds the overridden outcome, and the run does not start again.
+/// I8: the store keeps the overridden outcome, and the run does not start again.
 pub fn overrides_hold(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mut Vec<String>) {
     let stored: BTreeMap<AttemptKey, &Attempt> = runs.iter().map(|run| (run.key, run)).collect();
     let ended = evidence.overrides.iter().filter_map(|change| Some((change, change.end?)));
@@ -35,7 +37,7 @@ pub fn overrides_hold(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mu
     }
 }
 
-/// Bodies end soon after their outcome was overridden.
+/// Running attempts stop soon after their outcome was overridden.
 pub fn overridden_bodies_end(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let faults = evidence.scenario.faults;
     let no_faults = !faults.delay_changes() && !faults.time;
@@ -49,14 +51,15 @@ pub fn overridden_bodies_end(evidence: &Evidence<'_>, violations: &mut Vec<Strin
     }
 }
 
-/// Returns when an override ended the fence of a body.
+/// Returns the time at which an override ended the fence of an execution.
 pub fn fence_ended_at(overrides: &[Override], body: &BodyRecord) -> Option<Duration> {
     let about =
         |change: &&Override| change.key == body.key && change.ended_fence == Some(body.fence);
     overrides.iter().find(about).map(|change| change.at)
 }
 
-/// Returns until when a body may run: its end, or an override of its outcome.
+/// Returns the time until which an execution counts as running, which is its end or the override of
+/// its outcome.
 pub fn may_run_until(overrides: &[Override], body: &BodyRecord) -> Duration {
     fence_ended_at(overrides, body).map_or(body.ended, |at| body.ended.min(at))
 }

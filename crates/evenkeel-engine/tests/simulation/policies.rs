@@ -1,5 +1,5 @@
-//! Checks each job's policies: blackouts, forbidden nodes, replacement, pauses and the number of
-//! runs.
+//! Checks the policies of each job, such as blackouts, forbidden nodes, overlap and the maximum
+//! number of runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,9 +15,10 @@ use crate::checker::Evidence;
 use crate::world::{PlannedJob, Timing};
 
 const DAY: i64 = 86_400 * 1_000_000;
-/// A body ends this soon after its cancellation, and starts this soon after its commit.
+/// An attempt stops within this time after its cancellation, and starts within this time after the
+/// commit of its claim.
 const AT_ONCE: Span = Span::from_millis(100);
-/// The database's clock is set by 30 s at most, twice during a body at most.
+/// The database's clock is set by at most 30 s, and at most twice during an execution.
 const CLOCK_STEPS: Span = Span::from_secs(60);
 
 pub fn check(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mut Vec<String>) {
@@ -40,7 +41,7 @@ pub fn check(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mut Vec<Str
     }
 }
 
-/// Returns the longest time in which no run may start.
+/// Returns the longest time in which blackouts forbid all starts.
 pub fn longest_blackout(periods: &[Blackout]) -> Span {
     let lengths = periods.iter().map(|period| Span::from_micros(blackout_hours(period).1 as u64));
     lengths.fold(Span::ZERO, Span::saturating_add)
@@ -97,7 +98,7 @@ fn nothing_runs_where_it_may_not(
     }
 }
 
-/// A run is replaced only by a newer time of its job that is due.
+/// A run is replaced only by a later run of the same job that is due.
 fn only_newer_times_replace(
     evidence: &Evidence<'_>,
     planned: &PlannedJob,
@@ -107,8 +108,8 @@ fn only_newer_times_replace(
     let Timing::Fixed { first, every } = planned.timing else { return };
     for run in runs.iter().filter(|run| run.status == AttemptStatus::Superseded) {
         let after = run.key.scheduled_at.max(first.saturating_sub(every)).saturating_add(every);
-        // The effect of a lost answer may appear after the newer run began, and clocks may be set
-        // back.
+        // A call whose answer was lost may be committed after the newer run began, and the clock
+        // may be set back.
         let late = evidence.scenario.faults.delay_changes() || evidence.scenario.faults.time;
         let replaced = run.finished_at.is_some_and(|ended| late || ended >= after)
             || run.key.sequence != Sequence::REGULAR;
@@ -118,7 +119,8 @@ fn only_newer_times_replace(
     }
 }
 
-/// A periodic job pauses after each end, as long as it must and no longer.
+/// A periodic job starts its next run after the configured pause since the end of the previous run,
+/// neither earlier nor later.
 fn pauses_are_kept(
     evidence: &Evidence<'_>,
     planned: &PlannedJob,
@@ -137,7 +139,7 @@ fn pauses_are_kept(
     let ends: BTreeMap<(AttemptKey, u32), Timestamp> =
         runs.iter().filter_map(|run| Some(((run.key, run.fence.0), run.finished_at?))).collect();
     for body in bodies.iter().filter(first) {
-        // In true time, because the database's clock may have been set back.
+        // Compares true times, because the database's clock may have been set back.
         let before = bodies.iter().filter(|other| other.ended <= body.began);
         let ends = before
             .filter_map(|other| ends.get(&(other.key, other.fence)).copied())
@@ -150,7 +152,7 @@ fn pauses_are_kept(
         }
         let forbidden = !planned.definition.dont_run_on_nodes.is_empty();
         let latest = earliest.saturating_add(Span::from_millis(1_100));
-        // While nodes join and leave, shards change their owner.
+        // While nodes join and leave, shards change their owner, and runs may be late.
         let stable = Duration::from_secs(30)..Duration::from_secs(evidence.scenario.hours * 3600);
         // A run under a limit may have to wait for a permit.
         let limited = planned.definition.concurrency_key.is_some()

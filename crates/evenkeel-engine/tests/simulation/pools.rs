@@ -1,4 +1,4 @@
-//! Several pools: jobs for one pool do not wait for workers of another.
+//! Tests with several pools that jobs for one pool do not wait for workers of another pool.
 
 use std::time::Duration;
 
@@ -52,14 +52,14 @@ fn due_job_of_another_pool_does_not_wait_for_local_slots() {
         let mut cluster = cluster();
         let _home = start(&mut cluster, "home", Roles::ALL, DEFAULT_POOL, 1).await;
         let _browsers = start(&mut cluster, "browsers", WORKER, "chrome", 1).await;
-        // A continuous load of twice the capacity.
+        // These jobs need twice the capacity of the workers all the time.
         for _ in 0..20 {
             cluster.register(in_pool(DEFAULT_POOL, 100, job(every(10), 1_000))).await;
         }
         pass(60).await;
         let due = cluster.time.db().saturating_add(Span::from_secs(5));
         let lowest = cluster.register(in_pool("chrome", 0, job(cluster.once_in(5), 1_000))).await;
-        // No worker serves this pool; it must not block others.
+        // No worker serves this pool. Its jobs must not block jobs of other pools.
         cluster.register(in_pool("nobody", 100, job(cluster.once_in(4), 1_000))).await;
         // This job may run only on a node that has not joined.
         let banned = Definition {
@@ -120,7 +120,8 @@ fn queue_served_by_other_nodes_is_not_flooded() {
         assert!((3_000..=4_000).contains(&in_queue), "{in_queue}");
         let so_far = cluster.seen.lock().unwrap().runs;
         assert!(so_far > 100, "{so_far}");
-        // No worker claims any more. Workers that join later may be able to claim only the last.
+        // No worker claims any more, so the queue grows beyond its limit. Workers that join later
+        // may be able to claim only the last entries.
         workers.drain(Duration::from_secs(5)).await;
         pass(60).await;
         assert!(waiting(&cluster, DEFAULT_POOL).await > 11_000);

@@ -1,4 +1,4 @@
-//! A small cluster on a store without faults, whose bodies only count their runs.
+//! A small cluster whose attempts only wait and are counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -35,13 +35,15 @@ use crate::world::{NodeClock, SimTime};
 #[derive(Default)]
 pub struct Seen {
     pub runs: u64,
-    /// Attempts with their start on the database's clock, if recorded.
+    /// Attempts with their start time on the database's clock, or `None` if starts are not
+    /// recorded.
     pub starts: Option<Vec<(AttemptKey, Timestamp)>>,
     running: BTreeMap<JobNo, u32>,
     pub violations: Vec<String>,
 }
 
-/// Runs bodies for the configured duration, plus or minus half of it, and fails some.
+/// An executor whose attempts take the configured duration, plus or minus half of it. Some attempts
+/// fail.
 struct CountingExecutor {
     time: Arc<SimTime>,
     seen: Arc<Mutex<Seen>>,
@@ -122,15 +124,15 @@ pub struct SmallCluster {
     pub time: Arc<SimTime>,
     pub model: ModelStore,
     pub seen: Arc<Mutex<Seen>>,
-    /// Poll interval; leases and other intervals are multiples of it.
+    /// Poll interval. Leases and other intervals are multiples of this interval.
     pub poll: Duration,
-    /// Aging of nodes started from now on.
+    /// Aging settings of nodes that are started from now on.
     pub aging: Aging,
-    /// Roles of nodes started from now on.
+    /// Roles of nodes that are started from now on.
     pub roles: Roles,
-    /// Pools of nodes started from now on.
+    /// Pools of nodes that are started from now on.
     pub pools: Vec<String>,
-    /// Schedulers per node. If set, store calls take time and some signals are lost.
+    /// Number of schedulers per node. If set, store calls take time and some signals are lost.
     pub schedulers: Option<usize>,
     /// The connection to the store, if it can have faults.
     pub link: Option<Arc<Link>>,
@@ -164,7 +166,7 @@ impl SmallCluster {
         FaultyStore::wrap(inner, self.link.clone().unwrap_or_default(), chance)
     }
 
-    /// Starts a node with `workers` slots.
+    /// Starts a node with this many worker slots.
     pub async fn start(&self, name: &str, workers: usize) -> Engine {
         let span = |times: u32| Span::from(self.poll * times);
         let leases = LeaseTimings { ping: span(1), silent_after: span(3), grace: span(3) };
@@ -232,7 +234,7 @@ impl SmallCluster {
         self.seen.lock().unwrap().starts = Some(Vec::new());
     }
 
-    /// A one-time schedule `secs` from now.
+    /// Returns a schedule with one run, `secs` seconds from now.
     pub fn once_in(&self, secs: u64) -> Schedule {
         let at = self.time.db().saturating_add(Span::from_secs(secs));
         Schedule::Once(Once { at: Some(at), tolerance: None })
@@ -254,7 +256,7 @@ pub async fn pass(secs: u64) {
     tokio::time::sleep(Duration::from_secs(secs)).await;
 }
 
-/// A job whose runs take `mean_ms`, plus or minus half of it.
+/// Returns a job whose runs take `mean_ms`, plus or minus half of it.
 pub fn job(schedule: Schedule, mean_ms: u64) -> Definition {
     let config = json!({ "mean_ms": mean_ms });
     Definition {

@@ -1,4 +1,4 @@
-//! More runs are due than can start: which start first, in memory and in the queue.
+//! Tests which runs start first if more runs are due than can start, in memory and in the queue.
 
 use std::time::Duration;
 
@@ -25,18 +25,18 @@ fn weighing(priority: u8, definition: Definition) -> Definition {
     Definition { priority: Priority::try_from(priority).unwrap(), ..definition }
 }
 
-/// A one-time schedule after the end of the test.
+/// Returns a schedule whose only run is after the end of the test.
 fn never(cluster: &SmallCluster) -> Schedule {
     cluster.once_in(1_000 * HOUR)
 }
 
-/// Returns the started jobs in order, with their start.
+/// Returns the started jobs in the order of their start, with the start time.
 fn starts(cluster: &SmallCluster) -> Vec<(JobNo, Timestamp)> {
     let seen = cluster.seen.lock().unwrap();
     seen.starts.iter().flatten().map(|(key, at)| (key.job_no, *at)).collect()
 }
 
-/// Returns how many runs started before the first run of a job.
+/// Returns the number of runs that started before the first run of a job.
 fn before(cluster: &SmallCluster, job: JobNo) -> Option<usize> {
     starts(cluster).iter().position(|(no, _)| *no == job)
 }
@@ -46,7 +46,7 @@ fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
     run_paused(async {
         let cluster = cluster();
         let _node = cluster.start("node", 1).await;
-        // A load of twice the capacity.
+        // These jobs need twice the capacity of the workers.
         for _ in 0..20 {
             cluster.register(weighing(100, job(every(10), 1_000))).await;
         }
@@ -56,8 +56,8 @@ fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
         pass(3 * HOUR).await;
         let started = starts(&cluster).into_iter().find(|(no, _)| *no == lowest).unwrap().1;
         let waited = started.since(came);
-        // After an hour the job gains 10 within five minutes, and nine times more every five
-        // minutes. Then it outranks all others.
+        // After an hour of waiting, aging raises the rank of the job by 10 every five minutes.
+        // After ten steps the job outranks all other jobs.
         let hour = Span::from_secs(HOUR);
         let step = Span::from_secs(300);
         assert!(waited > hour.saturating_add(step.saturating_mul(9)), "{waited}");
@@ -137,7 +137,7 @@ fn run_keeps_its_own_priority_when_its_node_is_lost() {
         }
         pass(3).await;
         drop(doomed);
-        // Until the node is known to be lost, other runs start first.
+        // Other runs start first until the cluster notices that the node is lost.
         let _heir = cluster.start("heir", 1).await;
         pass(20 * 60).await;
         let again: Vec<usize> = (0..)

@@ -1,5 +1,5 @@
-//! A year of a thousand schedules of all kinds on two nodes. For one day a third of the slots is
-//! lost: schedules fall behind, and must recover.
+//! Simulates a thousand jobs of all kinds on two nodes for a year. For one day a third of the
+//! worker slots is lost, so jobs fall behind and must recover.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ const SEED: u64 = 2030;
 const JOBS: u64 = 1000;
 const DAYS: u64 = 365;
 const LOST_ON_DAY: u64 = 180;
-/// Slots of the two nodes; the second node is lost for a day.
+/// Worker slots of the two nodes. The second node is lost for a day.
 const SLOTS: [usize; 2] = [6, 3];
-/// Used slots in percent while both nodes run.
+/// Percentage of worker slots in use while both nodes run.
 const LOAD_PERCENT: u64 = 88;
 const POLL: Duration = Duration::from_secs(600);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,8 +37,8 @@ fn hours(count: u64) -> Span {
     Span::from_secs(count * 3600)
 }
 
-/// Returns a schedule whose runs must end `slack` hours after their time, and how often it runs in
-/// ten days.
+/// Returns a schedule and its number of runs in ten days. Each run must finish within `slack` hours
+/// after its scheduled time.
 fn schedule(draw: &impl Fn(u64) -> u64, slack: u64) -> (Schedule, u64) {
     match draw(10) {
         0..4 => {
@@ -77,7 +77,7 @@ fn plan() -> Vec<Definition> {
     let mut plan: Vec<Definition> = (0..JOBS)
         .map(|index| {
             let in_blackout = index % 8 == 0;
-            // Some must wait for two hours in a blackout.
+            // Jobs with a blackout may have to wait for two hours.
             let slack = if in_blackout { 6 } else { 2 + draw(3) };
             let (schedule, times) = schedule(&draw, slack);
             load += times;
@@ -114,11 +114,11 @@ fn plan() -> Vec<Definition> {
 #[derive(Debug, Default)]
 struct Year {
     runs: u64,
-    /// The hour with the most jobs that were not OK, with their numbers in WARNING and ERROR:
-    /// before the loss, and during it.
+    /// The hour before the loss of the node with the most jobs that were not OK, and the numbers of
+    /// jobs in WARNING and ERROR. `worst_while_lost` is the same during the loss.
     worst_before: (u64, u64, u64),
     worst_while_lost: (u64, u64, u64),
-    /// The first hour after the loss in which all jobs were OK.
+    /// The first hour after the loss of the node in which all jobs were OK.
     all_ok_again: Option<u64>,
     /// The last hour in which all jobs were OK.
     all_ok_last: u64,
@@ -131,7 +131,7 @@ fn worse(worst: &mut (u64, u64, u64), hour: u64, now: ConditionCounts) {
     }
 }
 
-/// Every deadline missed for more than an hour is reported.
+/// Checks that every deadline missed for more than an hour is reported.
 async fn missed_deadlines_are_reported(
     cluster: &SmallCluster,
     scope: &Scope,
@@ -179,7 +179,7 @@ async fn live() -> Year {
         .into_iter()
         .map(|definition| {
             let first = definition.timetable().first_after(now).unwrap();
-            // Spread over the interval, as placement does.
+            // Start times are spread evenly over the interval, as balancing does for new jobs.
             let spread = match &definition.schedule {
                 Schedule::Interval(every) => chance.bits() % every.every().as_micros(),
                 Schedule::Periodic(every) => chance.bits() % every.period().as_micros(),
@@ -209,7 +209,7 @@ async fn live() -> Year {
         let counts = cluster.model.all_condition_counts().await.unwrap();
         let all_ok = counts.warning + counts.error == 0;
         match hour / 24 {
-            // In the first days there are no averages yet.
+            // In the first days, average durations of runs are not known yet.
             0..3 => {}
             day if day < LOST_ON_DAY => worse(&mut year.worst_before, hour, counts),
             LOST_ON_DAY => worse(&mut year.worst_while_lost, hour, counts),

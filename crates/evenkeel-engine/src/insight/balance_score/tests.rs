@@ -14,7 +14,7 @@ struct World {
     scorer: BalanceScore,
 }
 
-/// A store with `jobs` that all run daily at the same time.
+/// Returns a store with `jobs` jobs that all run daily at the same time.
 async fn crowded(jobs: u8) -> World {
     let store = ModelStore::new(Arc::new(|| START));
     let tenant = store.tenant("main").await.unwrap();

@@ -20,7 +20,8 @@ fn member(node: i32, pools: &[&str]) -> Member {
     }
 }
 
-/// `waiting` attempts of a priority, the oldest of which has waited for `secs`.
+/// Returns a queue depth of `waiting` attempts with one priority. The oldest attempt has waited for
+/// `secs` seconds.
 fn depth(pool: &str, lane: Lane, priority: u8, waiting: u64, secs: u64) -> QueueDepth {
     let mut depth = QueueDepth::none(pool.into(), lane);
     depth.add(priority, waiting, NOW.saturating_sub(Span::from_secs(secs)));
@@ -31,7 +32,7 @@ fn queue(depths: Vec<QueueDepth>) -> QueueDepths {
     QueueDepths { depths, ..QueueDepths::default() }
 }
 
-/// The metrics of a name, with the values of their labels.
+/// Returns the label values and numbers of all metrics with this name.
 fn named(figures: &BTreeMap<Figure, f64>, name: &str) -> Vec<(String, f64)> {
     let of = figures.iter().filter(|((of, _), _)| *of == name);
     let values = |labels: &[(&str, String)]| {
@@ -119,6 +120,7 @@ fn uncounted_pools_are_exported_as_others() {
     assert_eq!(named(&figures, DEPTH), shown(&[("(others) batch", 40.0), ("default batch", 7.0)]));
     assert!(named(&figures, OLDEST).contains(&("(others) batch".into(), 300.0)));
     assert!(named(&figures, PRIORITY).contains(&("0-9".into(), 47.0)));
-    // Their workers are not known, so they are not reported as unserved.
+    // Further pools share one label, so it is not known whether workers serve them. They are not
+    // reported as unserved.
     assert_eq!(named(&figures, UNSERVED), shown(&[("default", 7.0)]));
 }

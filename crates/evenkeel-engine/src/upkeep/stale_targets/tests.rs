@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// Registers a job of the target that is due `days` after `START`.
+    /// Registers a job of the target. The job is due `days` days after `START`.
     async fn job(&self, n: u8, target: i64, days: i64) -> JobId {
         let every = Interval::new(Span::from_secs(400 * 86_400), None).unwrap();
         let id = JobId::new(START, [n; 10]);

@@ -11,19 +11,20 @@ use super::World;
 use super::jobs::PlannedJob;
 use crate::body::Time as _;
 
-/// The effect of an acknowledged command on the times of a job.
+/// The effect of an acknowledged command on the scheduled times of a job.
 #[derive(Copy, Clone, Debug)]
 pub enum ScheduleChange {
-    /// Paused or cancelled; `next_at` would have been the next time.
+    /// The job was paused or cancelled. `next_at` would have been its next scheduled time.
     Stopped { at: Timestamp, next_at: Option<Timestamp>, for_good: bool },
-    /// Resumed; `first` is the next time.
+    /// The job was resumed. `first` is its next scheduled time.
     Resumed { at: Timestamp, first: Timestamp, every: Span },
-    /// Rescheduled; `next_at` would have been the next time, `first` is now.
+    /// The job was rescheduled. Its next scheduled time is `first`, and would have been `next_at`
+    /// without the change.
     Moved { next_at: Option<Timestamp>, first: Timestamp, every: Span },
 }
 
 impl PlannedJob {
-    /// Commands are sent only to jobs whose expected times are computed easily.
+    /// Commands are sent only to jobs whose expected run times are easy to compute.
     pub(super) fn accepts_commands(&self) -> bool {
         let Definition { schedule, bounds, overlap, .. } = &self.definition;
         matches!(schedule, Schedule::Interval(_))
@@ -46,7 +47,7 @@ impl World {
             (JobState::Active, 0..4) => self.stop(&job, Action::Pause),
             (JobState::Active, 4..7) => self.change(&job),
             (JobState::Paused, 0..7) => self.resume(&job),
-            // Only some jobs are cancelled, so that others are left to test.
+            // Only some jobs are cancelled, so that enough active jobs are left.
             (JobState::Active | JobState::Paused, _) if index.is_multiple_of(3) => {
                 self.stop(&job, Action::Cancel)
             }

@@ -10,14 +10,15 @@ use evenkeel_store::Scope;
 use super::World;
 use crate::body::Time as _;
 
-/// Interval of overrides during a fault.
+/// Interval at which clients override outcomes during a fault.
 const OVERRIDE_EVERY: Duration = Duration::from_secs(1);
 
-/// Writes that all loops of a node together may try per second while the disk is full.
+/// Maximum number of writes per second that all loops of a node together may try while the disk is
+/// full.
 const TRIES_PER_SECOND_MAX: u64 = 20;
 
 impl World {
-    /// Injects one fault of a kind that the scenario has, and waits for its end.
+    /// Injects one random fault that the scenario allows, and waits until the fault ends.
     pub(super) async fn inject_fault(&mut self, scope: &Scope) {
         let mut kinds = Vec::new();
         if self.scenario.faults.crashes {
@@ -95,7 +96,7 @@ impl World {
         }
     }
 
-    /// Fills the database's disk. Loops must retry with a backoff.
+    /// Fills the disk of the database. Loops must retry with a growing delay.
     async fn full_disk(&mut self, scope: &Scope, long: Duration) {
         let refused = |world: &Self| -> u64 {
             world.nodes.iter().map(|node| node.link.refused.load(Ordering::Relaxed)).sum()
@@ -115,7 +116,7 @@ impl World {
         }
     }
 
-    /// Waits while a fault lasts; meanwhile, clients override outcomes.
+    /// Waits while a fault lasts. During this time clients override outcomes.
     async fn wait_with_overrides(&mut self, scope: &Scope, long: Duration) {
         let until = self.time.true_time() + long;
         while self.scenario.overrides && self.time.true_time() + OVERRIDE_EVERY < until {

@@ -1,4 +1,5 @@
-//! Jobs of all kinds. Their expected times are computed here, without code of the engine.
+//! Creates jobs of all kinds. Their expected run times are computed here, without code of the
+//! engine.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::chance::Chance;
@@ -16,16 +17,16 @@ use super::World;
 use super::commands::ScheduleChange;
 use crate::body::Time;
 
-/// The expected times of a job.
+/// The expected scheduled times of a job.
 #[derive(Copy, Clone, Debug)]
 pub enum Timing {
-    /// `first`, and every `every` after it.
+    /// The job runs at `first` and then at the fixed interval `every`.
     Fixed { first: Timestamp, every: Span },
-    /// Each time follows from the end of the run before, after this pause.
+    /// Each run starts this long after the end of the previous run.
     AfterEnds(Span),
 }
 
-/// A job and its expected times.
+/// A job with its expected scheduled times.
 #[derive(Clone, Debug)]
 pub struct PlannedJob {
     pub job: JobNo,
@@ -33,14 +34,14 @@ pub struct PlannedJob {
     pub timing: Timing,
     pub never_fails: bool,
     pub definition: Definition,
-    /// Effects of acknowledged commands, in order.
+    /// Effects of acknowledged commands, in the order of the commands.
     pub changes: Vec<ScheduleChange>,
 }
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400;
 
-/// Cron expressions with equal distances between times, in seconds.
+/// Cron expressions whose scheduled times have equal distances, with the distance in seconds.
 const CRONS: [(&str, u64); 9] = [
     ("*/10 * * * * *", 10),
     ("*/20 * * * * *", 20),
@@ -95,7 +96,7 @@ impl World {
                 definition.avoid_blackout = draw(3) == 0;
             }
             8 => {
-                // Often longer than the interval.
+                // The runs of the job are often longer than its interval.
                 definition.overlap = OverlapPolicy::Replace;
                 definition.executor.config["ms"] = json!(secs * 2_000);
             }
@@ -126,7 +127,7 @@ impl World {
             definition.dont_run_on_nodes = vec![format!("node-{}", draw(3))];
         }
         if self.scenario.nodes == 1 {
-            // No other node could run it.
+            // With only one node, no other node could run the job.
             definition.dont_run_on_nodes.clear();
         }
         let next_at = match timing {
@@ -153,11 +154,11 @@ impl World {
         });
     }
 
-    /// An interval job, the most frequent kind.
+    /// Returns a job with a fixed interval, which is the most frequent kind.
     fn plain(&self, secs: u64, index: usize) -> Definition {
         let draw = |below: u64| self.chance.bits() % below;
         let fails_percent = if index.is_multiple_of(4) { 30 } else { 0 };
-        // Some run for so long that pings report them as long.
+        // Some runs take so long that pings report them as long attempts.
         let longest = if secs >= 60 { 40_000 } else { (secs * 400).min(3_000) };
         let every = Interval::new(Span::from_secs(secs), None).unwrap();
         Definition {
@@ -166,7 +167,8 @@ impl World {
                 kind: "noop".into(),
                 config: json!({ "ms": 1 + draw(longest), "fails_percent": fails_percent }),
             },
-            // `Queue` and `All` can catch up only if the job is not always busy.
+            // The policies `Queue` and `All` can catch up only if the job does not run all the
+            // time.
             overlap: match draw(3) {
                 0 if (10..60).contains(&secs) => OverlapPolicy::Queue,
                 _ => OverlapPolicy::Skip,
@@ -186,7 +188,8 @@ impl World {
     }
 }
 
-/// Times after `now` that are `phase` microseconds past a multiple of `every` seconds.
+/// Returns the scheduled times after `now` that are `phase` microseconds after a multiple of
+/// `every` seconds.
 fn on_the_grid(now: Timestamp, every: u64, phase: i64) -> Timing {
     let step = every as i64 * SECOND;
     let past = (now.as_micros() - phase).div_euclid(step);

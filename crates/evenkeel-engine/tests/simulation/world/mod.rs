@@ -51,7 +51,7 @@ struct World {
     nodes: Vec<SimNode>,
     faults: u64,
     processes: u32,
-    /// Faults during which loops retried too often.
+    /// Descriptions of faults during which loops retried too often.
     retry_violations: Vec<String>,
 }
 
@@ -163,7 +163,7 @@ impl World {
             node: index,
             alive: listen,
         };
-        // One as with SQLite, or two as with PostgreSQL.
+        // Number of parallel batches, one as with SQLite or two as with PostgreSQL.
         let parallel_batches = 1 + (self.scenario.seed % 2) as usize;
         let model = self.model.clone().with_parallel_batches(parallel_batches);
         let chance_of_faults = RandomChance::from_seed(seed ^ 1);
@@ -187,7 +187,8 @@ impl World {
             chance,
             run_ids: RunIds::new(b"test"),
         };
-        // A node that cannot join retries, as its process supervisor would restart it.
+        // A node that cannot join the cluster tries again, as a process supervisor would restart
+        // it.
         for _ in 0..1_000 {
             if let Ok(engine) = Engine::start(parts.clone()).await {
                 node.engine = Some(engine);
@@ -198,14 +199,14 @@ impl World {
         panic!("node {index} never joins");
     }
 
-    /// The process dies at once.
+    /// Kills the process of a node at once.
     fn kill(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.engine = None;
         node.alive.send_replace(false);
     }
 
-    /// Creates and triggers jobs at random. Half of the signals are lost.
+    /// Creates and triggers jobs at random. Half of the signals about them are lost.
     async fn create_jobs_and_triggers(&mut self, scope: &Scope) {
         if self.plan.len() < 2 * self.scenario.jobs && self.chance.bits().is_multiple_of(4) {
             self.register(scope, self.plan.len()).await;
@@ -222,7 +223,7 @@ impl World {
         }
     }
 
-    /// Waits without faults until the cluster must have recovered, then drains all nodes.
+    /// Waits without faults until the cluster must have recovered. Then drains all nodes.
     async fn heal(&mut self) {
         let leases = self.scenario.leases;
         let recovery = Duration::from(leases.silent_after) * 2 + Duration::from(leases.grace) * 2;

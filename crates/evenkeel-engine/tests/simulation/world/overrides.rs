@@ -21,17 +21,17 @@ pub struct Override {
     pub key: AttemptKey,
     /// True time of the acknowledgement.
     pub at: Duration,
-    /// The fence that the override ended, if the attempt was running.
+    /// The fence that the override made invalid, if the attempt was running.
     pub ended_fence: Option<u32>,
-    /// The new status and fence; `None` if the attempt was requeued.
+    /// The new status and fence of the attempt, or `None` if the attempt was requeued.
     pub end: Option<(AttemptStatus, u32)>,
 }
 
-/// Time for the body of a requeued attempt to end before the next may start.
+/// Delay before a requeued attempt may start again, so that its old execution can end first.
 const OLD_BODY_ENDS_WITHIN: Span = Span::from_secs(5);
 
 impl World {
-    /// Overrides the outcomes of the active attempts of a random job, or requeues them.
+    /// Overrides the outcomes of all active attempts of a random job, or requeues these attempts.
     pub(super) async fn override_outcomes(&mut self, scope: &Scope) {
         for _ in 0..self.plan.len() {
             let index = self.chance.bits() as usize % self.plan.len();

@@ -24,7 +24,7 @@ impl Faults {
     pub const FULL: Self = Self { full: true, ..Self::NONE };
     pub const ALL: Self = Self { crashes: true, store: true, time: true, full: false };
 
-    /// True if a write of a node can be refused or lost.
+    /// True if the store can refuse or lose writes of a node.
     pub const fn delay_changes(self) -> bool {
         self.store || self.full
     }
@@ -38,20 +38,20 @@ pub struct Scenario {
     /// Slots per node.
     pub workers: usize,
     pub jobs: usize,
-    /// The shortest interval in seconds; the longest is sixty times as long.
+    /// The shortest interval of a job, in seconds. The longest interval is sixty times as long.
     pub shortest: u64,
     pub faults: Faults,
-    /// Clients pause, resume, change and cancel jobs.
+    /// True if clients pause, resume, change and cancel jobs.
     pub commands: bool,
     /// Average seconds between faults.
     pub fault_every: u64,
     pub leases: LeaseTimings,
     pub poll: Duration,
-    /// Clients override outcomes and requeue attempts.
+    /// True if clients override outcomes and requeue attempts.
     pub overrides: bool,
-    /// Some jobs have a concurrency key.
+    /// True if some jobs have a concurrency key.
     pub limits: bool,
-    /// Limits of active runs for the tenant and for its lane.
+    /// Maximum numbers of active runs of the tenant and of its lane.
     pub shared_limits: Option<(u32, u32)>,
 }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::body::Time;
 
-/// True time, and a database clock that can be set.
+/// The true time of the simulation, and a database clock that faults can set.
 pub struct SimTime {
     began: Instant,
     /// Deviation of the database's clock from true time, in microseconds.
@@ -41,7 +41,7 @@ impl Time for SimTime {
     }
 }
 
-/// A node's clock, which shows true time.
+/// The clock of a node, which shows the true time.
 pub struct NodeClock(pub Arc<SimTime>);
 
 impl Clock for NodeClock {
