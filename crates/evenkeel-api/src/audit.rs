@@ -96,7 +96,7 @@ pub(crate) struct AuditQuery {
     operation_id = "list_audit",
     tag = "access",
     params(PageQuery, AuditQuery),
-    responses((status = 200, description = "One page of the log", body = AuditList)),
+    responses((status = 200, description = "One page of the audit log", body = AuditList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn list(

@@ -59,8 +59,8 @@ pub(crate) async fn healthz() -> &'static str {
     path = "/readyz",
     tag = "operations",
     responses(
-        (status = 200, description = "Ready for requests", body = ReadyView),
-        (status = 503, description = "Not ready", body = ReadyView),
+        (status = 200, description = "The node is ready for requests", body = ReadyView),
+        (status = 503, description = "The node is not ready for requests", body = ReadyView),
     ),
     security(()),
     extensions(("x-required-role" = json!("none"))),

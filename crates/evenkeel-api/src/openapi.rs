@@ -41,8 +41,8 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
     tags(
         (name = "jobs", description = "Create, change and control jobs"),
         (name = "schedules", description = "Preview a schedule without creating a job"),
-        (name = "conditions", description = "Jobs that miss their deadline promise or may miss it"),
-        (name = "balance", description = "How load is spread over the day, and rebalancing"),
+        (name = "conditions", description = "Jobs that missed their deadline promise or are likely to miss it"),
+        (name = "balance", description = "How runs are spread over the day, and rebalances that spread them evenly"),
         (name = "targets", description = "Sites or systems that jobs work on, with shared settings"),
         (name = "executions", description = "Attempts of runs, their logs, and dead letters"),
         (name = "events", description = "A live stream of events"),

@@ -81,7 +81,7 @@ pub(crate) async fn stats(
     tag = "admin",
     params(
         ("status" = Option<String>, Query, pattern = "^(queued|crawling|success|failed)$",
-         description = "Only jobs whose latest run is queued, crawling, success or failed",
+         description = "Lists only jobs whose latest run has this status: queued, crawling, success or failed",
          example = "queued"),
         AdminPageQuery,
     ),

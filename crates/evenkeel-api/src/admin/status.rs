@@ -72,7 +72,7 @@ pub(crate) async fn set_status(
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses(
         (status = 200, description = "The job after the change", body = AdminJobView),
-        (status = 409, description = "Its latest run did not fail or has not ended"),
+        (status = 409, description = "The latest run of the job did not fail or has not finished"),
         (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),

@@ -67,8 +67,8 @@ pub struct MadeApiKeyView {
     tag = "access",
     request_body(content = ApiKeyDocument, example = json!({"name": "ci", "role": "operator"})),
     responses(
-        (status = 201, description = "The key", body = MadeApiKeyView),
-        (status = 409, description = "Another key has the name"),
+        (status = 201, description = "The new API key", body = MadeApiKeyView),
+        (status = 409, description = "Another API key already has this name"),
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]

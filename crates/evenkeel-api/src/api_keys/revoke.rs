@@ -32,8 +32,8 @@ pub struct RevokedApiKeyView {
     tag = "access",
     params(("id" = uuid::Uuid, Path, description = "Id of the key")),
     responses(
-        (status = 200, description = "The key is revoked", body = RevokedApiKeyView),
-        (status = 404, description = "Not found, or already revoked"),
+        (status = 200, description = "The API key is revoked", body = RevokedApiKeyView),
+        (status = 404, description = "The API key does not exist or is already revoked"),
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]

@@ -37,8 +37,8 @@ pub struct RedrivenView {
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses(
         (status = 202, description = "The new run is queued", body = RedrivenView),
-        (status = 409, description = "It was already redriven, a run of its job is active, or the job has \
-         ended"),
+        (status = 409, description = "The dead letter was already redriven, a run of its job is active, or the \
+         job has ended"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

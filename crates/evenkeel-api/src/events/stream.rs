@@ -33,7 +33,7 @@ use crate::streams::{Source, StreamEvent};
     params(
         EventQuery,
         ("Last-Event-ID" = Option<String>, Header,
-         description = "Resume after the event with this id"),
+         description = "Resumes the stream after the event with this id"),
     ),
     responses(
         (status = 200, description = "The stream", body = StreamEvent,

@@ -33,10 +33,10 @@ pub struct CancelledView {
     path = "/api/v1/executions/{id}/cancel",
     operation_id = "cancel_execution",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "Id of an execution, or of a run (its latest execution)")),
+    params(("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution")),
     responses(
         (status = 202, description = "The run is being cancelled", body = CancelledView),
-        (status = 409, description = "The run has already ended"),
+        (status = 409, description = "The run has already finished"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -15,7 +15,7 @@ use crate::state::App;
     path = "/api/v1/executions/{id}",
     operation_id = "get_execution",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "Id of an execution, or of a run (its latest execution)")),
+    params(("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution")),
     responses((status = 200, description = "The execution", body = ExecutionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]

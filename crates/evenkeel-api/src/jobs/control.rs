@@ -23,13 +23,13 @@ use crate::state::App;
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has one of these ETags; * for any"),
+         description = "Apply only if the job still has one of these ETags; * allows any version"),
     ),
     responses(
         (status = 200, description = "The job after the command", body = CommandedView,
          headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "The job is already paused, or will not run again"),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -56,13 +56,13 @@ pub(crate) async fn pause(
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has one of these ETags; * for any"),
+         description = "Apply only if the job still has one of these ETags; * allows any version"),
     ),
     responses(
         (status = 200, description = "The job after the command", body = CommandedView,
          headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "The job is not paused"),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -89,13 +89,13 @@ pub(crate) async fn resume(
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has one of these ETags; * for any"),
+         description = "Apply only if the job still has one of these ETags; * allows any version"),
     ),
     responses(
         (status = 200, description = "The job after the command", body = CommandedView,
          headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "The job has already ended"),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -122,13 +122,13 @@ pub(crate) async fn cancel(
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has one of these ETags; * for any"),
+         description = "Apply only if the job still has one of these ETags; * allows any version"),
     ),
     responses(
         (status = 200, description = "The job after the command", body = CommandedView,
          headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "The last run did not fail, or a run is active"),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -44,13 +44,13 @@ pub struct DeletedView {
     tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
-        ("purge" = Option<bool>, Query, description = "Delete its history, too"),
+        ("purge" = Option<bool>, Query, description = "Also deletes the execution history of the job"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has one of these ETags; * for any"),
+         description = "Apply only if the job still has one of these ETags; * allows any version"),
     ),
     responses(
         (status = 200, description = "The deleted job", body = DeletedView),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -65,7 +65,7 @@ pub(crate) struct NextQuery {
     operation_id = "next_times_of_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name"), NextQuery),
-    responses((status = 200, description = "The next times", body = NextTimesView)),
+    responses((status = 200, description = "The next start times", body = NextTimesView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn next(

@@ -30,7 +30,7 @@ use crate::state::App;
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has this ETag; * for any"),
+         description = "Apply only if the job still has this ETag; * allows any version"),
     ),
     request_body(content = Object, description = "The fields to change, as returned by GET or as in a \
         new job",
@@ -39,7 +39,7 @@ use crate::state::App;
         (status = 200, description = "The job after the change", body = JobView,
          headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "Another job has the name, or the job is cancelled"),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -66,7 +66,7 @@ pub(crate) async fn put(
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the job still has this ETag; * for any"),
+         description = "Apply only if the job still has this ETag; * allows any version"),
     ),
     request_body(content = Object, description = "The fields to change",
         example = json!({"priority": 50, "metadata": {"owner": "ann"}})),
@@ -74,7 +74,7 @@ pub(crate) async fn put(
         (status = 200, description = "The job after the change", body = JobView,
          headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "Another job has the name, or the job is cancelled"),
-        (status = 412, description = "The job was changed since; the header ETag has its version"),
+        (status = 412, description = "The job has changed since this ETag; the header ETag has its present version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -43,7 +43,7 @@ pub struct CompleteDocument {
         example = json!({"output": "all done", "items_crawled": 25, "items_indexed": 23})),
     responses(
         (status = 204, description = "The outcome is stored"),
-        (status = 409, description = "The attempt has ended or was taken over"),
+        (status = 409, description = "The attempt has finished or another worker took it over"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),

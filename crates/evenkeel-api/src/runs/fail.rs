@@ -56,7 +56,7 @@ pub struct FailedView {
         example = json!({"error": "the source is unavailable", "retry_after_seconds": 120})),
     responses(
         (status = 200, description = "The outcome is stored", body = FailedView),
-        (status = 409, description = "The attempt has ended or was taken over"),
+        (status = 409, description = "The attempt has finished or another worker took it over"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),

@@ -18,7 +18,7 @@ use crate::state::App;
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     responses(
         (status = 204, description = "The heartbeat was recorded"),
-        (status = 409, description = "The attempt has ended or was taken over: stop working on it"),
+        (status = 409, description = "The attempt has finished or another worker took it over: stop working on it"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),

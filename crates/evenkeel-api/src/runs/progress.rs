@@ -47,7 +47,7 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
         example = json!({"done": 25, "total": 100, "message": "a quarter"})),
     responses(
         (status = 204, description = "The progress was recorded"),
-        (status = 409, description = "The attempt has ended or was taken over: stop working on it"),
+        (status = 409, description = "The attempt has finished or another worker took it over: stop working on it"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),

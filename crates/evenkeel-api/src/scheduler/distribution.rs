@@ -323,7 +323,7 @@ pub(crate) struct DistributionQuery {
     operation_id = "get_distribution",
     tag = "balance",
     params(DistributionQuery),
-    responses((status = 200, description = "The load of the tenant's jobs", body = DistributionView)),
+    responses((status = 200, description = "How the runs of the tenant's jobs are spread over time", body = DistributionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn distribution(

@@ -98,7 +98,7 @@ pub(crate) struct ScoreParams {
     operation_id = "list_distribution_history",
     tag = "balance",
     params(ScoreParams),
-    responses((status = 200, description = "The scores of the tenant's jobs", body = ScoreList)),
+    responses((status = 200, description = "The hourly distribution scores of the tenant's jobs", body = ScoreList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn history(

@@ -152,7 +152,7 @@ impl From<TenantStats> for SchedulerMetrics {
     path = "/api/v1/scheduler/metrics",
     operation_id = "get_scheduler_metrics",
     tag = "operations",
-    responses((status = 200, description = "The figures of the tenant", body = SchedulerMetrics)),
+    responses((status = 200, description = "Figures about the jobs and executions of the tenant", body = SchedulerMetrics)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn metrics(

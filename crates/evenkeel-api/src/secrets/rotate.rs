@@ -47,7 +47,7 @@ pub struct UnreadableSecretView {
     path = "/api/v1/secret-rotations",
     operation_id = "rotate_secrets",
     tag = "access",
-    params(("cursor" = Option<String>, Query, description = "Continues after another call: its `next_cursor`")),
+    params(("cursor" = Option<String>, Query, description = "Continues a rotation: the `next_cursor` of the previous call")),
     responses(
         (status = 200, description = "The result", body = RotatedView),
         (status = 409, description = "The server has no key to encrypt secrets with"),

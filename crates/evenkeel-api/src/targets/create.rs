@@ -28,7 +28,7 @@ use crate::state::App;
         (status = 201, description = "The target", body = TargetView,
          headers(("ETag" = String, description = "Version of the target, for If-Match"),
                  ("Location" = String, description = "Path of the new resource"))),
-        (status = 409, description = "Another target has the number or the source_id"),
+        (status = 409, description = "Another target already has this number or this source_id"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -34,11 +34,11 @@ pub struct DeletedTargetView {
     tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
-        ("force" = Option<bool>, Query, description = "Delete it even if jobs refer to it, and detach them"),
+        ("force" = Option<bool>, Query, description = "Deletes the target even if jobs refer to it, and detaches those jobs"),
     ),
     responses(
         (status = 200, description = "The deleted target", body = DeletedTargetView),
-        (status = 409, description = "Jobs refer to it; the detail says how many"),
+        (status = 409, description = "Jobs refer to the target; the detail tells how many"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -49,15 +49,15 @@ pub struct ChangedTargetView {
     params(
         ("id" = i64, Path, description = "Number of the target"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the target still has this ETag; * for any"),
+         description = "Apply only if the target still has this ETag; * allows any version"),
     ),
     request_body(content = TargetChange, description = "Fields of a target",
         example = json!({"url": "https://example.com/r/worldnews"})),
     responses(
         (status = 200, description = "The target after the change", body = ChangedTargetView,
          headers(("ETag" = String, description = "Version of the target, for If-Match"))),
-        (status = 409, description = "Another target has the source_id"),
-        (status = 412, description = "The target was changed since"),
+        (status = 409, description = "Another target already has this source_id"),
+        (status = 412, description = "The target has changed since this ETag"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -83,15 +83,15 @@ pub(crate) async fn put(
     params(
         ("id" = i64, Path, description = "Number of the target"),
         ("If-Match" = Option<String>, Header,
-         description = "Carry it out only if the target still has this ETag; * for any"),
+         description = "Apply only if the target still has this ETag; * allows any version"),
     ),
     request_body(content = TargetChange, description = "The fields to change",
         example = json!({"name": "WorldNews"})),
     responses(
         (status = 200, description = "The target after the change", body = ChangedTargetView,
          headers(("ETag" = String, description = "Version of the target, for If-Match"))),
-        (status = 409, description = "Another target has the source_id"),
-        (status = 412, description = "The target was changed since"),
+        (status = 409, description = "Another target already has this source_id"),
+        (status = 412, description = "The target has changed since this ETag"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -1,4 +1,5 @@
-//! API keys, the limit on failed credentials, and trusted tokens.
+//! Tests of API keys, the limit on failed authentication, and tokens of external identity
+//! providers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -138,7 +139,8 @@ async fn address_with_too_many_failures_must_wait() {
     world.pass(20);
     let answer = world.send(from_address("wrong", "192.0.2.1")).await;
     assert_eq!(answer.header(header::RETRY_AFTER), Some("40"));
-    // Valid credentials still pass: several clients may share an address.
+    // Requests with valid credentials are not limited, because several clients may share an IP
+    // address.
     world.send(from_address(&good, "192.0.2.1")).await.expect(200);
     world.send(from_address("wrong", "192.0.2.2")).await.problem(401, "unauthorized");
     world.pass(41);
@@ -153,7 +155,7 @@ async fn request_without_a_credential_does_not_count_as_a_failure() {
         request.extensions_mut().insert(ClientAddress("192.0.2.1".parse().unwrap()));
         world.send(request).await.problem(401, "unauthorized");
     }
-    // The audit log has them, up to a limit.
+    // The audit log contains the refused requests, up to a limit.
     world.create(json!({})).await;
     let log = request(Method::GET, "/api/v1/audit", Some(&token(Role::Admin, "default")), None);
     assert_eq!(world.send(log).await.expect(200)["total"], 11);

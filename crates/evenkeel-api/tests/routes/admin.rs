@@ -53,7 +53,7 @@ async fn jobs_are_counted_and_listed_by_the_status_of_their_latest_run() {
     end(&world, known[4], 60, Outcome::Completed).await;
     end(&world, known[5], 60, Outcome::TimedOut).await;
     end(&world, known[6], 60, Outcome::Cancelled).await;
-    // The first job gets a later run.
+    // The first job gets a run that is later than the runs of the other jobs.
     world.delete("/api/admin/scheduled-jobs/1").await.expect(200);
     job(&world, "idle").await;
     assert_eq!(stats(&world).await, [2, 1, 2, 1]);
@@ -109,12 +109,12 @@ async fn override_ends_queued_and_running_runs() {
         // Setting the same status again changes nothing.
         assert_eq!(set(&world, id, status).await.expect(200)["status"], *status);
     }
-    // The worker reports too late.
+    // The worker reports its result after the status was overridden.
     let late = world.rig.end(held, Outcome::Failed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
     let messages = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
     assert_eq!(messages.len(), 1, "the body is stopped");
-    // The runs are visible in `/api/v1`.
+    // `/api/v1` shows the overridden runs as well.
     for (known, status) in [(known, "completed"), (queued, "failed")] {
         let path = format!("/api/v1/jobs/{}/executions", known.id);
         let runs = world.get(&path).await.expect(200);
@@ -264,7 +264,6 @@ async fn bulk_requests_answer_each_job_in_order() {
         let path = format!("{JOBS}/bulk/status");
         world.put(&path, wrong).await.problem(422, "invalid-parameter");
     }
-    // Runs with another outcome are still refused.
     let bulk = json!({"job_ids": [1, 2, 3], "status": "failed"});
     let answer = world.put(&format!("{JOBS}/bulk/status"), bulk).await.expect(200);
     assert_eq!(answer["updated"], 3);

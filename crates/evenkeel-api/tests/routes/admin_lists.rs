@@ -1,4 +1,4 @@
-//! Lists of the admin API with very many jobs, and what they cost.
+//! Lists of the admin API with more than 10,000 jobs, and the number of store calls that they need.
 
 use axum::http::Method;
 use evenkeel_core::attempt::Outcome;
@@ -18,7 +18,7 @@ async fn listed(world: &World, query: &str) -> Vec<i64> {
     list["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_i64().unwrap()).collect()
 }
 
-/// Creates more jobs than a list examines one by one.
+/// Creates more jobs than a filtered list examines one by one.
 async fn very_many(world: &World) -> Vec<Known> {
     let jobs = (0..10_100).map(|n| new_job(&format!("job {n}")).build()).collect();
     world.rig.add_all(jobs).await
@@ -51,7 +51,7 @@ async fn counts_of_very_many_jobs_are_estimates_and_queued_jobs_are_found() {
     let cursor = failed["next_cursor"].as_str().unwrap();
     let rest = world.get(&format!("{JOBS}?status=failed&cursor={cursor}")).await.expect(200);
     assert_eq!((&rest["jobs"], &rest["next_cursor"]), (&json!([]), &Value::Null));
-    // The jobs become due.
+    // The clock advances until the jobs are due.
     world.pass(60);
     let due = world.get(&format!("{JOBS}?status=queued&limit=5")).await.expect(200);
     assert!(due["next_cursor"].is_string());

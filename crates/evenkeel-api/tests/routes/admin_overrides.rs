@@ -1,4 +1,5 @@
-//! Overriding the status of runs while other requests run, and when it is refused.
+//! Tests that override the status of runs while other requests are in progress, and refused
+//! overrides.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,7 +34,7 @@ async fn live(world: &World, job: Known) -> u32 {
     world.rig.job(job).await.live
 }
 
-/// What another request does just before a store verb.
+/// An action that a concurrent request takes just before a named store function is called.
 type Meanwhile = Arc<Mutex<Option<(&'static str, Box<dyn FnOnce() + Send>)>>>;
 
 async fn interrupted() -> (World, Meanwhile) {
@@ -51,7 +52,8 @@ async fn interrupted() -> (World, Meanwhile) {
     (world.await, meanwhile)
 }
 
-/// Triggers a run before that verb. The model never waits.
+/// Triggers a run just before the named store function is called. The model store never blocks, so
+/// the trigger completes at once.
 fn trigger_before(verb: &'static str, meanwhile: &Meanwhile, world: &World, job: Known) {
     let (store, scope): (Arc<dyn Store>, Scope) = (Arc::clone(&world.rig.store), world.rig.scope);
     let act = move || {
@@ -88,7 +90,7 @@ async fn bulk_override_reports_jobs_left_without_time() {
             assert_eq!(result["uuid"], job.id.to_string());
         }
     }
-    // A repeated request handles all of them.
+    // Repeating the request handles all jobs.
     let again = world.put(BULK, bulk).await.expect(200);
     assert_eq!((&again["updated"], &again["failed"]), (&json!(40), &json!(0)));
     assert_eq!(world.rig.census().await.live, 40);
@@ -125,7 +127,8 @@ async fn run_that_starts_after_an_override_is_not_affected() {
     for _ in 0..2 {
         world.rig.trigger(job, 1, 0).await;
     }
-    // The first two are overridden by then, and another check follows.
+    // The first two jobs are already overridden when the concurrent trigger happens before the next
+    // check.
     trigger_before("announce", &meanwhile, &world, job);
     let answer = set(&world, job, "success").await.expect(200);
     assert_eq!(answer["status"], "queued", "it is where the newcomer is");
@@ -144,7 +147,7 @@ async fn two_concurrent_requests_queue_one_run() {
         assert!(meanwhile.lock().unwrap().is_none());
         assert_eq!(live(&world, job).await, 1);
     }
-    // The same holds for a failed run.
+    // The same refusal applies to a failed run.
     let job = job(&world, json!({"dedup_key": "b"})).await;
     let held = world.rig.start(job, 1800).await;
     world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
@@ -179,7 +182,7 @@ async fn run_of_a_paused_job_is_not_requeued_and_continues() {
     assert_eq!(many["results"][0]["error"]["type"], "/problems/job-state");
     assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(world.rig.finish(world.rig.success(held)).await, FinishResult::Done);
-    // A new run may start.
+    // A new run of the job may start.
     assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
 }
 
@@ -192,7 +195,7 @@ async fn run_whose_key_another_job_has_is_not_requeued() {
     };
     let first = job(&world, once(60)).await;
     let held = world.rig.start(first, 60).await;
-    // It is no longer queued, so another may be.
+    // The first run is no longer queued, so another run may be queued.
     let second = job(&world, once(600)).await;
     let refusal = set(&world, first, "queued").await.problem(409, "duplicate");
     assert_eq!(refusal["existing_id"], second.id.to_string());

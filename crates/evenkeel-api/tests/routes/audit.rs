@@ -57,13 +57,13 @@ async fn every_refusal_is_audited() {
     world.ask_as(Role::Viewer, Method::POST, "/api/v1/jobs", body).await.problem(403, "forbidden");
     world.send(request(Method::GET, "/api/v1/jobs", Some("wrong"), None)).await.expect(401);
     world.send(request(Method::GET, "/api/v1/pages", None, None)).await.expect(401);
-    // Recording a change flushes all earlier entries.
+    // Recording a change first writes all earlier entries of the audit log.
     world.create(json!({})).await;
     let own = entries(&world, "main", "?denied=true").await;
     assert_eq!(own.len(), 1);
     assert_eq!((&own[0]["action"], &own[0]["status"]), (&json!("create_job"), &json!(403)));
     assert_eq!(own[0]["detail"], "this needs the role operator, the token has viewer");
-    // The tenant of the other refusals is unknown, so the default tenant sees them.
+    // The tenant of the other refused requests is unknown, so the tenant `default` sees them.
     let unknown = entries(&world, "default", "").await;
     let seen: Vec<_> = unknown.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(seen, ["list_pages", "list_jobs"]);

@@ -1,4 +1,4 @@
-//! Jobs delayed by a blackout: every answer names the same start.
+//! For a job that a blackout delays, every endpoint shows the same start time.
 
 use evenkeel_store_testkit::fixtures::at;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn every_answer_shows_the_end_of_the_blackout_as_the_next_start() {
     assert_eq!(job["next_run_at"], eleven());
     let regular = job["next_scheduled_at"].as_str().unwrap().to_owned();
     assert!(regular.as_str() < eleven().as_str().unwrap(), "{job}");
-    // Before its regular time, and long after it.
+    // The check runs before the scheduled time, and again long after it.
     for _ in 0..2 {
         let shown = world.get(&job_path(&job, "")).await.expect(200);
         assert_eq!((&shown["next_run_at"], &shown["status"]), (&eleven(), &json!("scheduled")));
@@ -79,7 +79,7 @@ async fn change_warns_of_blackouts_that_break_the_promise() {
     let closed = json!({"blackout_periods": [{"start": "03:00", "end": "09:00"}]});
     let warned = world.patch(&open, closed).await.expect(200);
     assert!(warned["warnings"][0].as_str().unwrap().contains("09:00"), "{warned}");
-    // GET shows no warnings: they belong to the change.
+    // `GET` shows no warnings; only the response to a change does.
     assert_eq!(world.get(&job_path(&open, "")).await.expect(200).get("warnings"), None);
 }
 

@@ -1,4 +1,4 @@
-//! A store whose verbs fail as a test says.
+//! A store whose functions fail if a test demands it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use evenkeel_store::{Intercept, Intercepted, Store, StoreError, Verb, WaitingAtt
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::model::ModelStore;
 
-/// Returns the error of a call of the named verb, if the call is to fail.
+/// Returns the error with which a call of the named store function fails; `None` lets the call
+/// succeed.
 type Fault = Box<dyn Fn(&str) -> Option<StoreError> + Send + Sync>;
 
-/// The name that [`Fault`] is asked about if a call has counted what is ahead in the queue.
+/// Name that is passed to [`Fault`] when a call counts the runs ahead in the queue.
 pub const QUEUE_POSITION: &str = "queue position";
 
 pub struct BrokenStore {
@@ -19,23 +20,23 @@ pub struct BrokenStore {
 }
 
 impl BrokenStore {
-    /// A database that cannot be reached.
+    /// Returns a store whose database cannot be reached.
     pub fn down() -> Arc<dyn Store> {
         Self::always(|| StoreError::Unavailable("connection to 10.0.0.7 refused".into()))
     }
 
-    /// A database that holds values which cannot be read.
+    /// Returns a store whose database contains values that cannot be read.
     pub fn corrupt() -> Arc<dyn Store> {
         Self::always(|| StoreError::corrupt("job 7", "definition", "not JSON"))
     }
 
-    /// Fails at every verb but `tenant`.
+    /// Returns a store whose functions all fail, except `tenant`.
     fn always(error: fn() -> StoreError) -> Arc<dyn Store> {
         let inner = Arc::new(ModelStore::new(Arc::new(|| START)));
         Self::over(inner, move |_| Some(error()))
     }
 
-    /// Calls `inner`, except where `fault` returns an error for the verb.
+    /// Returns a store that calls `inner`, unless `fault` returns an error for the called function.
     pub fn over(
         inner: Arc<dyn Store>,
         fault: impl Fn(&str) -> Option<StoreError> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Creating many jobs at once.
+//! Tests of bulk requests that create many jobs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ async fn count(world: &World) -> u64 {
     world.rig.store.list_jobs(&world.rig.scope, &filter, sort, page).await.unwrap().total
 }
 
-/// Sends lines with an optional key.
+/// Sends lines of jobs with an optional idempotency key.
 async fn lines(world: &World, body: impl Into<Body>, key: Option<&str>) -> Answer {
     let token = token(Role::Operator, "main");
     let mut request = Request::builder()
@@ -74,7 +74,7 @@ async fn bulk_of_several_batches_keeps_its_order() {
     assert_eq!(answer["created"], 6250);
     let last = answer["results"][6249]["id"].as_str().unwrap();
     assert_eq!(world.get(&format!("/api/v1/jobs/{last}")).await.expect(200)["name"], "job 6249");
-    // Larger than other routes accept.
+    // The body is larger than other routes accept.
     let long = noop(json!({"payload": "x".repeat(200_000)}));
     let answer = world.post(BULK, Some(json!({"jobs": vec![long; 10]}))).await.expect(200);
     assert_eq!(answer["created"], 10);
@@ -115,7 +115,7 @@ async fn repeated_stream_with_a_key_resumes_where_it_stopped() {
     let world = World::new().await;
     let line = |n| format!("{}\n", noop(json!({"source_id": format!("s{n}")})));
     let whole: String = (0..5250).map(line).collect();
-    // The first request ends after the second batch.
+    // The first request is cut off after the second batch.
     let part: String = (0..3750).map(line).collect();
     let pieces = [Ok(part), Err(std::io::Error::other("gone"))];
     let broken = Body::from_stream(futures::stream::iter(pieces));
@@ -147,7 +147,8 @@ async fn stalled_stream_ends_and_names_the_first_unhandled_line() {
 
 #[tokio::test]
 async fn jobs_created_before_an_outage_within_a_batch_are_reported() {
-    // The batch fails, so its jobs are created one by one; the third finds the store gone.
+    // Storing the whole batch fails, so its jobs are created one by one; the third of these
+    // finds the store unavailable.
     let asked = AtomicU64::new(0);
     let fault = move |verb: &str| match (verb, asked.load(Ordering::Relaxed)) {
         ("register", nth) => {
@@ -168,7 +169,7 @@ async fn jobs_created_before_an_outage_within_a_batch_are_reported() {
     assert_eq!((again, count(&world).await), (first, 2), "none is created twice");
 }
 
-/// Creates a world whose store fails at these registrations, counted from 1.
+/// Creates a server whose store fails at these registrations, counted from 1.
 async fn failing_at(which: &'static [u64], error: fn() -> StoreError) -> World {
     let asked = AtomicU64::new(0);
     let fault = move |verb: &str| {
@@ -179,7 +180,7 @@ async fn failing_at(which: &'static [u64], error: fn() -> StoreError) -> World {
     World::failing(move |_, verb| fault(verb)).await
 }
 
-/// Sends a document of unnamed jobs with a key.
+/// Sends a JSON document of unnamed jobs with an idempotency key.
 async fn document(world: &World, jobs: usize, key: &str) -> Answer {
     let body = json!({"jobs": vec![noop(json!({"schedule": "30m"})); jobs]});
     let mut asked = request(Method::POST, BULK, Some(&token(Role::Operator, "main")), Some(body));
@@ -230,7 +231,7 @@ async fn changed_document_needs_another_key() {
 
 #[tokio::test]
 async fn repeated_stream_with_a_failing_line_creates_no_duplicates() {
-    // The whole batch fails, then the second job alone.
+    // The whole batch fails first, and then the second of the single jobs.
     let world = failing_at(&[1, 3], || StoreError::Refused("no".into())).await;
     let body: String = (0..2502).map(|_| format!("{}\n", noop(json!({})))).collect();
     let first = results(&lines(&world, body.clone(), Some("k")).await);
@@ -291,7 +292,7 @@ async fn viewers_cannot_create_jobs() {
 async fn concurrent_bulk_requests_do_not_interfere() {
     let world = World::new().await;
     let create = |n: usize| {
-        // Every third has the name of the one before, every fifth is invalid.
+        // Every third job has the name of the job before it, and every fifth job is invalid.
         let name = if n % 3 == 2 { n - 1 } else { n };
         let mut job = noop(json!({"name": format!("job {name}"), "schedule": "30m"}));
         if n % 5 == 4 {

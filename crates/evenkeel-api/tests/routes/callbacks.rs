@@ -1,4 +1,4 @@
-//! Callbacks of HTTP receivers.
+//! Tests of the callbacks that HTTP services send after answering 202.
 
 use axum::http::Method;
 use evenkeel_core::AttemptKey;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Answer, World, attempt_tokens, request, run_ids};
 
-/// Creates a world with a running attempt.
+/// Creates a server with a running attempt.
 async fn with_running() -> (World, Known, Held) {
     let world = World::new().await;
     let created = world
@@ -82,7 +82,7 @@ async fn failed_attempt_is_retried_as_the_receiver_allows() {
     }
 }
 
-/// Returns the signals sent so far.
+/// Returns the signals that were sent so far.
 fn signals(listener: &mut tokio::sync::broadcast::Receiver<Signal>) -> Vec<Signal> {
     std::iter::from_fn(|| listener.try_recv().ok()).collect()
 }
@@ -134,7 +134,7 @@ async fn only_the_token_of_the_attempt_is_accepted() {
         report(&world, held, "heartbeat", &wrong, None).await.problem(401, "unauthorized");
     }
     assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
-    // The token is valid for nothing else.
+    // The token of an attempt is not valid for other requests.
     let list = world.send(request(Method::GET, "/api/v1/jobs", Some(&token(held)), None)).await;
     list.problem(401, "unauthorized");
 }

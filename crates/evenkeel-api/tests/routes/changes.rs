@@ -1,4 +1,4 @@
-//! Changing jobs: PUT, PATCH, If-Match, and commands for many.
+//! Changes jobs with PUT, PATCH and If-Match, and with commands for many jobs.
 
 use axum::http::{Method, header};
 use evenkeel_store::Role;

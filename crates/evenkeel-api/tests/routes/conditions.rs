@@ -1,4 +1,4 @@
-//! Conditions of jobs, and explanations why a job does not run.
+//! Tests of job conditions, and of explanations why a job does not run.
 
 use axum::http::Method;
 use evenkeel_core::condition::Reason;
@@ -35,7 +35,7 @@ async fn job_shows_its_condition_and_window() {
     assert_eq!(listed["jobs"][0]["condition_reason"], "violated");
 }
 
-/// Marks a job as at risk.
+/// Marks a job as at risk of missing its deadline.
 async fn judge(world: &World, job: &Value, reason: Reason, error_at: &str) {
     let known = world.known(job).await;
     let store = &world.rig.store;
@@ -209,7 +209,7 @@ async fn job_that_runs_once_promises_its_start() {
     let seen = world.get(&path(&job, "condition")).await.expect(200);
     let words = seen["explanation"].as_str().unwrap();
     assert!(words.contains("It must have started by"), "{words}");
-    // It is not late before its time, however long it takes.
+    // A job is not late before its deadline, however long its run takes.
     let long = world.create(json!({"average_duration_override": "10m"})).await;
     let seen = world.get(&path(&long, "condition")).await.expect(200);
     assert_eq!(

@@ -22,7 +22,8 @@ async fn job(world: &World, name: &str) -> Value {
     job
 }
 
-/// Fails a run of the job for good, four seconds after its start.
+/// Runs the job `secs` seconds after the start; the run fails four seconds later and becomes a dead
+/// letter.
 async fn dead_run(world: &World, job: &Value, secs: i64) -> AttemptKey {
     let held = world.rig.start(world.known(job).await, secs).await;
     let then = Then::EndRun { stop_job: false, next_at: None };

@@ -9,7 +9,7 @@ use crate::world::{Answer, World, noop, request, token};
 
 const JOBS: &str = "/api/v1/jobs";
 
-/// Returns a crawl of a source that is due after a minute.
+/// Returns a job that crawls `source` once, in one minute.
 fn once(source: &str) -> Value {
     noop(json!({"source_id": source, "schedule": {"kind": "once", "at": at(60)}, "unique": true}))
 }
@@ -39,7 +39,7 @@ async fn duplicate_returns_the_existing_job() {
     assert_eq!((&again["id"], &again["deduplicated"]), (&first["id"], &json!(true)));
     let place = format!("{JOBS}/{}", first["id"].as_str().unwrap());
     assert_eq!(answer.header(header::LOCATION), Some(place.as_str()));
-    // GET and jobs without deduplication do not have the field.
+    // `GET`, and jobs without deduplication, do not have the field `deduplicated`.
     let shown = world.get(&place).await.expect(200);
     assert!(shown.get("deduplicated").is_none() && shown["unique"] == true);
     let plain = world.create(json!({"name": "plain"})).await;
@@ -114,7 +114,7 @@ async fn change_that_would_duplicate_a_job_names_the_existing_one() {
 async fn dedup_key_is_changed_removed_and_put_back() {
     let world = World::new().await;
     let job = world.post(JOBS, Some(once("news"))).await.expect(201);
-    // The key follows the job's source until another is set.
+    // The deduplication key follows the job's source until `dedup_key` is set.
     let job = world.patch(&job, json!({"source_id": "sport"})).await.expect(200);
     assert_eq!(job["dedup_key"], "sport");
     let path = format!("{JOBS}/{}", job["id"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! `enabled` of a job: false means paused.
+//! Tests of the job field `enabled`, which is false for a paused job.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -31,10 +31,10 @@ async fn changing_enabled_pauses_and_resumes() {
     let paused = world.patch(&job, json!({"enabled": false, "priority": 7})).await.expect(200);
     assert_eq!((&paused["status"], &paused["priority"]), (&json!("paused"), &json!(7)));
     assert_eq!(paused["next_run_at"], Value::Null);
-    // Sending it again changes nothing.
+    // Sending `enabled: false` again changes nothing.
     let again = world.patch(&job, json!({"enabled": false})).await.expect(200);
     assert_eq!(again["generation"], paused["generation"]);
-    // The shown job, edited.
+    // The job as returned by `GET`, with edited fields.
     let mut shown = world.get(&job_path(&job, "")).await.expect(200);
     shown["enabled"] = json!(true);
     shown["priority"] = json!(8);
@@ -43,7 +43,7 @@ async fn changing_enabled_pauses_and_resumes() {
     assert_ne!(resumed["next_run_at"], Value::Null);
     let paused = world.patch(&job, json!({"enabled": false})).await.expect(200);
     assert_eq!(paused["status"], "paused");
-    // Null restores the default.
+    // Null restores the default value.
     assert_eq!(
         world.patch(&job, json!({"enabled": null})).await.expect(200)["status"],
         "scheduled"

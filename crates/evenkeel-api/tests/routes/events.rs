@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::streams::Stream;
 use crate::world::{World, request, send, token};
 
-/// Creates a world with a listening client.
+/// Creates a server with a client that listens to events.
 async fn world() -> World {
     let world = World::new().await;
     world.rig.store.events().set_has_listeners(true);
@@ -18,7 +18,7 @@ async fn world() -> World {
     world
 }
 
-/// Publishes events as an engine would.
+/// Publishes stored events as an engine does.
 async fn relay(world: &World) {
     let (events, dropped) = world.rig.store.events().take(1000);
     world.rig.store.publish(events, dropped).await.unwrap();
@@ -129,7 +129,7 @@ async fn reconnecting_client_misses_nothing() {
     for request in [
         asked("", Some(&last)),
         asked(&format!("?after={last}"), None),
-        // A browser reconnects with its original URL.
+        // A browser that reconnects sends its original URL and `Last-Event-ID`.
         asked("?after=1", Some(&last)),
     ] {
         let mut again = Stream::open(&world.router, request).await;
@@ -143,7 +143,7 @@ async fn possibly_missing_events_are_reported_as_a_gap() {
     let world = world().await;
     world.create(json!({})).await;
     relay(&world).await;
-    // Ids from before a restart or from another database.
+    // These event ids are from before a restart or from another database.
     for after in ["0", "9000000000000000000"] {
         let mut stream = Stream::open(&world.router, asked("", Some(after))).await;
         assert_eq!(stream.event().await.event, "gap", "{after}");

@@ -1,4 +1,4 @@
-//! Answers while the database is not writable.
+//! Responses while the database is not writable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ fn full() -> StoreError {
     StoreError::NotWritable(Unwritable::DiskFull, "database or disk is full".into())
 }
 
-/// Store verbs that write in these tests, including the audit log.
+/// Store functions that write to the database in these tests, including the audit log.
 const CHANGES: [&str; 3] = ["register", "apply_commands", "record_audit"];
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn full_disk_answers_that_nothing_changed_and_what_to_do() {
 
 #[tokio::test]
 async fn partly_applied_command_does_not_claim_that_nothing_changed() {
-    // The disk is full from the second batch on.
+    // The disk is full when the second batch is written.
     let orders = AtomicU64::new(0);
     let world = World::failing(move |_, verb| {
         (verb == "apply_commands" && orders.fetch_add(1, Ordering::Relaxed) > 0).then(full)

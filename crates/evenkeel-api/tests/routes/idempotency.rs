@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: requests sent twice are carried out once.
+//! `Idempotency-Key`: a request that is sent twice is executed once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::world::{Answer, Engine, World, noop, request, send, server, token};
 
 const JOBS: &str = "/api/v1/jobs";
 
-/// Sends a POST with a key for a tenant.
+/// Sends a POST request with an idempotency key for a tenant.
 async fn post_as(world: &World, tenant: &str, path: &str, key: &str, body: &Value) -> Answer {
     let token = token(Role::Operator, tenant);
     let mut request = request(Method::POST, path, Some(&token), Some(body.clone()));

@@ -93,7 +93,7 @@ async fn short_schedules_are_shown_in_the_canonical_form() {
     assert_eq!(anchored["interval_minutes"], Value::Null);
 }
 
-/// A shown job can be sent back, so that scripts can copy jobs.
+/// A job as returned by `GET` can be sent to `POST`, so that scripts can copy jobs.
 #[tokio::test]
 async fn shown_job_creates_the_same_job_again() {
     let world = World::new().await;
@@ -128,7 +128,7 @@ async fn shown_job_creates_the_same_job_again() {
             document.as_object_mut().unwrap().remove(field);
         }
         let second = world.post("/api/v1/jobs", Some(document)).await.expect(201);
-        // The phase of an interval is chosen for each job.
+        // The scheduler chooses the start time of an interval for each job separately.
         let is_chosen = first["schedule"].get("anchor").is_none() && first["start_at"].is_null();
         let is_chosen = is_chosen && first["schedule"]["kind"] == "interval";
         for (field, value) in first.as_object().unwrap() {
@@ -249,7 +249,7 @@ async fn job_shows_its_effective_priority() {
     assert_eq!(job["effective_priority"], 20);
     let known = world.known(&job).await;
     let path = format!("/api/v1/jobs/{}", known.id);
-    // A token that outlives the increase of the priority.
+    // The token stays valid while the priority rises with the waiting time.
     let (role, tenant, subject) = (Role::Operator, "main".into(), "tester".into());
     let asked = TokenRequest { role, tenant, ttl: Span::from_secs(86_400), now: START, subject };
     let token = tokens().issue(&asked, &Counting::new()).unwrap();
@@ -263,18 +263,18 @@ async fn job_shows_its_effective_priority() {
         list["jobs"][0]["effective_priority"].clone()
     };
     assert_eq!((shown().await, listed().await), (json!(20), json!(20)));
-    // It is due but not fired yet, which already counts as waiting.
+    // The run is due but not yet queued; it already counts as waiting.
     let next = world.rig.job(known).await.next_at.unwrap();
     world.pass((next.since(at(0)).as_micros() / 1_000_000) as i64 + 3_900);
     let risen = shown().await;
     assert!(risen.as_u64() > Some(20), "{risen}");
     assert_eq!(listed().await, risen);
-    // A triggered run has its own priority and waiting time.
+    // A triggered run has its own priority and its own waiting time.
     let trigger = format!("{path}/trigger");
     ask(Method::POST, &trigger, Some(json!({"priority": 60}))).await.expect(202);
     world.pass(3_000);
     assert!(shown().await.as_u64() >= Some(60));
-    // The shown job can be put back.
+    // The job as returned by `GET` can be sent to `PUT`.
     let seen = ask(Method::GET, &path, None).await.expect(200);
     let put = ask(Method::PUT, &path, Some(seen)).await.expect(200);
     assert_eq!(put["priority"], 20);

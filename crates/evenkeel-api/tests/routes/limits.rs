@@ -1,4 +1,4 @@
-//! Limits of requests: size, format, time and memory of bodies.
+//! Limits of request bodies: size, format, time and memory.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ async fn incomplete_body_times_out() {
     };
     let world = World::with(Engine::Ready, settings).await;
     let piece = || Ok::<_, std::io::Error>("{\"executor_type\"");
-    // One body stalls, the other sends one piece per second forever.
+    // One body stops sending, and the other sends one chunk per second forever.
     let silent = stream::iter([piece()]).chain(stream::pending());
     let slow = stream::repeat(()).then(move |()| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -147,7 +147,7 @@ async fn incomplete_body_times_out() {
 async fn requests_over_the_memory_limit_are_refused() {
     let settings = Settings { request_memory: 4 * 1024 * 1024, ..Settings::default() };
     let world = World::with(Engine::Ready, settings).await;
-    // All but its last byte is sent, so it holds its memory.
+    // All bytes except the last are sent, so the request keeps its memory reserved.
     let (sender, receiver) = futures::channel::mpsc::unbounded::<Result<String, std::io::Error>>();
     let mut jobs = r#"{"jobs": [{"executor_type": "noop"}]"#.to_owned();
     jobs.push_str(&" ".repeat(2_900_000));
@@ -159,14 +159,14 @@ async fn requests_over_the_memory_limit_are_refused() {
         let answer = bulk(&world, Body::from(" ".repeat(1_000_000))).await;
         answer.problem(503, "server-busy");
         assert_eq!(answer.header(header::RETRY_AFTER), Some("2"));
-        // Small requests always have memory.
+        // Memory for small requests is always free.
         world.post("/api/v1/jobs", Some(small())).await.expect(201);
         sender.unbounded_send(Ok("}".into())).unwrap();
         drop(sender);
     };
     let (large, ()) = futures::join!(large, others);
     assert_eq!(large.expect(200)["created"], 1);
-    // All memory was released.
+    // The memory of all requests was released.
     let answer = bulk(&world, Body::from(" ".repeat(2_900_000))).await;
     answer.problem(400, "malformed-json");
 }
@@ -188,7 +188,7 @@ async fn document_with_too_many_values_is_refused_before_parsing() {
     let answer = send_body(&world, Some("application/json"), whole.clone()).await;
     let problem = answer.problem(413, "body-too-large");
     assert!(problem["detail"].as_str().unwrap().contains("16 MiB"), "{problem}");
-    // Its end is not JSON, which is not noticed.
+    // The end of the body is not JSON, which is not noticed because parsing stops earlier.
     let broken = format!("{whole},,,");
     let answer = send_body(&world, Some("application/json"), broken).await;
     answer.problem(413, "body-too-large");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::streams::Stream;
 use crate::world::{World, request, run_ids, token};
 
-/// Returns a log whose pieces arrived one second apart.
+/// Returns a log whose parts were printed one second apart.
 fn log(pieces: &[(LogStream, &str)]) -> RunLog {
     let mut log = RunLog::default();
     for (second, (stream, text)) in pieces.iter().enumerate() {
@@ -77,7 +77,7 @@ async fn log_is_readable_during_and_after_the_run() {
     assert_eq!(whole["error_message"], "in the end");
     let errors = world.get(&format!("{path}?stream=stderr")).await.expect(200);
     assert_eq!(texts(&errors), [("stderr", "two"), ("stderr", "four")]);
-    // The execution itself shows standard output only.
+    // `GET /api/v1/executions/{id}` shows standard output only.
     let view = world.get(&format!("/api/v1/executions/{id}")).await.expect(200);
     assert_eq!(view["output"], "one\nthree\n");
     for wrong in ["tail=0", "follow=yes", "stream=both"] {
@@ -103,8 +103,8 @@ async fn log_stored_by_an_older_version_is_readable() {
     );
 }
 
-/// The stored log changes between polls: while the body runs, less is kept than after its end. A
-/// follower still gets each line once.
+/// The stored log changes between polls: less of it is kept while the attempt runs than after it
+/// has finished. A client that follows the log still gets each line once.
 #[tokio::test(start_paused = true)]
 async fn followed_log_is_sent_once_up_to_its_end() {
     let world = World::new().await;
@@ -118,7 +118,7 @@ async fn followed_log_is_sent_once_up_to_its_end() {
     let first = stream.event().await;
     assert_eq!(first.event, "log");
     assert_eq!((&first.data["text"], &first.data["skipped"]), (&json!("two\n"), &json!(false)));
-    // The beginning is no longer stored.
+    // The beginning of the log is no longer stored.
     let mut third = log(&PIECES[..3]);
     third.chunks.drain(..2);
     print(&world, held, &third).await;
@@ -134,7 +134,7 @@ async fn followed_log_is_sent_once_up_to_its_end() {
     let expected = json!({"execution_id": id, "status": "failed", "error_message": "in the end"});
     assert_eq!(end.data, expected);
     assert_eq!(stream.next().await, None);
-    // A client that lost the stream resumes it.
+    // A client that lost its connection resumes the stream.
     let mut again = asked();
     again.headers_mut().insert("last-event-id", second.id.unwrap().parse().unwrap());
     let mut stream = Stream::open(&world.router, again).await;

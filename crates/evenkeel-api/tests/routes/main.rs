@@ -1,4 +1,4 @@
-//! Tests of the HTTP interface without a socket, on a store in memory.
+//! Tests the HTTP API without a socket, on an in-memory store.
 #![recursion_limit = "512"]
 #![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 

@@ -1,4 +1,4 @@
-//! Jobs addressed by name, in every path and query that takes an id.
+//! Jobs can be given by name in every path and query that takes a job id.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -31,7 +31,7 @@ async fn name_in_a_path_works_like_an_id() {
     world.get(path).await.problem(404, "not-found");
 }
 
-/// Covers every operation on a job.
+/// The test covers every operation on a job.
 #[tokio::test]
 async fn every_operation_on_a_job_finds_it_by_name() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Health, metrics, nodes, and a store that is unavailable.
+//! Tests of health, metrics, nodes, and an unavailable store.
 
 use std::sync::Arc;
 
@@ -158,7 +158,8 @@ async fn browser_without_a_token_gets_a_sign_in_page() {
     let (script, _) = script.split_once("</script>").unwrap();
     let hash = STANDARD.encode(Sha256::digest(script));
     assert!(policy.contains(&format!("script-src 'sha256-{hash}';")), "{policy}");
-    // With a token it is the documentation; other paths and programs never get the form.
+    // A browser with a token gets the documentation; other paths and other clients never get the
+    // sign-in page.
     let known = token(Role::Viewer, "main");
     let shown = world.send(navigate("/api/docs", Some(&known))).await;
     assert!(shown.text.contains("/api/v1/jobs") && !shown.text.contains("<script"));

@@ -27,7 +27,7 @@ fn content(job: Known, n: usize, text: &str) -> PageContent {
     }
 }
 
-/// Creates a world with a job that stored pages with these texts.
+/// Creates a server with a job that has stored one page for each of these texts.
 async fn with_pages(texts: &[&str]) -> (World, Value, Known) {
     let world = World::new().await;
     let created = world.create(json!({"name": "crawl", "schedule": "@every 60s"})).await;

@@ -39,7 +39,7 @@ async fn scheduled_job_is_created_shown_changed_toggled_and_deleted() {
     assert_eq!(world.get(&format!("{SCHEDULED}/1")).await.expect(200), made);
     let by_id = format!("{SCHEDULED}/{}", made["uuid"].as_str().unwrap());
     assert_eq!(world.get(&by_id).await.expect(200), made);
-    // The target was created without a URL, so runs fail and say why.
+    // The target was created without a URL, so runs fail with a message that says so.
     let target = world.get("/api/v1/targets/1").await.expect(200);
     assert_eq!((&target["jobs"], &target["url"]), (&json!(1), &Value::Null));
     let changed = json!({"name": "hourly-worldnews", "description": "Hourly crawl of WorldNews",
@@ -61,7 +61,7 @@ async fn scheduled_job_is_created_shown_changed_toggled_and_deleted() {
     assert_eq!(gone, json!({"id": 1, "uuid": uuid, "deleted": true, "still_running": []}));
     world.get(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
     world.delete(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
-    // Numbers are not reused.
+    // Numbers of deleted jobs are not reused.
     assert_eq!(make(&world, daily()).await.expect(201)["id"], 2);
 }
 
@@ -77,7 +77,7 @@ async fn shown_scheduled_job_can_be_sent_back() {
     edited["priority"] = json!(77);
     let after = put(&world, 1, edited).await.expect(200);
     assert_eq!((&after["priority"], &after["next_run_at"]), (&json!(77), &made["next_run_at"]));
-    // A new target is created as well; null removes it.
+    // A new target is created as well, and null removes the target from the job.
     let other = put(&world, 1, json!({"subreddit_id": 5})).await.expect(200);
     assert_eq!(other["subreddit_id"], 5);
     world.get("/api/v1/targets/5").await.expect(200);
@@ -145,7 +145,7 @@ async fn invalid_scheduled_job_is_refused_by_field() {
     let mut both = daily();
     both["target"] = json!(2);
     assert_eq!(make(&world, both).await.problem(422, "invalid-job")["field"], "target");
-    // Nothing was created for them.
+    // The refused requests created no targets.
     world.get("/api/v1/targets/1").await.problem(404, "not-found");
     make(&world, daily()).await.expect(201);
     put(&world, 1, json!({"cron_expression": "nonsense"})).await.problem(422, "invalid-job");
@@ -172,9 +172,9 @@ async fn duplicate_scheduled_job_returns_the_existing_one() {
         assert_eq!(there["enabled"], true, "it is left as it is");
     }
     assert_eq!(world.get(SCHEDULED).await.expect(200)["total"], 1);
-    // The shown job can be sent back as well.
+    // The job as returned can be sent to `PUT` as well.
     put(&world, 1, made).await.expect(200);
-    // Jobs without a key do not have the field.
+    // Jobs without a deduplication key do not have the field `deduplicated`.
     let mut plain = daily();
     plain["name"] = json!("plain");
     assert_eq!(make(&world, plain).await.expect(201)["deduplicated"], Value::Null);
@@ -201,7 +201,7 @@ async fn other_job_with_the_same_name_prevents_a_scheduled_job() {
     let holder = world.create(once).await;
     let mut document = daily();
     document["dedup_key"] = json!("askreddit");
-    // Keys of different executors are independent.
+    // Jobs with different executors do not share deduplication keys.
     document["executor_type"] = holder["executor_type"].clone();
     for enabled in [true, false] {
         document["enabled"] = json!(enabled);
@@ -227,7 +227,7 @@ async fn refused_change_changes_nothing() {
     for name in ["name", "enabled", "priority", "subreddit_id", "next_run_at"] {
         assert_eq!(after[name], off[name], "{name}");
     }
-    // The job is cancelled.
+    // The job is cancelled through `/api/v1`.
     let uuid = off["uuid"].as_str().unwrap();
     world.post(&format!("/api/v1/jobs/{uuid}/cancel"), None).await.expect(200);
     for change in [json!({"enabled": true, "subreddit_id": 78}), json!({"subreddit_id": 78})] {
@@ -269,12 +269,12 @@ async fn refused_change_keeps_queued_runs_of_a_paused_job() {
     assert_eq!(status(&world).await, "queued");
     let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
     assert_eq!((&after["enabled"], &after["name"]), (&json!(false), &json!("daily-askreddit")));
-    // An accepted change keeps it as well.
+    // An accepted change keeps the queued run as well.
     put(&world, 1, json!({"enabled": true, "priority": 11})).await.expect(200);
     assert_eq!(status(&world).await, "queued");
 }
 
-/// Creates a paused job whose key another job has taken.
+/// Creates a paused job whose deduplication key another job has taken.
 async fn job_without_its_key(world: &World) -> Value {
     let mut document = daily();
     document["dedup_key"] = json!("askreddit");

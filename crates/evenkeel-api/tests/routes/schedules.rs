@@ -1,4 +1,4 @@
-//! All kinds of schedules, and previews.
+//! Tests of all kinds of schedules, and of previews.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -37,7 +37,7 @@ async fn every_form_of_a_schedule_is_shown_in_its_canonical_form() {
     ] {
         let job = world.create(document.clone()).await;
         assert_eq!(job["schedule"], shown, "{document}");
-        // The shown form is accepted again.
+        // The schedule as returned is accepted in a new job.
         let again = world.create(json!({"schedule": job["schedule"]})).await;
         assert_eq!(again["schedule"], shown);
     }
@@ -158,7 +158,7 @@ async fn preview_marks_incomplete_load_counts() {
     let load = async || preview(&world, json!({"interval_minutes": 30})).await["load"][0].clone();
     let all = load().await;
     assert_eq!((&all["jobs"], all.get("counted_up_to")), (&json!(1000), None));
-    // One job of another tenant makes the count incomplete.
+    // A job of another tenant makes the count incomplete.
     let other = world.rig.tenant("other").await;
     world.rig.add_for(&other, job(0)).await;
     let some = load().await;

@@ -1,4 +1,4 @@
-//! Named secrets, and redaction of jobs for viewers.
+//! Tests of named secrets, and of the redaction of jobs for viewers.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -122,7 +122,7 @@ async fn job_may_refer_to_secrets_of_its_tenant_only() {
     put(&world, PATH, "v").await.expect(201);
     let made = world.post("/api/v1/jobs", Some(call(config.clone()))).await.expect(201);
     assert_eq!(made["executor_config"], config);
-    // A change follows the same rule, unless it concerns other fields.
+    // A change of the job has to follow the same rule, unless it concerns other fields.
     let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
     let patch = json!({"payload": {"k": {"secret": "gone"}}});
     let refused = world.ask_as(Role::Operator, Method::PATCH, &path, Some(patch)).await;
@@ -135,7 +135,7 @@ async fn job_may_refer_to_secrets_of_its_tenant_only() {
     assert!(answer.text.contains("evenkeel secret set api-token"), "{}", answer.text);
 }
 
-/// Returns a job with a credential in every place.
+/// Returns a job with a credential in every field that can hold one.
 fn job_with_credentials() -> Value {
     let url = "https://ann:hunter22@example.com/p?key=hunter22";
     json!({

@@ -1,4 +1,4 @@
-//! The OpenAPI document, and checks of every operation in it.
+//! Tests of the OpenAPI document, and of every operation in it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn document() -> Value {
     serde_json::to_value(evenkeel_api::openapi()).unwrap()
 }
 
-/// Returns every operation: method, path with its parameters filled in, and specification.
+/// Returns every operation: its method, its path with filled-in parameters, and its specification.
 pub fn operations() -> Vec<(Method, String, Value)> {
     let document = document();
     let mut operations = Vec::new();
@@ -32,7 +32,8 @@ pub fn operations() -> Vec<(Method, String, Value)> {
     operations
 }
 
-/// Returns every operation on one job of `/api/v1`: method, path with `{id}`, and specification.
+/// Returns every operation on one job of `/api/v1`: its method, its path with `{id}`, and its
+/// specification.
 pub fn operations_of_jobs() -> Vec<(Method, String, Value)> {
     let document = document();
     let mut found = Vec::new();
@@ -52,7 +53,7 @@ fn is_public(path: &str) -> bool {
     ["/healthz", "/readyz"].contains(&path)
 }
 
-/// Refresh the stored document with `UPDATE=1 cargo nextest run -p evenkeel-api snapshot`.
+/// To refresh the stored document, run `UPDATE=1 cargo nextest run -p evenkeel-api snapshot`.
 #[test]
 fn stored_document_is_the_snapshot_of_the_handlers() {
     let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
@@ -137,7 +138,7 @@ async fn only_health_is_public() {
     assert_eq!(world.rig.census().await.jobs, 0);
 }
 
-/// The role in the document is the role that is checked.
+/// The server requires exactly the roles that the OpenAPI document states.
 #[tokio::test]
 async fn each_role_may_do_what_the_document_says() {
     let world = World::new().await;
@@ -145,12 +146,12 @@ async fn each_role_may_do_what_the_document_says() {
         let needed = required_role(&operation);
         for role in Role::ALL {
             let body = operation.get("requestBody").map(|_| noop(json!({})));
-            // Metrics require the tenant `default`.
+            // Metrics require a token of the tenant `default`.
             let token = token(role, if path == "/metrics" { "default" } else { "main" });
             let answer = world.send(request(method.clone(), &path, Some(&token), body)).await;
             let status = answer.status.as_u16();
             if is_callback(&path) {
-                // Callbacks require the token of the attempt.
+                // Callbacks require the token of an attempt instead of a role.
                 assert!([401, 404].contains(&status), "{role:?} {method} {path}: {status}");
                 continue;
             }
@@ -163,7 +164,7 @@ async fn each_role_may_do_what_the_document_says() {
     }
 }
 
-/// Returns `None` if no role is required.
+/// Returns the required role of an operation; `None` if no role is required.
 fn required_role(operation: &Value) -> Option<Role> {
     let name = operation["x-required-role"].as_str();
     let known = |name| Role::ALL.into_iter().find(|role| role.as_str() == name);
@@ -187,7 +188,7 @@ fn operations_declare_their_role() {
     }
 }
 
-/// Callbacks use another kind of token.
+/// True for callbacks, which use the token of an attempt.
 fn is_callback(path: &str) -> bool {
     path.starts_with("/api/v1/runs/")
 }
@@ -202,7 +203,7 @@ async fn job_fields_are_the_documented_ones() {
     let world = World::new().await;
     let documented: BTreeSet<String> =
         properties("JobDocument").into_iter().map(|it| it.0).collect();
-    // The error about an unknown field lists the known ones.
+    // The error message about an unknown field lists the known fields.
     let unknown = noop(json!({"completely_different": 1}));
     let problem = world.post("/api/v1/jobs", Some(unknown)).await.problem(422, "invalid-job");
     let message = problem["errors"][0]["message"].as_str().unwrap().to_owned();
@@ -233,7 +234,7 @@ async fn answers_have_the_documented_fields() {
         world.get(&format!("/api/v1/executions/{}", run_ids().run_id(key))).await.expect(200);
     let of_job = |what: &str| format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap());
     let preview = world.post("/api/v1/schedules/preview", Some(json!({"schedule": "1h"}))).await;
-    // It cannot keep its promise, so the answer has warnings.
+    // The job cannot keep its deadline promise, so the response contains warnings.
     let always = json!([{"start": "00:00", "end": "23:00"}]);
     let held = json!({"interval_minutes": 1, "dedup_key": "two", "blackout_periods": always});
     let held = world.create(held).await;

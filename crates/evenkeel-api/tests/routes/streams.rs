@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-/// A stream being read.
+/// A server-sent event stream that a test reads.
 pub struct Stream {
     body: Body,
     text: String,
@@ -33,7 +33,7 @@ impl Stream {
         Self { body: response.into_body(), text: String::new() }
     }
 
-    /// Returns the next event or comment; `None` at the end.
+    /// Returns the next event or comment; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             if let Some((text, rest)) = self.text.split_once("\n\n") {

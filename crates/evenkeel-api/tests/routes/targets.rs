@@ -64,7 +64,7 @@ async fn target_is_created_shown_listed_changed_and_deleted() {
         (&changed["url"], &changed["generation"]),
         (&json!("https://example.com/b"), &json!(2))
     );
-    // Putting back the shown target changes nothing; a patch has changed fields only.
+    // Sending the target back unchanged changes nothing, and a patch contains only changed fields.
     let mut shown = world.get("/api/v1/targets/1").await.expect(200);
     change(&world, 1, shown.clone()).await.expect(200);
     shown["number"] = json!(5);
@@ -137,7 +137,7 @@ async fn target_with_jobs_is_deleted_only_with_force() {
     assert_eq!((&left["target"], &left["executor_type"]), (&Value::Null, &json!("crawl")));
     assert_eq!(left["url"], "https://example.com/");
     assert_eq!(left["generation"], 2);
-    // Its executor is its own: another target does not change it.
+    // The job has its own executor, so another target does not change it.
     make(&world, json!({"url": "https://example.com/b"})).await;
     let own = patch(&world, &made["id"], json!({"target": 2})).await.expect(200);
     assert_eq!(own["url"], "https://example.com/");
@@ -164,13 +164,13 @@ async fn job_that_changes_its_target_follows_the_new_one() {
     let crawls = |target: i64, url: &str| ([json!(url), json!("crawl"), json!(target)], json!(url));
     let moved = patch(&world, id, json!({"target": 2})).await.expect(200);
     assert_eq!(at_start(&moved), crawls(2, "https://example.com/b"));
-    // It no longer follows the first target.
+    // The job no longer follows the first target.
     let changed = change(&world, 1, json!({"url": "https://example.com/a2"})).await.expect(200);
     assert_eq!(changed["followed_jobs"], 0);
     let changed = change(&world, 2, json!({"url": "https://example.com/b2"})).await.expect(200);
     assert_eq!((&changed["followed_jobs"], &changed["refused_jobs"]), (&json!(1), &json!(0)));
     assert_eq!(at_start(&job(&world, id).await), crawls(2, "https://example.com/b2"));
-    // The configuration changes with the move: nothing of the old URL stays.
+    // The executor configuration changes with the new target, and nothing of the old URL stays.
     let sent = json!({"target": 1, "executor_config": {"max_pages": 7}});
     let moved = patch(&world, id, sent).await.expect(200);
     assert_eq!(at_start(&moved), crawls(1, "https://example.com/a2"));
@@ -189,7 +189,8 @@ async fn job_with_its_own_url_or_executor_does_not_follow_its_target() {
     for (others, own) in owns.into_iter().enumerate() {
         let made = job_of(&world, json!({"target": 1})).await.expect(201);
         let id = &made["id"];
-        // Sending back the shown fields, or other fields, keeps it following.
+        // If the job's fields are sent back as shown, or other fields change, the job still follows
+        // its target.
         for same in [json!({"url": url}), json!({"url": null}), json!({"priority": 7})] {
             assert_eq!(patch(&world, id, same).await.expect(200)["url"], url);
         }
@@ -201,12 +202,12 @@ async fn job_with_its_own_url_or_executor_does_not_follow_its_target() {
             assert_eq!(now[field], *value);
         }
         change(&world, 1, json!({"url": url})).await.expect(200);
-        // Without its own value it follows again.
+        // If its own URL is removed, the job follows the target again.
         let back = json!({"url": null, "executor_type": null, "executor_config": null});
         let back = patch(&world, id, back).await.expect(200);
         assert_eq!((&back["url"], &back["executor_type"]), (&json!(url), &json!("crawl")));
     }
-    // A URL of its own counts as its own even if it equals the target's.
+    // A URL in the job counts as the job's own URL, even if it equals the target's URL.
     let own = job_of(&world, json!({"target": 1, "url": url})).await.expect(201);
     change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!(job(&world, &own["id"]).await["url"], url);
@@ -217,7 +218,7 @@ async fn interrupted_change_can_be_repeated() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
-    // The target is changed, but the request dies before the jobs are updated.
+    // The target is changed, but the request fails before the jobs are updated.
     let fields = evenkeel_store::TargetFields {
         url: Some("https://example.com/b".into()),
         ..evenkeel_store::TargetFields::default()
@@ -230,7 +231,7 @@ async fn interrupted_change_can_be_repeated() {
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
     let again = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!(again["followed_jobs"], 0);
-    // Jobs that do not fit are counted and keep their URL.
+    // Jobs that do not fit the new URL are counted and keep their old URL.
     let refused = change(&world, 1, json!({"url": "https://forbidden.example/"})).await.expect(200);
     assert_eq!((&refused["followed_jobs"], &refused["refused_jobs"]), (&json!(0), &json!(1)));
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
@@ -243,7 +244,7 @@ async fn follower_that_would_become_a_duplicate_is_counted_as_refused() {
     let follower = json!({"target": 1, "unique": true, "interval_minutes": 60});
     let made = job_of(&world, follower).await.expect(201);
     assert_eq!(made["executor_type"], "none");
-    // A crawl that has the key the other job would get as a crawl.
+    // This crawl already has the deduplication key that the other job would get as a crawl.
     let url = "https://example.com/own";
     let other = json!({"url": url, "dedup_key": made["dedup_key"], "interval_minutes": 60});
     let other = job_of(&world, other).await.expect(201);
@@ -307,7 +308,7 @@ async fn job_that_leaves_its_target_keeps_its_url() {
     }
     let given = json!({"target": null, "executor_type": "noop"});
     assert_eq!(patch(&world, &none["id"], given).await.expect(200)["executor_type"], "noop");
-    // A job whose target is deleted shows that it has nothing to run, and can be changed.
+    // A job whose target was deleted shows that it has nothing to run, and can be changed.
     let none = job_of(&world, json!({"target": 2})).await.expect(201);
     world.delete("/api/v1/targets/2?force=true").await.expect(200);
     let renamed = patch(&world, &none["id"], json!({"name": "board"})).await.expect(200);
@@ -376,7 +377,7 @@ async fn job_refers_to_existing_targets_only() {
         let problem = job_of(&world, json!({"target": target})).await.problem(422, "invalid-job");
         assert_eq!(problem["errors"][0]["field"], "target");
     }
-    // Without a target there is no URL to follow.
+    // A job without a target has no URL to follow.
     let problem = job_of(&world, json!({"executor_type": "none"})).await;
     assert_eq!(problem.problem(422, "invalid-job")["errors"][0]["field"], "executor_type");
     let made = world.create(json!({"name": "a"})).await;

@@ -1,5 +1,5 @@
-//! Invariant I10: a tenant cannot read, change or detect anything of another. Every operation of
-//! the document is tried, so new endpoints are covered.
+//! Invariant I10: a tenant cannot read, change or detect any data of another tenant. The tests call
+//! every operation of the OpenAPI document, so they also cover new endpoints.
 
 use std::collections::BTreeMap;
 
@@ -35,14 +35,14 @@ impl Operation {
         self.path.contains('{')
     }
 
-    /// Returns the path with this id.
+    /// Returns the path of the operation with this id filled in.
     fn path_of(&self, id: &str) -> String {
         let pieces = self.path.split('/');
         let filled = pieces.map(|piece| if piece.starts_with('{') { id } else { piece });
         filled.collect::<Vec<_>>().join("/")
     }
 
-    /// Returns the query parameters that take an id.
+    /// Returns the names of the query parameters that take an id.
     fn id_parameters(&self) -> Vec<String> {
         let all = self.itself["parameters"].as_array().cloned().unwrap_or_default();
         let names =
@@ -50,7 +50,7 @@ impl Operation {
         names.filter(|name| name.ends_with("_id")).map(String::from).collect()
     }
 
-    /// Returns a body: the example of the document, or a common one.
+    /// Returns a request body: the example of the OpenAPI document, or a common body.
     fn body(&self) -> Option<Value> {
         let content =
             self.itself.get("requestBody")?["content"].as_object()?.values().next()?.clone();
@@ -58,7 +58,7 @@ impl Operation {
     }
 }
 
-/// Sends requests as one tenant.
+/// Sends requests with the token of one tenant.
 struct Tenant<'a> {
     world: &'a World,
     name: &'static str,
@@ -71,11 +71,11 @@ impl Tenant<'_> {
         (answer.status.as_u16(), answer.text)
     }
 
-    /// Returns all answers without an id, and all answers for these ids.
+    /// Returns the responses of all operations without an id, and of all operations with these ids.
     async fn sees(&self, ids: &[String]) -> BTreeMap<String, (u16, String)> {
         let mut seen = BTreeMap::new();
         for operation in Operation::all() {
-            // A refusal there would show in the tenant's own audit log.
+            // A refused request would appear in the tenant's own audit log.
             if operation.method != Method::GET || operation.path == "/metrics" {
                 continue;
             }
@@ -92,7 +92,7 @@ impl Tenant<'_> {
     }
 }
 
-/// Creates one of everything that has an id, in the tenant `main`.
+/// Creates one object of each kind that has an id, in the tenant `main`.
 async fn make_one_of_each(world: &World) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let job = world.create(json!({"name": "classified", "interval_minutes": 1})).await;
@@ -131,7 +131,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     [vec![text(&job["id"]), page_id, api_key, name], plans.to_vec(), runs.to_vec()].concat()
 }
 
-/// Returns ids of the same format that never existed.
+/// Returns ids in the same format that never existed.
 fn unknown_ids(ids: &[String]) -> Vec<String> {
     let other = |id: &String| {
         let last = if id.ends_with('0') { "1" } else { "0" };
@@ -148,7 +148,7 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
     let ids = make_one_of_each(&world).await;
     let before = main.sees(&ids).await;
     for operation in Operation::all() {
-        // Each tenant has its own names, so putting a secret creates it.
+        // Secret names are separate for each tenant, so `PUT` creates a new secret.
         if operation.itself["operationId"] == "put_secret" {
             continue;
         }
@@ -168,7 +168,7 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
                     async move { other.ask(method, &path, body).await }
                 };
                 let (of_theirs, of_unknown) = (ask(theirs.clone()).await, ask(nobodys).await);
-                // The answer is identical to that for an id that never existed.
+                // The response is identical to the response for an id that never existed.
                 let same = of_theirs.1.replace(id, "") == of_unknown.1.replace(&unknown, "");
                 let method = &operation.method;
                 assert!(
@@ -181,7 +181,7 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
             }
         }
     }
-    // Lists of ids in a body, where an operation takes them.
+    // These requests contain lists of ids in their bodies.
     let pause = json!({"action": "pause", "ids": ids});
     other.ask(Method::POST, "/api/v1/jobs/commands", Some(pause)).await;
     assert_eq!(main.sees(&ids).await, before, "another tenant changed something");
@@ -211,7 +211,7 @@ async fn actions_of_one_tenant_are_invisible_to_another() {
         assert_eq!(after[path], *seen, "{path}");
         assert!(!after[path].1.contains("classified"), "{path}: {}", after[path].1);
     }
-    // Each tenant has its own names.
+    // Names are separate for each tenant.
     let same =
         other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "classified"})))).await;
     assert_eq!(same.0, 201, "{}", same.1);

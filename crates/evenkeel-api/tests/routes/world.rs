@@ -29,7 +29,7 @@ use tower::ServiceExt as _;
 
 use super::broken_store::BrokenStore;
 
-/// Counts up instead of drawing random numbers, so that tests are repeatable.
+/// A random number generator that counts up, so that tests are repeatable.
 pub struct Counting(AtomicU64);
 
 impl Counting {
@@ -44,7 +44,7 @@ impl Chance for Counting {
     }
 }
 
-/// Accepts `noop`, `crawl`, and `http` with a URL.
+/// Accepts the executors `noop` and `crawl`, and `http` with a URL.
 struct Executors;
 
 impl ExecutorCheck for Executors {
@@ -77,7 +77,7 @@ impl ExecutorCheck for Executors {
     }
 }
 
-/// The readiness of the engine.
+/// Readiness that the engine reports.
 pub enum Engine {
     Ready,
     Failing,
@@ -122,7 +122,7 @@ pub fn token(role: Role, tenant: &str) -> String {
     tokens().issue(&request, &Counting::new()).unwrap()
 }
 
-/// A complete answer.
+/// A response that was received completely.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -138,14 +138,14 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// Returns the body; panics on another status.
+    /// Returns the response body; panics if the response has another status.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         self.json()
     }
 
-    /// Returns the problem; panics on another status or type.
+    /// Returns the problem in the response; panics if it has another status or type.
     #[track_caller]
     pub fn problem(&self, status: u16, kind: &str) -> Value {
         let problem = self.expect(status);
@@ -159,7 +159,7 @@ impl Answer {
 
 pub struct World {
     pub router: Router,
-    /// The tenant `main` and a node, with direct access to the store.
+    /// Test access to the store, with the tenant `main` and a node.
     pub rig: Rig,
     clock: Arc<AtomicI64>,
 }
@@ -173,7 +173,7 @@ impl World {
         Self::build(|store, _, time| server(store, time, engine, settings)).await
     }
 
-    /// Creates a world with other trusted tokens.
+    /// Creates a server that trusts the external tokens described by `trust`.
     pub async fn trusting(trust: Trust) -> Self {
         let settings = Settings::default();
         Self::build(|store, _, time| trusting_server(store, time, Engine::Ready, settings, trust))
@@ -189,8 +189,8 @@ impl World {
         .await
     }
 
-    /// Creates a world whose store fails if `fault` returns an error for the name of a verb. `fault`
-    /// may also advance the clock, which counts microseconds.
+    /// Creates a server whose store fails if `fault` returns an error for the name of the called
+    /// store function. `fault` may also advance the clock, which counts microseconds.
     pub async fn failing(
         fault: impl Fn(&AtomicI64, &str) -> Option<StoreError> + Send + Sync + 'static,
     ) -> Self {
@@ -201,7 +201,8 @@ impl World {
         .await
     }
 
-    /// Creates the store and its clock, and a server on them. `rig` sees the store directly.
+    /// Creates a store with its clock, and a server that uses both. `rig` accesses the store
+    /// directly.
     async fn build(router: impl FnOnce(Arc<dyn Store>, Arc<AtomicI64>, Clock) -> Router) -> Self {
         let clock = Arc::new(AtomicI64::new(START.as_micros()));
         let reader = clock.clone();
@@ -252,7 +253,7 @@ impl World {
         self.ask_as(Role::Operator, Method::PATCH, &job_path(job, ""), Some(sent)).await
     }
 
-    /// Sends a request of an operator with `If-Match`.
+    /// Sends a request with the role `operator` and the header `If-Match`.
     pub async fn ask_if(
         &self,
         method: Method,
@@ -265,14 +266,14 @@ impl World {
         self.send(request).await
     }
 
-    /// Creates a job that does nothing.
+    /// Creates a job whose executor does nothing.
     #[track_caller]
     pub fn create(&self, more: Value) -> impl Future<Output = Value> + '_ {
         let document = noop(more);
         async move { self.post("/api/v1/jobs", Some(document)).await.expect(201) }
     }
 
-    /// Returns number and id of a created job.
+    /// Returns the number and the id of a created job.
     pub async fn known(&self, job: &Value) -> Known {
         let id: JobId = job["id"].as_str().unwrap().parse().unwrap();
         let found = self.rig.store.get(&self.rig.scope, id).await.unwrap().unwrap();
@@ -296,7 +297,7 @@ pub fn trusting_server(
     server_with(store, clock, engine, settings, access, Streams::default())
 }
 
-/// Returns secrets with a fixed key.
+/// Returns a secrets service with a fixed encryption key.
 pub fn secrets(store: &Arc<dyn Store>) -> Secrets {
     let keys = Keyring::read(&"0a".repeat(32)).unwrap();
     Secrets::new(store.clone(), Some(keys), Arc::new(Counting::new()))
@@ -346,7 +347,7 @@ pub async fn send(router: &Router, request: Request<Body>) -> Answer {
         .headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    // A stream has no end.
+    // A stream has no end, so its body is not collected.
     let bytes = if is_stream { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     Answer { status: parts.status, headers: parts.headers, text }
@@ -371,19 +372,19 @@ pub fn request(
     }
 }
 
-/// True if the next run of a job is after `after` and at most `secs` seconds later, both in seconds
-/// since the start.
+/// True if the next run time of a job is after `after` and at most `secs` seconds later. Times are
+/// in seconds since the start of the test.
 pub fn runs_within(job: &Value, after: i64, secs: i64) -> bool {
     let next: Timestamp = job["next_run_at"].as_str().unwrap().parse().unwrap();
     at(after) < next && next <= at(after + secs)
 }
 
-/// Returns the path of a job, or of something below it.
+/// Returns the path of a job, followed by `below`.
 pub fn job_path(job: &Value, below: &str) -> String {
     format!("/api/v1/jobs/{}{below}", job["id"].as_str().unwrap())
 }
 
-/// Returns the document of a job that does nothing, with more fields.
+/// Returns a job document with the executor `noop` and additional fields.
 pub fn noop(more: Value) -> Value {
     let mut document = json!({"executor_type": "noop"});
     document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

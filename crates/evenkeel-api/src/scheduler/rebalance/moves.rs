@@ -55,7 +55,7 @@ list_answer! {
     operation_id = "list_rebalance_moves",
     tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance or plan"), PageQuery),
-    responses((status = 200, description = "One page of the moves", body = MoveList)),
+    responses((status = 200, description = "One page of the jobs that the rebalance moves", body = MoveList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_rebalance_moves(

@@ -58,7 +58,7 @@ async fn spread_within_slots_and_both_peaks_are_shown() {
         world.create(json!({"schedule": "1m"})).await;
     }
     let shown = get(&world, "distribution").await.expect(200);
-    // Three runs a minute: 180 in an hour, 45 in each slot of 15 minutes.
+    // Three runs per minute are 180 in an hour, and 45 in each time slot of 15 minutes.
     let peaks = (&shown["peak_count"], &shown["peak_slot_count"], &shown["seconds"]["peak"]);
     assert_eq!(peaks, (&json!(180), &json!(45.0), &json!(1.0)));
     assert_eq!(shown["seconds"]["distribution_score"], 1.0);
@@ -94,7 +94,7 @@ async fn empty_schedule_has_score_1() {
 #[tokio::test]
 async fn suggestion_explains_why_a_rebalance_gains_nothing() {
     let world = World::new().await;
-    // Due at the same time, and placed just now.
+    // All jobs are due at the same time, and their start times were chosen just now.
     let job = |n: i64| new_job(&format!("job {n}")).every(DAY).first_at(6 * HOUR + n).build();
     world.rig.add_all((0..8).map(job).collect()).await;
     let shown = get(&world, "distribution").await.expect(200);

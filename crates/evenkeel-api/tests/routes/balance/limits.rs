@@ -1,4 +1,4 @@
-//! Limits of a rebalance, and jobs it leaves in place.
+//! Limits of a rebalance, and jobs that it does not move.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,8 @@ async fn only_jobs_matching_the_filter_are_moved() {
 async fn skipped_jobs_have_a_reason() {
     let world = World::new().await;
     let jobs = clustered(&world, 6).await;
-    // When planned: one job runs, one runs soon, one was placed just now, one cannot be moved.
+    // When the rebalance is planned, one job is running, one runs soon, one got its start time just
+    // now, and one cannot be moved.
     let running = world.rig.add(new_job("running").every(DAY).first_at(HOUR).build()).await;
     world.rig.start(running, HOUR + 2).await;
     let soon = world.rig.add(new_job("soon").every(DAY).first_at(2 * HOUR + 60).build()).await;

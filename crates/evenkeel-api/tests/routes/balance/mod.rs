@@ -1,4 +1,4 @@
-//! Distribution of load, and rebalances.
+//! Tests of the distribution of runs over time, and of rebalances.
 
 mod conflicts;
 mod distribution;
@@ -44,8 +44,8 @@ async fn post(world: &World, path: &str, body: Option<Value>) -> Answer {
     world.send(request(Method::POST, &path, Some(&token(Role::Operator, "main")), body)).await
 }
 
-/// Creates `count` daily jobs in the quarter hour that begins six hours after the start, placed
-/// long enough ago to be moved.
+/// Creates `count` daily jobs that start in the same quarter hour, six hours after the start of the
+/// test. Their start times are old enough for a rebalance to move them.
 async fn clustered(world: &World, count: usize) -> Vec<Known> {
     let job =
         |n: usize| new_job(&format!("job {n}")).every(DAY).first_at(6 * HOUR + n as i64 % 900);
@@ -54,7 +54,7 @@ async fn clustered(world: &World, count: usize) -> Vec<Known> {
     jobs
 }
 
-/// Returns the next times of jobs.
+/// Returns the next run times of jobs.
 async fn times(world: &World, jobs: &[Known]) -> BTreeMap<String, Timestamp> {
     let mut times = BTreeMap::new();
     for known in jobs {
@@ -64,7 +64,7 @@ async fn times(world: &World, jobs: &[Known]) -> BTreeMap<String, Timestamp> {
     times
 }
 
-/// Returns the slots of these times.
+/// Returns the time slots into which run times fall.
 fn slots(times: &BTreeMap<String, Timestamp>) -> BTreeSet<i64> {
     times.values().map(|time| time.as_micros() / 900_000_000).collect()
 }

@@ -1,4 +1,4 @@
-//! Previewing and carrying out rebalances.
+//! Previews and executes rebalances.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -61,7 +61,7 @@ async fn rebalance_without_a_plan_makes_its_own() {
     assert_eq!((&done["moved_total"], &done["skipped"]), (&json!(11), &json!([])));
     assert_eq!(done["new_distribution_score"], done["projected_score"]);
     assert_eq!(slots(&times(&world, &jobs).await).len(), 12);
-    // Recently placed jobs stay.
+    // Jobs that were moved recently are not moved again.
     let again = post(&world, "rebalance", Some(json!({}))).await.expect(200);
     assert_eq!((&again["moved"], &again["state"]), (&json!([]), &json!("done")));
 }

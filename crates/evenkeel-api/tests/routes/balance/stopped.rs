@@ -1,4 +1,4 @@
-//! Rebalances that are stopped or abandoned in the middle.
+//! Rebalances that are stopped or abandoned before all jobs are moved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
     (world, well)
 }
 
-/// Starts a rebalance of 7,000 jobs that halts after 4,000.
+/// Starts a rebalance of 7,000 jobs that stops after 4,000 moved jobs, because the store fails.
 async fn halted(world: &World) -> (Value, String) {
     clustered(world, 7000).await;
     let plan = preview(world).await;
@@ -39,8 +39,9 @@ async fn halted(world: &World) -> (Value, String) {
     (plan, id)
 }
 
-/// Pauses every job that the rebalance has yet to move into the slot of the first of them, so that
-/// no job has the times they would get; returns their number.
+/// Takes the time slot of the next planned move, and pauses all jobs that the rebalance has yet to
+/// move into it. As a result, no active job has these start times; returns the number of paused
+/// jobs.
 async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
     let (mut slot, mut paused) = (None, 0);
     let token = super::token(evenkeel_store::Role::Operator, "main");
@@ -97,7 +98,7 @@ async fn stopped_rebalance_resumes_without_changed_jobs() {
     post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     well.store(true, Ordering::Relaxed);
     let paused = pause_a_slot(&world, &plan, &id).await;
-    // Longer than a plan is valid.
+    // More time passes than a plan is valid.
     world.pass(20 * 60);
     let done = carry_out(&world, &plan).await.expect(200);
     let moved = plan["would_move"].as_u64().unwrap() - paused;
@@ -118,8 +119,8 @@ async fn rebalance_of_a_dead_node_resumes_without_changed_jobs() {
     assert_eq!(done["skipped_by_reason"]["changed"], paused);
 }
 
-/// Starts a rebalance of 1,500 jobs and its undo, which halts after 1,000; returns the plan and
-/// both ids.
+/// Starts a rebalance of 1,500 jobs and its undo, which stops after 1,000 jobs; returns the plan
+/// and the ids of the rebalance and the undo.
 async fn halted_undo() -> (World, Value, [String; 2]) {
     let more = Arc::new(AtomicUsize::new(99));
     let left = Arc::clone(&more);
@@ -238,7 +239,7 @@ async fn running_rebalance_is_stopped() {
     let stopped = post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     gate.store(true, Ordering::Release);
     assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(4000)));
-    // The active batch notices that it was stopped.
+    // The batch in progress notices that the rebalance was stopped.
     let next = loop {
         let next = post(&world, "rebalance", Some(json!({"max_moves": 1}))).await;
         if next.status.as_u16() == 200 {

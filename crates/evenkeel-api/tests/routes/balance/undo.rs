@@ -77,7 +77,7 @@ async fn undo_returns_jobs_that_ran_to_their_old_rhythm() {
     let plan = preview(&world).await;
     carry_out(&world, &plan).await.expect(200);
     let moved = times(&world, &jobs).await;
-    // Some time later, the jobs whose new time has come have run.
+    // Nine hours later, the jobs whose new start time has passed have run.
     let later = 9 * HOUR;
     let now = START.saturating_add(Span::from_secs(later.unsigned_abs()));
     let mut ran = 0;
