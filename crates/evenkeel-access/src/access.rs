@@ -1,4 +1,4 @@
-//! Authentication, limits and audit log of a server, and their upkeep.
+//! Combines authentication, rate limits and the audit log of a server, and their periodic upkeep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,15 @@ use crate::authenticator::{Authenticator, Trust};
 use crate::keys::ApiKeySecret;
 use crate::limiter::Limiter;
 
-/// Audit entries that one transaction deletes.
+/// Maximum number of audit log entries that one transaction deletes.
 const FORGOTTEN_AT_ONCE: u32 = 1000;
 
 pub struct Access {
     pub authenticator: Authenticator,
-    /// Blocks addresses that try many credentials.
+    /// Blocks IP addresses that send many invalid credentials.
     pub limiter: Limiter,
-    /// Limits audit entries for requests without a credential, so that they cannot fill the log.
+    /// Limits the audit log entries for requests without a credential, so that they cannot fill the
+    /// log.
     pub anonymous: Limiter,
     pub audit: AuditLog,
     store: Arc<dyn Store>,
@@ -28,7 +29,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Call it inside a runtime, because it starts the audit log.
+    /// Must be called inside a Tokio runtime, because it starts the task that writes the audit log.
     pub fn new(store: Arc<dyn Store>, trust: Trust, chance: Arc<dyn Chance>) -> Self {
         Self {
             authenticator: Authenticator::new(Arc::clone(&store), trust),
@@ -40,13 +41,13 @@ impl Access {
         }
     }
 
-    /// Generates an id for a request that has none.
+    /// Generates an id for a request that arrived without one.
     pub fn request_id(&self, now: Timestamp) -> String {
         JobId::new(now, self.chance.ten_bytes()).to_string()
     }
 
-    /// Creates an API key. Returns its id and the key itself, which is not stored; `None` if the
-    /// name is taken.
+    /// Creates an API key. Returns the id and the secret of the key; only a hash of the secret is
+    /// stored. Returns `None` if the name is taken.
     pub async fn create_key(
         &self,
         scope: &Scope,
@@ -65,7 +66,7 @@ impl Access {
     }
 }
 
-/// Periodic work: saves when API keys were used, and deletes old audit entries.
+/// Periodic upkeep: saves when API keys were last used, and deletes old audit log entries.
 pub struct Upkeep {
     access: Arc<Access>,
     kept_for: Span,
@@ -74,13 +75,13 @@ pub struct Upkeep {
 impl Upkeep {
     const EVERY: Duration = Duration::from_secs(60);
 
-    /// Keeps audit entries for `kept_for`.
+    /// Creates an upkeep that keeps audit log entries for `kept_for`.
     pub fn new(access: Arc<Access>, kept_for: Span) -> Self {
         Self { access, kept_for }
     }
 
-    /// Saves the used keys and deletes a bounded number of old audit entries. Returns true if there
-    /// are more.
+    /// Saves the last use of API keys, and deletes a limited number of old audit log entries.
+    /// Returns true if more old entries are left.
     pub async fn run_once(&self, now: Timestamp) -> Result<bool, StoreError> {
         let store = &self.access.store;
         let used = self.access.authenticator.take_used();
@@ -91,7 +92,7 @@ impl Upkeep {
         Ok(store.prune_audit(before, FORGOTTEN_AT_ONCE).await? == u64::from(FORGOTTEN_AT_ONCE))
     }
 
-    /// Runs forever, once a minute.
+    /// Runs the upkeep once per minute, forever.
     pub async fn run(self, clock: impl Fn() -> Timestamp + Send) {
         loop {
             let has_more = self.run_once(clock()).await.unwrap_or_else(|error| {

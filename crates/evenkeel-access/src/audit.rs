@@ -1,53 +1,56 @@
-//! Records changes and refused requests, many entries in one transaction.
+//! Writes the audit log of changes and refused requests, with many entries in one transaction.
 
 use std::sync::Arc;
 
 use evenkeel_store::{AuditEntry, Store};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// Queue length. Further refusals are dropped and counted; changes wait.
+/// Maximum number of entries that wait to be written. If the queue is full, entries for refused
+/// requests are dropped and counted, and entries for changes wait.
 const WAITING_MAX: usize = 10_000;
-/// Entries of one transaction.
+/// Maximum number of entries in one transaction.
 const BATCH_MAX: usize = 1000;
-/// Concurrent transactions. With only one, an entry that arrives a moment too late would wait for
-/// two; the stores commit concurrent transactions together.
+/// Maximum number of concurrent transactions. With only one, an entry that just missed a
+/// transaction would wait for two transactions. The stores commit concurrent transactions together.
 const SIDE_BY_SIDE: usize = 4;
-/// Longer texts are cut.
+/// Maximum length of a text in an entry, in characters; longer texts are cut.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// Metric: refusals that were not recorded, because the queue was full or the store failed.
+/// Metric: number of refused requests that were not recorded, because the queue was full or the
+/// store failed.
 const DROPPED: &str = "evenkeel_audit_dropped_total";
 
 struct Waiting {
     entry: AuditEntry,
-    /// Told whether the entry was written.
+    /// Receives whether the entry was written.
     done: Option<oneshot::Sender<bool>>,
 }
 
-/// Records changes and refused requests. Clones share one queue.
+/// Records changes and refused requests in the audit log. All clones share one queue.
 ///
-/// While a few transactions run, further entries gather for the next, so many requests need few
+/// Entries that arrive while transactions run are written together, so many requests need few
 /// transactions.
 #[derive(Clone)]
 pub struct AuditLog(mpsc::Sender<Waiting>);
 
 impl AuditLog {
-    /// Starts to write to `store`, until the last clone is dropped. Call it inside a runtime.
+    /// Starts a task that writes entries to `store`, until the last clone is dropped. Must be
+    /// called inside a Tokio runtime.
     pub fn start(store: Arc<dyn Store>) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         tokio::spawn(write(store, receiver));
         Self(sender)
     }
 
-    /// Records a change. Returns false if that failed.
+    /// Records a change and waits until it is written. Returns false if writing failed.
     pub async fn record(&self, entry: AuditEntry) -> bool {
         let (done, written) = oneshot::channel();
         let sent = self.0.send(Waiting { entry: neat(entry), done: Some(done) }).await;
         sent.is_ok() && written.await.unwrap_or(false)
     }
 
-    /// Records a refusal later, unless the queue is full: requests that are refused must not slow
-    /// the server down.
+    /// Queues the entry of a refused request without waiting, because refused requests must not
+    /// slow the server down. Drops the entry if the queue is full.
     pub fn record_refusal(&self, entry: AuditEntry) {
         if self.0.try_send(Waiting { entry: neat(entry), done: None }).is_err() {
             metrics::counter!(DROPPED).increment(1);
@@ -81,12 +84,13 @@ async fn write_batch(store: &dyn Store, batch: Vec<Waiting>) {
         metrics::counter!(DROPPED).increment(refusals);
     });
     for done in waiting.into_iter().flatten() {
-        // The caller may have gone.
+        // Sending fails if the caller no longer waits, which is fine.
         let _ = done.send(written.is_ok());
     }
 }
 
-/// Shortens texts, and replaces control characters, which databases or terminals do not handle.
+/// Shortens long texts, and replaces control characters, which databases or terminals do not
+/// handle.
 fn neat(mut entry: AuditEntry) -> AuditEntry {
     let clean = |text: &mut String| {
         if text.chars().nth(TEXT_CHARS_MAX).is_some() || text.contains(char::is_control) {

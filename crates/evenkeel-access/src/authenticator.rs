@@ -1,4 +1,4 @@
-//! Identifies the sender of a credential.
+//! Authenticates a request by its credential: a token or an API key.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::keys::{KEY_PREFIX, hash_of};
 use crate::tenants::Tenants;
 use crate::tokens::{TokenRefusal, Tokens};
 
-/// The sender of a request, according to a verified credential.
+/// The sender of a request, as stated by a verified credential.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     pub tenant: String,
@@ -23,7 +23,7 @@ pub struct Identity {
     pub expires_at: Option<Timestamp>,
     /// Set if the credential is an API key.
     pub key: Option<KeyHash>,
-    /// Set if the tenant's number is known already.
+    /// Number of the tenant, if it is already known.
     pub(crate) number: Option<TenantNo>,
 }
 
@@ -38,26 +38,26 @@ pub enum Refusal {
     RevokedKey,
     #[error("the API key has expired")]
     ExpiredKey,
-    /// The server accepts only tokens of the identity provider and API keys.
+    /// The server accepts only API keys and tokens of the external identity provider.
     #[error(
         "this server does not accept its own tokens; use a token of the identity provider or an API \
          key"
     )]
     LocalToken,
-    /// The credential could not be checked.
+    /// The store failed, so the credential could not be checked.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }
 
-/// The issuers whose tokens are accepted. API keys are always accepted.
+/// The token issuers that the server trusts. API keys are accepted regardless of these settings.
 #[derive(Default)]
 pub struct Trust {
-    /// Tokens signed with the store's secret.
+    /// Verifies tokens signed with the secret in the store.
     pub local: Option<Arc<Tokens>>,
-    /// Tokens signed with a secret in this server's data directory. Accepted only from this
-    /// machine.
+    /// Verifies tokens signed with the secret in this server's data directory. Such tokens are
+    /// accepted only from this machine.
     pub machine: Option<Arc<Tokens>>,
-    /// Tokens of an external identity provider.
+    /// Verifies tokens of an external identity provider.
     pub external: Option<Arc<ExternalTokens>>,
 }
 
@@ -65,7 +65,7 @@ pub struct Authenticator {
     store: Arc<dyn Store>,
     trust: Trust,
     tenants: Tenants,
-    /// API keys that were used since the last upkeep.
+    /// Ids of the API keys that were used since the last upkeep.
     used: Mutex<HashSet<Uuid>>,
 }
 
@@ -74,7 +74,8 @@ impl Authenticator {
         Self { tenants: Tenants::new(Arc::clone(&store)), store, trust, used: Mutex::default() }
     }
 
-    /// Identifies the sender of `credential`, which arrived from the address `from` at `now`.
+    /// Returns the identity that `credential` proves; the request arrived from the IP address
+    /// `from` at `now`.
     pub async fn identify(
         &self,
         credential: &str,
@@ -94,7 +95,8 @@ impl Authenticator {
         Ok((identity, scope))
     }
 
-    /// Asks the store each time, so that a revoked key stops working on all nodes at once.
+    /// Reads the key from the store for every request, so that a revoked key stops working on all
+    /// nodes at once.
     async fn check_api_key(&self, key: &str, now: Timestamp) -> Result<Identity, Refusal> {
         let hash = hash_of(key).ok_or(Refusal::UnknownKey)?;
         let key = self.find_key(&hash, now).await?;
@@ -109,7 +111,7 @@ impl Authenticator {
         })
     }
 
-    /// Checks that an API key that was accepted before is still valid at `now`.
+    /// Checks that an API key that was already accepted is still valid at `now`.
     pub async fn check_key(&self, key: &KeyHash, now: Timestamp) -> Result<(), Refusal> {
         self.find_key(key, now).await.map(drop)
     }
@@ -125,7 +127,7 @@ impl Authenticator {
         Ok(key)
     }
 
-    /// Each issuer has one algorithm and separate keys, so the order of the checks cannot make a
+    /// Each issuer has one algorithm and its own keys, so the order of the checks cannot make a
     /// forged token valid.
     fn check_token(
         &self,
@@ -146,7 +148,8 @@ impl Authenticator {
             match tokens.verify(token, now) {
                 Ok(claims) => return Ok(identity_of(claims)),
                 Err(why @ TokenRefusal::Invalid(_)) => refusal = refusal.or(Some(why)),
-                // The signature is valid, so no other issuer made the token.
+                // The signature is valid, so the token is from this issuer and no other issuer is
+                // tried.
                 Err(why) => return Err(why.into()),
             }
         }
@@ -157,7 +160,7 @@ impl Authenticator {
         })
     }
 
-    /// Takes the API keys that were used since the last call.
+    /// Returns and clears the API keys that were used since the last call.
     pub(crate) fn take_used(&self) -> Vec<Uuid> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.drain().collect()

@@ -1,4 +1,4 @@
-//! Tokens of an external identity provider.
+//! Verifies tokens of an external identity provider.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,10 +17,11 @@ use crate::authenticator::Identity;
 use crate::ring_provider::use_ring;
 use crate::tokens::{LEEWAY_SECS, TOKEN_BYTES_MAX, TokenRefusal, is_name, seconds};
 
-/// Shorter RSA keys can be factored.
+/// Minimum length of an RSA modulus in bytes; shorter keys can be factored.
 const RSA_BYTES_MIN: usize = 256;
 
-/// The signature algorithm of an identity provider. A token that names another is refused.
+/// The signature algorithm of an external identity provider. A token whose header names another
+/// algorithm is refused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ExternalAlgorithm {
     Rs256,
@@ -32,7 +33,7 @@ pub enum ExternalAlgorithm {
 impl ExternalAlgorithm {
     pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
-    /// Returns the registered name.
+    /// Returns the registered JOSE name of the algorithm, such as `RS256`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -58,20 +59,21 @@ impl ExternalAlgorithm {
     }
 }
 
-/// What tokens of an identity provider must contain.
+/// Claims that tokens of an external identity provider must contain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExternalSettings {
     pub algorithm: ExternalAlgorithm,
-    /// The token must name one of these. Empty: not checked.
+    /// The token must name one of these audiences. If the list is empty, the audience is not
+    /// checked.
     pub audience: Vec<String>,
     /// `None`: not checked.
     pub issuer: Option<String>,
-    /// The claim with the role: its name, or a path with dots.
+    /// Name of the claim that contains the role, or a path of names separated by dots.
     pub role_claim: String,
     pub tenant_claim: String,
 }
 
-/// Why keys cannot be used.
+/// Why the public keys of an identity provider cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
     #[error("it is not a public key for {0} in PEM")]
@@ -95,10 +97,10 @@ pub enum KeyFault {
 
 /// The public keys of an identity provider.
 pub enum ExternalKeys {
-    /// The keys of a set by their ids. A token must name its key, even if there is only one, so
-    /// that a token signed with a replaced key is refused because of its key.
+    /// The keys of a JSON Web Key Set by their ids. A token must name its key even if the set has
+    /// only one key. A token signed with a replaced key therefore gets an error about its key.
     Named(BTreeMap<String, DecodingKey>),
-    /// The key of a PEM file, which has no id.
+    /// The key from a PEM file, which has no key id.
     Single(Box<DecodingKey>),
 }
 
@@ -118,7 +120,7 @@ impl ExternalKeys {
         if algorithm == ExternalAlgorithm::Rs256 {
             let body: String =
                 text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-            // The text contains the modulus, so a shorter text has a shorter modulus.
+            // The encoded key contains the modulus, so a shorter encoding means a shorter modulus.
             if STANDARD.decode(body).is_ok_and(|der| der.len() < RSA_BYTES_MIN) {
                 return Err(KeyFault::Short);
             }
@@ -126,7 +128,7 @@ impl ExternalKeys {
         Ok(Self::Single(Box::new(key)))
     }
 
-    /// Reads the keys of a JSON Web Key Set that fit the algorithm, and ignores the others.
+    /// Reads the keys of a JSON Web Key Set that fit the algorithm, and ignores all other keys.
     pub fn from_jwks(algorithm: ExternalAlgorithm, text: &[u8]) -> Result<Self, KeyFault> {
         refuse_private(text)?;
         let set: JwkSet = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
@@ -150,7 +152,7 @@ impl ExternalKeys {
         Ok(Self::Named(named))
     }
 
-    /// Returns the key that a token names.
+    /// Returns the key with the id that the token's header names.
     fn find(&self, id: Option<&str>) -> Option<&DecodingKey> {
         match self {
             Self::Named(keys) => keys.get(id?),
@@ -159,8 +161,8 @@ impl ExternalKeys {
     }
 }
 
-/// Refuses private keys. A key set is public, so a private key in it is a mistake, even if it does
-/// not fit the algorithm.
+/// Refuses a key set that contains a private key. A key set is public, so a private key in it is a
+/// mistake, even if that key does not fit the algorithm.
 fn refuse_private(text: &[u8]) -> Result<(), KeyFault> {
     let set: Value = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
     for (place, jwk) in set["keys"].as_array().into_iter().flatten().enumerate() {
@@ -191,7 +193,7 @@ fn fits(algorithm: ExternalAlgorithm, jwk: &Jwk) -> bool {
     shape && is_for_signing && named
 }
 
-/// Verifies tokens of an identity provider.
+/// Verifies tokens of an external identity provider.
 pub struct ExternalTokens {
     settings: ExternalSettings,
     keys: RwLock<Arc<ExternalKeys>>,
@@ -202,8 +204,8 @@ impl ExternalTokens {
     pub fn new(settings: ExternalSettings, keys: ExternalKeys) -> Self {
         use_ring();
         let mut validation = Validation::new(settings.algorithm.algorithm());
-        // The library would read the machine's clock; `verify` gets the time instead.
-        // `check_claims` checks the other claims and names the wrong one.
+        // The library would use the system clock; `verify` gets the time as a parameter instead.
+        // `check_claims` checks the other claims, and its errors name the wrong claim.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;
@@ -218,7 +220,7 @@ impl ExternalTokens {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
-    /// Returns the sender of a token that is valid at `now`.
+    /// Returns the identity in a token that is valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong);
@@ -228,7 +230,7 @@ impl ExternalTokens {
             return Err(TokenRefusal::Critical);
         }
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
-        // Keys, and addresses of keys, in the token itself are never trusted.
+        // Keys, and URLs of keys, inside the token are never trusted.
         let key = keys.find(header.kid.as_deref()).ok_or(TokenRefusal::UnknownKey)?;
         let claims = jsonwebtoken::decode::<Map<String, Value>>(token, key, &self.validation)
             .map_err(TokenRefusal::Invalid)?
@@ -237,7 +239,8 @@ impl ExternalTokens {
         self.identity(&claims, expires_at)
     }
 
-    /// Checks times, issuer and audience. Returns when the token expires.
+    /// Checks the validity period, the issuer and the audience of a token. Returns the expiry time
+    /// of the token.
     fn check_claims(
         &self,
         claims: &Map<String, Value>,
@@ -311,7 +314,7 @@ fn fault(claim: &str, message: &'static str) -> TokenRefusal {
     TokenRefusal::Claim { claim: claim.into(), message }
 }
 
-/// Finds a claim by its name, which may contain dots, or by a path of names.
+/// Finds a claim by its name, which may contain dots, or by a path of names separated by dots.
 fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(path) {
         return Some(value);
@@ -324,7 +327,8 @@ fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     Some(value)
 }
 
-/// Returns the role, or the highest role of a list, which may contain other names.
+/// Returns the role in a claim. If the claim is a list, which may contain other names, returns the
+/// highest role in it.
 fn role_of(value: &Value) -> Option<Role> {
     let named = |text: &str| Role::ALL.into_iter().find(|role| role.as_str() == text);
     match value {

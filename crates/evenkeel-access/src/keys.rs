@@ -1,16 +1,17 @@
-//! API keys: long random secrets for programs. The store has only their hash.
+//! API keys: long random secrets with which programs authenticate. The store contains only the hash
+//! of a key.
 
 use evenkeel_core::chance::Chance;
 use evenkeel_store::KeyHash;
 use sha2::{Digest as _, Sha256};
 
-/// Prefix of every key, by which users and secret scanners recognise it.
+/// Prefix of every API key, by which users and secret scanners recognise it.
 pub const KEY_PREFIX: &str = "ek_";
 
-/// Hexadecimal digits after the prefix.
+/// Number of hexadecimal digits after the prefix.
 const LETTERS: usize = 64;
 
-/// An API key. It is shown once, when it is created.
+/// The secret text of an API key. The secret is shown once, when the key is created.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKeySecret(String);
 
@@ -21,7 +22,7 @@ impl ApiKeySecret {
         Self(format!("{KEY_PREFIX}{bits}"))
     }
 
-    /// Returns the key itself.
+    /// Returns the secret text of the key.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -37,8 +38,8 @@ impl std::fmt::Debug for ApiKeySecret {
     }
 }
 
-/// Returns the hash of a text that looks like a key. A key has 256 random bits, so one round of
-/// SHA-256 without a salt is enough.
+/// Returns the hash of a text that has the format of an API key. An API key has 256 random bits, so
+/// one round of SHA-256 without a salt is enough.
 pub fn hash_of(text: &str) -> Option<KeyHash> {
     let letters = text.strip_prefix(KEY_PREFIX)?;
     let is_hex = letters.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));

@@ -1,12 +1,13 @@
-//! Authentication, rate limits for failed logins, and the audit log. Independent of HTTP.
+//! Authentication, rate limits for failed authentication, and the audit log. This crate does not
+//! depend on HTTP.
 //!
 //! - [`Authenticator`]: identifies the sender of a credential, which is a token of this server
 //!   ([`Tokens`]), a token of an external identity provider ([`ExternalTokens`]) or an API key
 //!   ([`ApiKeySecret`])
-//! - [`Limiter`]: blocks addresses that try many credentials
+//! - [`Limiter`]: blocks IP addresses that send many invalid credentials
 //! - [`AuditLog`]: records changes and refused requests
 //! - [`Tenants`]: caches the numbers of tenants
-//! - [`Access`]: all of them together
+//! - [`Access`]: combines the types above
 
 mod access;
 mod audit;

@@ -1,4 +1,4 @@
-//! Blocks addresses that try many credentials.
+//! Blocks IP addresses that send many invalid credentials.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,26 +6,27 @@ use std::sync::{Mutex, PoisonError};
 
 use evenkeel_core::{Span, Timestamp};
 
-/// Failures of one address per minute before it is blocked.
+/// Number of failures of one IP address per minute after which the address is blocked.
 pub const FAILURES_MAX: u32 = 10;
 
 const WINDOW: Span = Span::from_secs(60);
-/// The first block; each following one is twice as long.
+/// Duration of the first block; each following block is twice as long.
 const FIRST_WAIT: Span = Span::from_secs(60);
 const LONGEST_WAIT: Span = Span::from_secs(3600);
-/// After this time without a failure, an address starts afresh.
+/// After this time without a failure, the failures and blocks of an address are forgotten.
 const FORGIVEN_AFTER: Span = Span::from_secs(2 * 3600);
-/// Limit for remembered addresses. An attacker with more addresses gets more attempts.
+/// Maximum number of IP addresses whose failures are counted. An attacker with more addresses than
+/// this can try more credentials.
 const ADDRESSES_MAX: usize = 10_000;
 
-/// The consequence of a failed attempt.
+/// The consequence of a request with an invalid credential.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The failure is counted.
     Counted,
-    /// This failure blocks the address for the given time.
+    /// This failure blocks the address for the given duration.
     BlockedNow(Span),
-    /// The address is blocked for the given time.
+    /// The address is already blocked, for the given remaining duration.
     Blocked(Span),
 }
 
@@ -38,8 +39,8 @@ struct Record {
     times_blocked: u32,
 }
 
-/// Counts failures by address. Successful requests are never blocked: many clients may share an
-/// address, and the mistakes of one must not lock out the others.
+/// Counts authentication failures by IP address. Requests with valid credentials are never blocked:
+/// many clients may share an address, and the mistakes of one client must not lock out the others.
 #[derive(Default)]
 pub struct Limiter(Mutex<HashMap<IpAddr, Record>>);
 
@@ -80,7 +81,8 @@ impl Limiter {
     }
 }
 
-/// Returns the address, for IPv6 its /64 network, because one host can use all addresses of it.
+/// Returns the address itself, or the /64 network of an IPv6 address, because one host can use all
+/// addresses of such a network.
 fn normalized(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -91,7 +93,8 @@ fn normalized(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Removes addresses without recent failures, or else the address whose last failure is the oldest.
+/// Removes all addresses without recent failures; if there are none, removes the address whose last
+/// failure is the oldest.
 fn evict(table: &mut HashMap<IpAddr, Record>, now: Timestamp) {
     table.retain(|_, record| now < record.blocked_until || now.since(record.last) <= WINDOW);
     if table.len() >= ADDRESSES_MAX {
@@ -113,7 +116,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Fails once more than allowed.
+    /// Reports more failures than allowed, so that the address gets blocked.
     fn provoke(limiter: &Limiter, from: IpAddr, now: Timestamp) -> Verdict {
         for _ in 0..FAILURES_MAX {
             assert_eq!(limiter.failed(from, now), Verdict::Counted);

@@ -1,7 +1,8 @@
-//! The cryptography of tokens, with ring.
+//! Implements the cryptography of tokens with the crate `ring`.
 //!
-//! The providers of the token library need the crate `rsa`, whose private-key operations leak
-//! through their timing (RUSTSEC-2023-0071), or aws-lc, which takes minutes to compile.
+//! The built-in providers of the token library are not used. One needs the crate `rsa`, whose
+//! private-key operations leak through their timing (RUSTSEC-2023-0071), and the other needs
+//! aws-lc, which takes minutes to compile.
 
 use std::sync::Once;
 
@@ -15,11 +16,12 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-/// Signs tokens of this server, and verifies those of this server and of identity providers.
+/// Signs tokens of this server, and verifies tokens of this server and of external identity
+/// providers.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // Only needed to publish key sets, which Evenkeel does not.
+    // The token library needs these functions only to publish key sets, which Evenkeel does not do.
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| unsupported(),
         rsa_pub_components_from_public_key: |_| unsupported(),
@@ -33,10 +35,11 @@ fn unsupported<T>() -> Result<T, Error> {
     Err(ErrorKind::Provider("not supported".into()).into())
 }
 
-/// Makes the token library use ring. All constructors in this crate that handle tokens call it.
+/// Installs `ring` as the cryptography provider of the token library. All constructors in this
+/// crate that handle tokens call this function.
 pub fn use_ring() {
     static INSTALLED: Once = Once::new();
-    // The library accepts one provider per process, and no other crate installs one.
+    // The library accepts one provider per process, and no other crate of Evenkeel installs one.
     INSTALLED.call_once(|| {
         let _ = PROVIDER.install_default();
     });
@@ -60,7 +63,7 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
-    // The family is fixed when the key is read, so a public key is never used as a secret.
+    // The key type is fixed when the key is read, so a public key is never used as a shared secret.
     let family = match algorithm {
         Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => AlgorithmFamily::Hmac,
         Algorithm::RS256 => AlgorithmFamily::Rsa,
@@ -93,7 +96,7 @@ impl Signer<Vec<u8>> for Secret {
 
 impl Verifier<Vec<u8>> for Secret {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
-        // Compares in constant time.
+        // `hmac::verify` compares in constant time.
         hmac::verify(&self.key, message, signature).map_err(|_| signature::Error::new())
     }
 }

@@ -1,4 +1,4 @@
-//! Caches the numbers of tenants.
+//! Caches the numbers of tenants by name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,25 +6,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use evenkeel_core::TenantNo;
 use evenkeel_store::{Store, StoreError};
 
-/// The tenant of tokens that name none.
+/// Name of the tenant for tokens that name no tenant.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Returns tenant numbers by name.
+/// Looks up tenant numbers by name, with a cache.
 pub struct Tenants {
     store: Arc<dyn Store>,
     known: Mutex<HashMap<String, TenantNo>>,
 }
 
 impl Tenants {
-    /// When the cache has this many names, it is cleared.
+    /// Maximum number of cached names; a full cache is cleared.
     const MAX: usize = 10_000;
 
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, known: Mutex::default() }
     }
 
-    /// Returns the number of a tenant. A new name becomes a new tenant: only administrators issue
-    /// tokens.
+    /// Returns the number of the tenant with this name. An unknown name becomes a new tenant. This
+    /// is safe, because only administrators issue tokens.
     pub async fn number(&self, name: &str) -> Result<TenantNo, StoreError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         if let Some(number) = known {

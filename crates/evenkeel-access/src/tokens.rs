@@ -1,4 +1,4 @@
-//! Tokens of this server: JWTs that state a subject, a role and a tenant.
+//! Tokens that this server issues: JWTs with a subject, a role and a tenant.
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -8,16 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::ring_provider::use_ring;
 
-/// The claim `iss` of tokens of this server.
+/// Value of the claim `iss` in tokens that this server issues.
 pub const ISSUER: &str = "evenkeel";
 
-/// Shorter secrets than the signature are easier to guess than the signature.
+/// Minimum length of the signing secret in bytes; a shorter secret would be easier to guess than a
+/// signature.
 pub const SECRET_BYTES_MIN: usize = 32;
 
-/// Longer tokens are refused.
+/// Maximum length of a token in bytes; longer tokens are refused.
 pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// The only algorithm. If the header of a token could choose, its sender could weaken the check.
+/// The only accepted signature algorithm. If the header of a token could choose the algorithm, an
+/// attacker could choose a weak one.
 const ALGORITHM: Algorithm = Algorithm::HS256;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -25,14 +27,14 @@ pub struct Claims {
     pub sub: String,
     pub role: Role,
     pub tenant: String,
-    /// Issued at, in seconds since 1970.
+    /// Time of issue, in seconds since 1970.
     pub iat: u64,
-    /// Expires at.
+    /// Expiry time, in seconds since 1970.
     pub exp: u64,
     pub iss: String,
     /// The id of the token.
     pub jti: String,
-    /// Not valid before.
+    /// Time before which the token is not valid, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<u64>,
 }
@@ -61,7 +63,7 @@ pub enum TokenError {
 /// Why a token is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenRefusal {
-    /// Signed with another key, malformed, or of another issuer.
+    /// The token is malformed, was signed with another key, or comes from another issuer.
     #[error("the token is not valid for this server")]
     Invalid(#[source] jsonwebtoken::errors::Error),
     #[error("the token is not valid for this server")]
@@ -73,18 +75,19 @@ pub enum TokenRefusal {
     /// A claim is missing or has a wrong value.
     #[error("the token's claim {claim:?} {message}")]
     Claim { claim: String, message: &'static str },
-    /// The token requires extensions that this server does not support.
+    /// The token's header requires extensions that this server does not support.
     #[error("the token has critical headers that this server does not support")]
     Critical,
-    /// The identity provider has no key with the id of the token.
+    /// The identity provider has no key with the id in the token's header.
     #[error("no key is known for the token")]
     UnknownKey,
 }
 
-/// Tolerance for the clocks of other machines. It never extends the life of a token.
+/// Tolerated difference to the clocks of other machines. The tolerance never makes a token valid
+/// after its expiry time.
 pub(crate) const LEEWAY_SECS: u64 = 60;
 
-/// Issues and verifies tokens.
+/// Issues and verifies tokens of this server.
 pub struct Tokens {
     encoding: EncodingKey,
     decoding: DecodingKey,
@@ -106,7 +109,7 @@ impl Tokens {
         let mut validation = Validation::new(ALGORITHM);
         validation.set_issuer(&[ISSUER]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
-        // The library would read the machine's clock; `verify` gets the time instead.
+        // The library would use the system clock; `verify` gets the time as a parameter instead.
         validation.validate_exp = false;
         Ok(Self {
             encoding: EncodingKey::from_secret(secret),
@@ -160,7 +163,7 @@ impl Tokens {
     }
 }
 
-/// True for 1 to 255 characters without control characters.
+/// True if the name has 1 to 255 characters and no control characters.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control)
 }

@@ -1,4 +1,4 @@
-//! The keys that encrypt secrets.
+//! The keyring: the keys that encrypt and decrypt secrets.
 
 use std::fmt;
 
@@ -12,10 +12,11 @@ use ring::digest;
 
 const KEY_BYTES: usize = 32;
 
-/// More keys than a rotation needs.
+/// Maximum number of keys, which is more than a key rotation needs.
 const KEYS_MAX: usize = 16;
 
-/// Keys for AES-256-GCM. The first key encrypts; the others decrypt older values.
+/// Keys for AES-256-GCM. The first key encrypts new values; the other keys only decrypt older
+/// values.
 pub struct Keyring(Vec<Key>);
 
 struct Key {
@@ -23,7 +24,8 @@ struct Key {
     key: LessSafeKey,
 }
 
-/// A text without valid keys. The error does not repeat the text, which may be part of a key.
+/// Why a text does not contain valid keys. The error does not quote the text, which may be part of
+/// a key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("it holds no key")]
@@ -36,7 +38,7 @@ pub enum KeyError {
     TooMany,
 }
 
-/// Why a value cannot be decrypted.
+/// Why the value of a secret cannot be decrypted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
@@ -49,8 +51,8 @@ pub enum OpenError {
 }
 
 impl Keyring {
-    /// Reads keys, the newest first, separated by line breaks or commas. Empty lines and lines that
-    /// begin with `#` are ignored.
+    /// Reads keys separated by line breaks or commas; the newest key comes first. Empty lines and
+    /// lines that begin with `#` are ignored.
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
         let parts = lines.flat_map(|line| line.split(',')).map(str::trim);
@@ -77,12 +79,13 @@ impl Keyring {
         STANDARD.encode(bytes)
     }
 
-    /// Returns the id of the key that encrypts.
+    /// Returns the id of the key that encrypts new values.
     pub fn newest(&self) -> &str {
         &self.0[0].id
     }
 
-    /// Encrypts a value. It can be decrypted only for the same tenant and name.
+    /// Encrypts the value of a secret. The result can be decrypted only for the same tenant and
+    /// secret name.
     pub fn seal(&self, tenant: TenantNo, name: &str, value: &str, chance: &dyn Chance) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&chance.bits().to_le_bytes());
@@ -90,7 +93,7 @@ impl Keyring {
         let mut bytes = value.as_bytes().to_vec();
         let once = Nonce::assume_unique_for_key(nonce);
         let Key { id, key } = &self.0[0];
-        // Fails only beyond 64 GiB.
+        // Encryption fails only for values beyond 64 GiB.
         if key
             .seal_in_place_append_tag(once, Aad::from(bound_to(tenant, name)), &mut bytes)
             .is_err()
@@ -100,7 +103,7 @@ impl Keyring {
         Sealed { key_id: id.clone(), nonce: nonce.to_vec(), ciphertext: bytes }
     }
 
-    /// Decrypts a value of this tenant and name.
+    /// Decrypts the value of a secret that belongs to this tenant and has this name.
     pub fn open(&self, tenant: TenantNo, name: &str, sealed: &Sealed) -> Result<String, OpenError> {
         let known = self.0.iter().find(|key| key.id == sealed.key_id);
         let Key { key, .. } = known.ok_or_else(|| OpenError::UnknownKey(sealed.key_id.clone()))?;
@@ -124,7 +127,8 @@ impl Key {
             _ => STANDARD.decode(word).ok()?,
         };
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).ok()?);
-        // Clients that may list secrets see the id. It reveals nothing about the key.
+        // Clients that may list secrets see the id of the key. The id is a hash, so it reveals
+        // nothing about the key.
         let mut hashed = digest::Context::new(&digest::SHA256);
         hashed.update(b"evenkeel secret key ");
         hashed.update(&bytes);
@@ -138,8 +142,8 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(pair).collect()
 }
 
-/// Returns the data that binds a value to its tenant and name. The tenant number has a fixed
-/// length, so the name cannot change where it ends.
+/// Returns the additional data that binds an encrypted value to its tenant and name. The tenant
+/// number has a fixed length, so different pairs of tenant and name give different data.
 fn bound_to(tenant: TenantNo, name: &str) -> Vec<u8> {
     [b"evenkeel secret ", &tenant.0.to_be_bytes()[..], name.as_bytes()].concat()
 }

@@ -1,8 +1,9 @@
 //! Named secrets of tenants.
 //!
-//! Values are encrypted before they reach the store, with keys that the store never sees
+//! Secret values are encrypted before they reach the store, with keys that the store never sees
 //! ([`Keyring`]). [`Secrets`] stores values, decrypts them when an attempt starts, and encrypts
-//! them again when the key changes. Errors and logs name secrets and keys, never values.
+//! them again when the encryption key changes. Errors and logs name secrets and keys, but never
+//! contain values.
 
 mod keyring;
 mod secrets;

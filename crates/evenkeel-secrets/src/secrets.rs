@@ -13,17 +13,17 @@ use tokio::sync::Semaphore;
 
 use crate::keyring::{Keyring, OpenError};
 
-/// How many attempts read secrets at once. They share connections with the scheduler, and many of
-/// them must not delay firing.
+/// Maximum number of attempts that read secrets at the same time. These reads share database
+/// connections with the scheduler and must not delay it.
 const LOOK_UPS: usize = 4;
 
-/// Values that one transaction re-encrypts.
+/// Number of values that one transaction re-encrypts.
 const BATCH: u32 = 100;
 
-/// Limit for the secrets that one call of [`Secrets::rotate`] reads.
+/// Maximum number of secrets that one call of [`Secrets::rotate`] reads.
 const ROTATED_MAX: u32 = 1000;
 
-/// The secrets in a store, and the keys to decrypt them.
+/// Access to the secrets in a store, with the keys to encrypt and decrypt them.
 pub struct Secrets {
     store: Arc<dyn Store>,
     keys: Option<Keyring>,
@@ -47,26 +47,27 @@ pub enum SecretError {
 /// The result of a key rotation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Rotated {
-    /// How many values were re-encrypted.
+    /// Number of values that were re-encrypted.
     pub resealed: u64,
-    /// Secrets that could not be decrypted, with the reason.
+    /// Names of the secrets that could not be decrypted, with the reason.
     pub unreadable: Vec<(String, OpenError)>,
-    /// Where to continue, if there may be more.
+    /// Position after which the rotation continues; `None` if all secrets were read.
     pub next: Option<(TenantNo, String)>,
 }
 
 impl Secrets {
-    /// Without keys, no secret can be stored or used.
+    /// If `keys` is `None`, no secret can be stored or used.
     pub fn new(store: Arc<dyn Store>, keys: Option<Keyring>, chance: Arc<dyn Chance>) -> Self {
         Self { store, keys, chance, look_ups: Semaphore::new(LOOK_UPS) }
     }
 
-    /// Returns the id of the key that encrypts.
+    /// Returns the id of the key that encrypts new values.
     pub fn newest_key(&self) -> Option<&str> {
         self.keys.as_ref().map(Keyring::newest)
     }
 
-    /// Stores a value. Version 1 means that the name is new.
+    /// Stores a value and returns the version of the secret. Version 1 means that the secret did
+    /// not exist.
     pub async fn put(
         &self,
         scope: &Scope,
@@ -83,8 +84,8 @@ impl Secrets {
         Ok(self.store.put_secret(scope, secret, Now::Database).await?)
     }
 
-    /// Re-encrypts values with the newest key, in batches. Reads a bounded number of secrets after
-    /// `after`, and returns where to continue.
+    /// Re-encrypts secret values with the newest key, in batches. Reads a limited number of secrets
+    /// after `after`, and returns the position at which to continue.
     pub async fn rotate(
         &self,
         scope: &Scope,
@@ -189,7 +190,7 @@ mod tests {
     fn secrets(store: &Arc<dyn Store>, keys: &[u8]) -> Secrets {
         let text: Vec<String> = keys.iter().map(|key| format!("{key:02x}").repeat(32)).collect();
         let keys = (!keys.is_empty()).then(|| Keyring::read(&text.join("\n")).unwrap());
-        // Different starts, so that no nonce repeats.
+        // Each value starts the random numbers at another number, so that no nonce repeats.
         let start = u64::from(text.iter().map(String::len).sum::<usize>() as u32) << 32;
         Secrets::new(Arc::clone(store), keys, Arc::new(Counting(AtomicU64::new(start))))
     }

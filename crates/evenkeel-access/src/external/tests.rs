@@ -44,12 +44,12 @@ fn claims() -> Value {
     })
 }
 
-/// The key of an identity provider.
+/// The key with which a test signs tokens like an identity provider.
 enum SigningKey {
     Rsa(RsaKeyPair),
     Ec(EcdsaKeyPair),
     Ed(Ed25519KeyPair),
-    /// A text that is used as a secret.
+    /// A text that is used as a shared secret.
     Secret(EncodingKey),
 }
 
@@ -73,7 +73,8 @@ fn ed_key(name: &str) -> SigningKey {
     SigningKey::Ed(Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.as_bytes()).unwrap())
 }
 
-/// Makes a token like an identity provider. The server itself signs only with secrets.
+/// Creates a signed token like an identity provider. The production code cannot do this, because it
+/// only signs with shared secrets.
 fn encode(header: &Header, claims: &Value, key: &SigningKey) -> String {
     let part = |text: String| URL_SAFE_NO_PAD.encode(text);
     let header = part(serde_json::to_string(header).unwrap());
@@ -132,7 +133,7 @@ fn each_algorithm_accepts_only_its_own_tokens() {
     }
 }
 
-/// A known attack: the public key is used as a shared secret.
+/// In a known attack, the public key of the provider is used as a shared secret.
 #[test]
 fn public_key_is_never_used_as_a_secret() {
     for own in ExternalAlgorithm::ALL {
@@ -149,7 +150,7 @@ fn token_must_be_signed_by_the_configured_key() {
     let mut header = Header::new(Algorithm::EdDSA);
     let forged = encode(&header, &claims(), &other);
     assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Invalid(_))));
-    // A key in the token, or the address of one, does not help.
+    // A key inside the token, or the URL of a key, is ignored.
     header.jku = Some("https://evil.example/keys".into());
     header.kid = Some("../../other".into());
     let forged = encode(&header, &claims(), &other);
@@ -250,7 +251,7 @@ fn jwk_of(key: &SigningKey, kid: Option<&str>) -> Value {
             json!({"kty": "RSA", "alg": "RS256", "n": text(&n), "e": text(&e)})
         }
         SigningKey::Ec(key) => {
-            // The first byte says that both coordinates follow, 32 bytes each.
+            // The first byte means that both coordinates follow, with 32 bytes each.
             let (x, y) = key.public_key().as_ref()[1..].split_at(32);
             json!({"kty": "EC", "alg": "ES256", "crv": "P-256", "x": text(x), "y": text(y)})
         }
@@ -285,7 +286,7 @@ fn token_names_its_key_among_several() {
     for kid in [None, Some("shared"), Some("unknown")] {
         assert!(matches!(verify(kid), Err(TokenRefusal::UnknownKey)), "{kid:?}");
     }
-    // After a rotation, the old keys are no longer accepted.
+    // After a key rotation, the old keys are no longer accepted.
     let set = json!({"keys": [other_jwk("new")]});
     checker.replace_keys(ExternalKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap());
     assert!(checker.verify(&signed(Some("new")), at(NOW)).is_err());
