@@ -27,7 +27,7 @@ struct Rules {
 /// seconds ahead of UTC.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ConstantOffset {
-    /// In seconds since 1970. The value is meaningless for the first period of a zone.
+    /// In seconds since 1970. The start of the first period of a zone is `i64::MIN`.
     pub start: i64,
     pub offset: i32,
 }
@@ -149,7 +149,7 @@ impl Zone {
 
     /// Returns the index of the period that contains the moment `secs` seconds after 1970.
     pub(crate) fn period_index(&self, secs: i64) -> usize {
-        // The start of the first period is meaningless, so the search begins with the second.
+        // The first period is skipped in the search, because it has no real start.
         self.0.periods[1..].partition_point(|even| even.start <= secs)
     }
 

@@ -1,4 +1,4 @@
-//! Calendar intervals: days, weeks, months or years apart.
+//! Calendar intervals: a job runs every few days, weeks, months or years.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,8 +10,9 @@ use super::dst::{Dst, Gap, Overlap};
 use crate::time::{Span, Timestamp};
 use crate::zone::{Local, Zone};
 
-/// Years, months, weeks and days of the calendar, plus hours, in ISO 8601 form: `P1M`, `P1DT12H`. A
-/// day lasts from one local time to the same local time of the next day.
+/// A calendar interval of years, months, weeks and days, plus hours, in ISO 8601 form: `P1M`,
+/// `P1DT12H`. One day means until the same local time of the next day, even if a clock change makes
+/// that day shorter or longer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CalendarSpan {
     months: u32,
@@ -21,7 +22,7 @@ pub struct CalendarSpan {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {
-    /// Not ISO 8601, or without years, months, weeks and days.
+    /// The text is not an ISO 8601 duration, or has no years, months, weeks or days.
     #[error("not a calendar duration: write it like P1D, P1M or P1DT12H")]
     Unreadable,
     /// Longer than 100 years.
@@ -115,8 +116,8 @@ impl CalendarSpan {
         Span::from_micros(days.as_micros() + self.time.as_micros())
     }
 
-    /// Returns `date` plus `n` spans, without the hours. In a shorter month, the 31st becomes the
-    /// last day.
+    /// Returns `date` plus `n` calendar intervals, without their hours. In a shorter month, the
+    /// last day replaces the 31st.
     fn date_after(self, date: Date, n: i64) -> Option<Date> {
         let span = |unit: u32| i64::from(unit).checked_mul(n);
         let months = jiff::Span::new().try_months(span(self.months)?).ok()?;
@@ -125,21 +126,21 @@ impl CalendarSpan {
     }
 }
 
-/// Times are counted from the anchor, so a job that began on the 31st returns to the 31st after a
-/// shorter month.
+/// Run times are counted from the anchor, so a job that began on the 31st returns to the 31st after
+/// a shorter month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CalendarInterval {
     pub every: CalendarSpan,
-    /// The first time. A job without an anchor gets the time of its creation.
+    /// The first run time. If no anchor is given, the anchor is the time when the job is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Timestamp>,
-    /// A run keeps its promise if it ends within this time after its scheduled time.
+    /// The deadline of a run: how long after its scheduled time it must have finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Span>,
 }
 
 impl CalendarInterval {
-    /// Returns the first time after `after`, and whether a clock change moved it.
+    /// Returns the first run time after `after`, and whether a clock change moved it.
     pub(super) fn next_after(
         self,
         after: Timestamp,
@@ -150,8 +151,8 @@ impl CalendarInterval {
         if self.anchor.is_some_and(|anchor| anchor > after) {
             return Some((anchor, false));
         }
-        // A guess that is never too late: any number of average months is off by less than four
-        // days, and clock changes add less than that to any number of days.
+        // Estimates the number of intervals so that the estimate is never too late: average months
+        // differ from real ones by less than four days in total, and clock changes by even less.
         const OFF: u64 = 4 * 86_400 * 1_000_000;
         let passed = after.since(anchor).as_micros().saturating_sub(OFF);
         let mut n = i64::try_from(passed / self.every.roughly().as_micros()).ok()?.max(1);
@@ -163,11 +164,11 @@ impl CalendarInterval {
         }
     }
 
-    /// Returns the `n`-th time after the anchor, which is number 0, at most [`Timestamp::MAX`];
-    /// `None` without an anchor. A local time that the clocks jump over becomes the end of the
-    /// jump, even if [`Gap::Skip`](super::Gap::Skip) leaves it out.
+    /// Returns the `n`-th run time after the anchor, which is number 0. The result is at most
+    /// [`Timestamp::MAX`], and `None` if no anchor is set. If clocks skip a local time, the result
+    /// is the first moment after the clock change, even with [`Gap::Skip`](super::Gap::Skip).
     ///
-    /// Costs the same for any `n`.
+    /// The computation takes the same time for any `n`.
     pub fn nth_time(self, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let anchor = self.anchor?;
         if n == 0 {
@@ -178,8 +179,8 @@ impl CalendarInterval {
         Some(nth.map_or(Timestamp::MAX, |(time, _)| time))
     }
 
-    /// Returns the `n`-th time after the anchor: outer `None` beyond the calendar, inner `None` if
-    /// a clock change leaves it out.
+    /// Returns the `n`-th run time after the anchor. The outer `None` means that the date is beyond
+    /// the calendar, the inner `None` that a clock change skips this run.
     fn nth(
         self,
         anchor: Timestamp,
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn calendar_day_follows_local_clocks() {
-        // 09:00 in Berlin, through the clock change of 29 March.
+        // The job runs at 09:00 in Berlin, before and after the clock change of 29 March.
         assert_eq!(
             times("P1D", "2026-03-27T08:00:00Z", "Europe/Berlin", "2026-03-27T08:00:00Z", 3),
             ["2026-03-28T09:00", "2026-03-29T09:00", "2026-03-30T09:00"]

@@ -1,4 +1,5 @@
-//! What happens to local times that a clock change skips or repeats.
+//! Policies for run times that clocks skip or repeat, for example when daylight saving time begins
+//! or ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,17 +17,17 @@ impl Dst {
     }
 }
 
-/// What happens to a local time that the clocks jump over.
+/// What happens to a run whose local time is skipped when clocks are set forward.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
-    /// Runs at the first moment after the jump.
+    /// The job runs at the first moment after the clock change.
     #[default]
     Shift,
     Skip,
 }
 
-/// What happens to a local time that the clocks show twice.
+/// What happens to a run whose local time occurs twice when clocks are set back.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// Runs at a phase plus whole intervals.
+/// A fixed interval: the job runs at its first run time plus whole intervals.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]
 pub struct Interval {
@@ -50,7 +50,7 @@ impl Interval {
     const SHORTEST: Span = Span::from_secs(1);
     const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
-    /// With an anchor, the times are `anchor` plus whole intervals.
+    /// If an anchor is given, the run times are `anchor` plus whole intervals.
     pub fn new(every: Span, anchor: Option<Timestamp>) -> Result<Self, IntervalError> {
         if every < Self::SHORTEST {
             Err(IntervalError::TooShort(every))
@@ -61,13 +61,14 @@ impl Interval {
         }
     }
 
-    /// A run keeps its promise if it ends within `tolerance` after its scheduled time.
+    /// Sets the deadline: a run must finish within `tolerance` after its scheduled time.
     #[must_use]
     pub fn with_tolerance(self, tolerance: Option<Span>) -> Self {
         Self { tolerance, ..self }
     }
 
-    /// If `exact`, the times stay at the start of their slot, and the balancer never moves them.
+    /// If `exact` is true, runs start at the beginning of a time slot, and the balancer never moves
+    /// them.
     #[must_use]
     pub fn with_exact(self, exact: bool) -> Self {
         Self { exact, ..self }
@@ -77,7 +78,7 @@ impl Interval {
         self.exact
     }
 
-    /// How long after its scheduled time a run must end; one interval by default.
+    /// Returns how long after its scheduled time a run must have finished; one interval by default.
     pub fn tolerance(self) -> Span {
         self.tolerance.unwrap_or(self.every)
     }
@@ -87,8 +88,8 @@ impl Interval {
         self.tolerance
     }
 
-    /// Returns the first time after `after` with the same phase as `phase`, if that is before
-    /// `phase`.
+    /// Returns the earliest time after `after` that is a whole number of intervals before `phase`,
+    /// or `phase` itself if no such time exists.
     pub(crate) fn first_of_phase(self, phase: Timestamp, after: Timestamp) -> Timestamp {
         let back = phase.since(after).as_micros().saturating_sub(1) / self.every.as_micros();
         phase.saturating_sub(self.every.saturating_mul(back))
@@ -102,7 +103,8 @@ impl Interval {
         self.anchor
     }
 
-    /// Returns a time strictly in the future, within one interval unless the anchor is later.
+    /// Returns the first run time after `now`, which is at most one interval later unless the
+    /// anchor is later.
     pub(super) fn first_after(self, now: Timestamp) -> Option<Timestamp> {
         match self.anchor {
             None => now.checked_add(self.every),

@@ -31,20 +31,22 @@ pub enum Schedule {
     Periodic(Periodic),
 }
 
-/// A cron expression, and how long after each of its times a run must end.
+/// A cron expression with a deadline for each run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CronSchedule {
     #[serde(flatten)]
     pub cron: Cron,
-    /// How long after its scheduled time a run must end; until the next time by default.
+    /// How long after its scheduled time a run must have finished; by default, until the next
+    /// scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<Span>,
 }
 
 impl Schedule {
-    /// Returns the schedule of the job `id`, created at `now`, with everything fixed that depends
-    /// on the job or its creation. Cron times are exact by default; otherwise each job gets its own
-    /// second of the minute. Interval times are spread over their slot by default.
+    /// Returns the schedule for the job `id`, created at `now`, with all values filled in that
+    /// depend on the job or its creation time. By default, cron jobs run exactly at the times of
+    /// their expression; if `exact` is false, each job gets a different second of the minute. By
+    /// default, jobs with an interval start at different seconds of a time slot.
     #[must_use]
     pub fn resolved(self, id: JobId, now: Timestamp, exact: Option<bool>) -> Self {
         match self {
@@ -60,7 +62,8 @@ impl Schedule {
         }
     }
 
-    /// True if the next time depends on the end of a run rather than on the previous time.
+    /// True if the next scheduled time depends on when the previous run finishes, not on the
+    /// previous scheduled time.
     pub fn follows_its_end(&self) -> bool {
         matches!(self, Self::Periodic(_))
     }

@@ -6,10 +6,10 @@ use crate::time::{Span, Timestamp};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Once {
-    /// The scheduled time; as soon as possible if absent or past.
+    /// The scheduled time; if it is absent or in the past, the job runs as soon as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// The job keeps its promise if it starts within this time.
+    /// The deadline: the job must start within this time after its scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Span>,
 }

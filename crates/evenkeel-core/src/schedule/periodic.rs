@@ -1,14 +1,15 @@
-//! Periodic jobs: run often enough.
+//! Periodic jobs, which run often enough to keep their data fresh.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// At any time, a successful run began less than `period` ago.
+/// A periodic schedule promises that at any time, the last successful run began less than `period`
+/// ago.
 ///
-/// This is not an interval. A run starts as soon as it may and a worker is free, so the next time
-/// depends on the end of the previous run. Until that end is known, the next time is the latest
-/// possible one.
+/// A period is not an interval. A run starts as soon as the cooldown is over and a worker is free,
+/// so the next run time depends on when the previous run finishes. While a run is active, the next
+/// scheduled time is the latest possible one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]
 pub struct Periodic {
@@ -30,7 +31,7 @@ pub enum PeriodicError {
     /// Longer than 100 years.
     #[error("a period of {0} is longer than 36500d, the longest period")]
     TooLong(Span),
-    /// With this cooldown, the next run could not succeed within the period.
+    /// The cooldown is so long that the next run could not succeed within the period.
     #[error("a cooldown of {cooldown} is not shorter than the period of {period}")]
     CooldownTooLong { cooldown: Span, period: Span },
 }
@@ -47,7 +48,8 @@ impl Periodic {
     const SHORTEST: Span = Span::from_secs(1);
     pub const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
-    /// The default cooldown is half the period, so that a short job does not run all the time.
+    /// If no cooldown is given, it is half the period, so that a short job does not run all the
+    /// time.
     pub fn new(period: Span, cooldown: Option<Span>) -> Result<Self, PeriodicError> {
         let cooldown = cooldown.unwrap_or(Span::from_micros(period.as_micros() / 2));
         if period < Self::SHORTEST {
@@ -69,13 +71,13 @@ impl Periodic {
         self.cooldown
     }
 
-    /// Returns the latest possible time after the run for `scheduled`.
+    /// Returns the latest possible scheduled time after the run for `scheduled`.
     pub(super) fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
         scheduled.checked_add(self.period)
     }
 
-    /// Returns when the job may start again after a run has ended. Never at once: otherwise a short
-    /// job without a cooldown would run all the time.
+    /// Returns when the job may start again after a run has finished. A minimum delay applies,
+    /// because otherwise a short job without a cooldown would run all the time.
     pub fn after_end(self, ended: Timestamp) -> Timestamp {
         ended.saturating_add(self.cooldown.max(Self::SHORTEST))
     }

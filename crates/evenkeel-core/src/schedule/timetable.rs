@@ -14,12 +14,12 @@ pub struct Timetable<'a> {
     pub bounds: Bounds,
 }
 
-/// Why a start differs from the time that the schedule names.
+/// Why a run starts at another time than its schedule names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MovedBy {
-    /// The clocks jump over the time.
+    /// Clocks skip the scheduled local time.
     DaylightSaving,
-    /// The time is in a blackout.
+    /// The scheduled time is in a blackout.
     Blackout,
 }
 
@@ -31,7 +31,7 @@ names!(MovedBy {
 const TICK: Span = Span::from_micros(1);
 
 impl Timetable<'_> {
-    /// Returns the first time of a job that is created or restarted at `now`.
+    /// Returns the first scheduled time of a job that is created or restarted at `now`.
     pub fn first_after(self, now: Timestamp) -> Option<Timestamp> {
         let start = self.bounds.start_at.filter(|start| *start > now);
         let first = match (self.schedule, start) {
@@ -54,11 +54,11 @@ impl Timetable<'_> {
         self.in_bounds(first)
     }
 
-    /// Returns the scheduled time after `scheduled`; `None` if that was the last.
+    /// Returns the next scheduled time after `scheduled`; `None` if `scheduled` was the last.
     ///
-    /// The result depends only on the schedule and on `scheduled`. So a slow run, a retry or
-    /// downtime never moves the rhythm. For a periodic job, the result is the latest possible next
-    /// time.
+    /// The result depends only on the schedule and on the scheduled time `scheduled`. So slow runs,
+    /// retries and downtime never shift later scheduled times. For a periodic job, the result is
+    /// the latest possible next scheduled time.
     pub fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
         let next = match self.schedule {
             Schedule::Once(_) => None,
@@ -67,8 +67,8 @@ impl Timetable<'_> {
                 every.next_after(scheduled, self.zone, self.dst).map(|(time, _)| time)
             }
             Schedule::Cron(by) => by.cron.next_after(scheduled, self.zone, self.dst),
-            // The end of the run decides whether another time follows. Until then, use the end of
-            // the schedule.
+            // Whether a periodic job runs again is decided when its run finishes. While a run is
+            // active, `end_at` is used as the next scheduled time if the period would end later.
             Schedule::Periodic(periodic) => {
                 let end = self.bounds.end_at.unwrap_or(Timestamp::MAX);
                 let latest = periodic.next_after(scheduled).map(|next| next.min(end));
@@ -82,7 +82,7 @@ impl Timetable<'_> {
         self.bounds.end_at.is_none_or(|end| time <= end).then_some(time)
     }
 
-    /// Returns how many scheduled times are in `from..until`, and the last of them. `from` must be
+    /// Returns the number of scheduled times in `from..until`, and the last of them. `from` must be
     /// a scheduled time.
     pub fn times_before(self, from: Timestamp, until: Timestamp) -> Option<(u64, Timestamp)> {
         if until <= from {
@@ -95,7 +95,8 @@ impl Timetable<'_> {
             Schedule::Interval(interval) => interval.times_before(from, until),
             Schedule::Calendar(_) => {
                 let (mut count, mut last) = (1, from);
-                // Calendar times are days apart, so even 100 years are counted quickly.
+                // Scheduled times of a calendar interval are days apart, so even 100 years are
+                // counted quickly.
                 while let Some(next) = self.next_after(last).filter(|next| *next < until) {
                     (count, last) = (count + 1, next);
                 }
@@ -110,13 +111,13 @@ impl Timetable<'_> {
         })
     }
 
-    /// Returns the `n`-th scheduled time after `from`, which is number 0. `from..until` must hold
-    /// at least that many.
+    /// Returns the `n`-th scheduled time after `from`, which is number 0. The range `from..until`
+    /// must contain more than `n` scheduled times.
     pub fn nth_after(self, from: Timestamp, n: u64, until: Timestamp) -> Timestamp {
         if let Schedule::Interval(interval) = self.schedule {
             return from.saturating_add(interval.every().saturating_mul(n));
         }
-        // Binary search for the earliest moment by which n + 1 times have come.
+        // Searches for the earliest moment by which n + 1 scheduled times have been reached.
         let (mut low, mut high) = (from.as_micros(), until.as_micros());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -127,7 +128,7 @@ impl Timetable<'_> {
         Timestamp::from_micros(low)
     }
 
-    /// True if a clock change moved `time`, which must be a scheduled time.
+    /// True if a clock change moved the scheduled time `time`.
     pub fn was_shifted(self, time: Timestamp) -> bool {
         match self.schedule {
             Schedule::Cron(by) => by.cron.was_shifted(time, self.zone, self.dst),

@@ -1,4 +1,5 @@
-//! Compares cron times around every clock change of all zones from 1970 to 2100 with brute force.
+//! Compares the run times of cron expressions around every clock change of all time zones from 1970
+//! to 2100 with a brute-force implementation.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,12 @@ use crate::plain::{Change, Changes, Plain};
 use crate::{POLICIES, at, backwards, forwards, read};
 use evenkeel_core::schedule::{Cron, Dst, Gap};
 
-/// Expressions per clock change; the next change gets the next expressions.
+/// Number of expressions that are tested per clock change; the next clock change uses the next
+/// expressions of the list.
 const EACH: usize = 2;
-/// Times are compared from this long before a clock change until this long after it…
+/// Seconds before and after a clock change in which run times are compared.
 const AROUND: i64 = 26 * 3600;
-/// …or less, if there are many times.
+/// Used in place of `AROUND` if an expression has many run times.
 const CLOSE: i64 = 3 * 3600;
 const MANY: usize = 100;
 
@@ -38,13 +40,14 @@ impl Case {
     }
 }
 
-/// An expression for the local time in the middle of the gap or overlap, once a year.
+/// Returns a cron expression that runs once a year, in the middle of the skipped or repeated local
+/// time.
 fn once_a_year(change: Change) -> String {
     let middle = jiff::Timestamp::from_second(change.at + (change.before + change.after) / 2);
     Offset::UTC.to_datetime(middle.unwrap()).strftime("%-M %-H %-d %-m *").to_string()
 }
 
-/// A few hundred expressions, most of them with times near clock changes.
+/// Returns a few hundred cron expressions, most of them with run times near clock changes.
 fn expressions() -> Vec<String> {
     let minutes = ["0", "30", "15,45", "*/15", "5-10", "59", "0/20", "1-59/2", "*", "7", "0,1,59"];
     let hours = [
@@ -56,7 +59,7 @@ fn expressions() -> Vec<String> {
         "* 10/1 sat#4,5l",
     ];
     let all = minutes.len() * hours.len() * days.len();
-    // Steps of a prime visit all combinations in a mixed order.
+    // Steps with the length of a prime number visit all combinations in a mixed order.
     let mixed = (0..480).map(|index| index * 1_009 % all).map(|index| {
         let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
         format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
@@ -67,12 +70,12 @@ fn expressions() -> Vec<String> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Neighbours are similar, so mix them once more.
+    // Neighbours in the sorted list are similar, so the list is mixed once more.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|index| unique[index * 211 % unique.len()].clone()).collect()
 }
 
-/// Returns how many times were compared, and under how many policies they differed.
+/// Returns how many run times were compared, and for how many clock-change policies they differed.
 fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: usize) -> (u64, u64) {
     let many = case.plain.has_seconds() || case.plain.minutes_a_day() > MANY;
     let around = if many { CLOSE } else { AROUND };
@@ -80,7 +83,7 @@ fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: us
     let from = (change.at - around - jump).max(0);
     let until = change.at + around + jump;
     let shown = case.plain.look(from, until, changes);
-    // All policies where they matter, one where they do not.
+    // All clock-change policies are tested if they affect the expression; otherwise one is enough.
     let policies = if case.plain.rhythmic { &POLICIES[turn % 6..][..1] } else { &POLICIES[..] };
     let (mut comparisons, mut differences) = (0, 0);
     for dst in policies.iter().copied() {
@@ -91,7 +94,7 @@ fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: us
             let meant = expected.iter().filter(|time| (from..until).contains(*time)).count();
             case.cron.count(at(from), at(until), zone, dst) == meant as u64
         };
-        // A time was moved if it exists only because of the policy.
+        // A run time was moved if it does not exist under the policy that skips it.
         let unmoved = shown.moments(Dst { gap: Gap::Skip, ..dst });
         let moved = expected.contains(&change.at) && !unmoved.contains(&change.at);
         let right = found == expected

@@ -1,4 +1,4 @@
-//! Compares cron with a plain second implementation, and with other libraries.
+//! Compares the cron implementation with a simple second implementation and with other libraries.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 #![expect(clippy::print_stdout, reason = "its counts are for reading")]
 
@@ -31,14 +31,14 @@ fn read(expression: &str) -> Cron {
     Cron::parse(expression).unwrap_or_else(|fault| panic!("{expression}: {fault:?}"))
 }
 
-/// Returns the times in `from..until`, found forwards.
+/// Returns the run times in `from..until`, searched forwards.
 fn forwards(cron: &Cron, zone: &Zone, dst: Dst, from: i64, until: i64) -> Vec<i64> {
     let next = |time: Timestamp| cron.next_after(time, zone, dst).filter(|t| *t < at(until));
     let first = next(Timestamp::from_micros(from * 1_000_000 - 1));
     std::iter::successors(first, |time| next(*time)).map(secs).collect()
 }
 
-/// Returns the times in `from..until`, found backwards.
+/// Returns the run times in `from..until`, searched backwards.
 fn backwards(cron: &Cron, zone: &Zone, dst: Dst, from: i64, until: i64) -> Vec<i64> {
     let last = |time: Timestamp| cron.last_before(time, zone, dst).filter(|t| *t >= at(from));
     let mut times: Vec<_> =

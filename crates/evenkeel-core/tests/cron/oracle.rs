@@ -1,5 +1,6 @@
-//! Compares cron with recorded results of `cronsim` and `croniter`, which `cargo xtask cron-oracle`
-//! wrote. Needs neither Python nor a network. `docs/cron-oracle.md` lists the differences.
+//! Compares the cron implementation with recorded results of the libraries `cronsim` and
+//! `croniter`, which `cargo xtask cron-oracle` wrote. The comparison needs neither Python nor a
+//! network. `docs/cron-oracle.md` lists the differences.
 
 use evenkeel_core::Zone;
 use evenkeel_core::schedule::{Cron, Dst, Gap, Overlap};
@@ -10,7 +11,8 @@ const RECORD: &str = include_str!("oracle.txt");
 
 #[derive(Default)]
 struct Record {
-    /// Expressions per clock change; the next change gets the next expressions.
+    /// Number of expressions that are tested per clock change; the next clock change uses the next
+    /// expressions of the list.
     each: usize,
     expressions: Vec<Expression>,
     offsets: Vec<(i64, i64)>,
@@ -19,7 +21,7 @@ struct Record {
 struct Expression {
     text: String,
     cron: Cron,
-    /// The compared time around a clock change, in seconds.
+    /// Seconds before and after a clock change in which run times are compared.
     around: i64,
 }
 
@@ -27,16 +29,16 @@ struct Expression {
 struct Counts {
     zones: usize,
     changes: usize,
-    /// For each oracle, the cases in which it agreed.
+    /// Number of compared cases for each of the two libraries.
     cases: [u64; 2],
     left_out: u64,
     comparisons: u64,
     differences: u64,
-    /// Clock changes that the bundled time zone data no longer contain.
+    /// Number of recorded clock changes that the bundled time zone data no longer contain.
     other_data: usize,
 }
 
-/// 64-bit FNV-1a over lists of times.
+/// A 64-bit FNV-1a hash over lists of run times.
 struct Digest(u64);
 
 impl Digest {
@@ -50,7 +52,7 @@ impl Digest {
 }
 
 impl Expression {
-    /// The policy of each oracle for clock changes.
+    /// Returns the clock-change policy that each of the two libraries uses.
     fn policies(&self) -> [Dst; 2] {
         let cronsim = if self.text.split(' ').count() == 6 {
             Dst { gap: Gap::Skip, overlap: Overlap::Both }

@@ -1,5 +1,5 @@
-//! A second implementation of cron, as plain as possible: it checks every second or every minute of
-//! the clock. It shares no code with the tested implementation.
+//! A second implementation of cron that is as simple as possible: it checks every second or every
+//! minute. This implementation shares no code with the tested one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use evenkeel_core::schedule::{Dst, Gap, Overlap};
 use jiff::civil::{Date, Weekday};
 use jiff::tz::{Offset, TimeZone};
 
-/// The lists that the fields name.
+/// The values that match in each field of a cron expression.
 pub struct Plain {
     /// For each value, whether it matches.
     seconds: [bool; 60],
@@ -36,12 +36,12 @@ impl Plain {
         }
     }
 
-    /// True if the expression names a second other than the first of a minute.
+    /// True if the expression can match a second other than 0.
     pub fn has_seconds(&self) -> bool {
         self.seconds[1..].contains(&true)
     }
 
-    /// The number of matching minutes of a day.
+    /// Number of matching minutes of a day.
     pub fn minutes_a_day(&self) -> usize {
         let count = |table: &[bool; 60]| table.iter().filter(|meant| **meant).count();
         count(&self.hours) * count(&self.minutes)
@@ -61,7 +61,7 @@ impl Plain {
         }
     }
 
-    /// Returns the matching local times in `from..until`, in local seconds since 1970, checked
+    /// Returns the matching local times in `from..until`, in seconds since 1970; checks one moment
     /// every `step` seconds.
     fn local_times(&self, from: i64, until: i64, step: i64) -> Vec<i64> {
         let mut found = Vec::new();
@@ -86,7 +86,7 @@ impl Plain {
         found
     }
 
-    /// Returns the matching times that the clocks of a zone show in `from..until`.
+    /// Returns the matching local times that clocks of a time zone show in `from..until`.
     pub fn look(&self, from: i64, until: i64, changes: &Changes) -> Shown {
         let step = if self.has_seconds() { 1 } else { 60 };
         let mut shown = Shown { range: from..until, rhythmic: self.rhythmic, ..Shown::default() };
@@ -104,14 +104,14 @@ impl Plain {
     }
 }
 
-/// What the clocks of a zone showed for some time.
+/// The matching times that clocks of a time zone show during a time span.
 #[derive(Default)]
 pub struct Shown {
     range: Range<i64>,
     rhythmic: bool,
-    /// For each matching local time, when the clocks showed it.
+    /// For each matching local time, the moments at which clocks show it.
     times: BTreeMap<i64, Vec<i64>>,
-    /// When the clocks jumped over a matching time.
+    /// The moments at which clocks skipped a matching local time.
     jumped: Vec<i64>,
 }
 
@@ -151,7 +151,7 @@ pub struct Change {
     pub after: i64,
 }
 
-/// All clock changes of a zone from 1970 to 2100, and the offset before them.
+/// All clock changes of a time zone from 1970 to 2100, and the offset before the first.
 pub struct Changes(pub Vec<Change>, i64);
 
 impl Changes {
@@ -180,7 +180,7 @@ fn table(numbers: Vec<u32>) -> [bool; 60] {
     std::array::from_fn(|index| numbers.contains(&(index as u32)))
 }
 
-/// Returns the values that a field of numbers names.
+/// Returns the values that match a numeric field.
 fn numbers(field: &str, min: u32, max: u32) -> Vec<u32> {
     field.split(',').flat_map(|item| item_numbers(item, min, max)).collect()
 }
@@ -220,7 +220,8 @@ fn means_date(item: &str, date: Date) -> bool {
         let Ok(wanted) = Date::new(date.year(), date.month(), day.parse().unwrap()) else {
             return false;
         };
-        // The nearest working day of the month; there are never two equally near.
+        // The nearest working day of the month is unique, because two working days are never
+        // equally near.
         let working = |day: &Date| is_working(*day) && day.month() == wanted.month();
         let near = (-3..=3).map(|away| days_before(wanted, away)).filter(working);
         near.min_by_key(|day| day.since(wanted).unwrap().get_days().abs()) == Some(date)

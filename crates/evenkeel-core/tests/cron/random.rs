@@ -54,7 +54,6 @@ fn weekdays() -> impl Strategy<Value = String> {
         (0..=7, 1..=5).prop_map(|(day, nth)| format!("{day}#{nth}")),
         (0..=7).prop_map(|day| format!("{day}L")),
     ];
-    // Steps go up to 7 here.
     prop_oneof![3 => Just("*".to_owned()), 2 => field(0, 7), 2 => special]
 }
 
@@ -79,8 +78,8 @@ proptest! {
         let Ok(cron) = Cron::parse(&expression) else { return Ok(()) };
         let (zone, name, dst) = (Zone::get(ZONES[zone]).unwrap(), ZONES[zone], POLICIES[policy]);
         let changes = Changes::of(&TimeZone::get(name).unwrap());
-        // With an extra day on either side: otherwise the plain version takes the second of two
-        // equal local times for the first.
+        // One day is added on either side, because otherwise the simple implementation would take
+        // the second of two equal local times for the first.
         let mut expected = Plain::new(&expression)
             .look((start - 100_000).max(0), start + length + 100_000, &changes)
             .moments(dst);
@@ -125,10 +124,10 @@ proptest! {
         let (zone, dst) = (Zone::get(ZONES[zone]).unwrap(), POLICIES[policy]);
         let (from, until) = (Timestamp::from_micros(start), Timestamp::from_micros(start + length));
         let total = cron.count(from, until, &zone, dst);
-        // `from` may itself be a time.
+        // `from` may itself be a run time.
         let at_once = cron.count(from, Timestamp::from_micros(start + 1), &zone, dst);
         let mut time = from;
-        // Of a long list, only the beginning is compared.
+        // If the list of run times is long, only its beginning is compared.
         for index in 0..2_000_u64 {
             let Some(next) = cron.next_after(time, &zone, dst) else { break };
             prop_assert!(next > time);

@@ -1,4 +1,5 @@
-//! After any downtime, each scheduled time is fired or skipped once, and few are fired.
+//! Checks that after any downtime, each scheduled time is fired or skipped exactly once, and that
+//! few are fired.
 
 use evenkeel_core::Definition;
 use evenkeel_core::advance::{DueTime, advance};
@@ -27,7 +28,7 @@ proptest! {
         }
         let timetable = job.timetable();
         let Some(first) = timetable.first_after(from) else { return Ok(()) };
-        // The engine asks when the job may start, and not before its time.
+        // The engine calls `advance` only when the job may start, never before the scheduled time.
         let now = job.may_start_from(first.saturating_add(down), average);
         let (mut due, mut accounted, mut fired) = (first, 0_u64, 0_u64);
         while due <= now {
@@ -50,8 +51,8 @@ proptest! {
         }
         let all = timetable.times_before(first, now.saturating_add(TICK)).map_or(0, |it| it.0);
         prop_assert_eq!(accounted, all);
-        // Times of the last minute are not missed. Of the missed times, the misfire policy decides
-        // how many run.
+        // Scheduled times within the last `misfire_after` do not count as missed. The misfire
+        // policy decides for how many missed scheduled times the job runs.
         let in_time = timetable.times_before(first, now.saturating_sub(job.misfire_after));
         let on_time = all - in_time.map_or(0, |(missed, _)| missed);
         let most = match misfire {

@@ -1,5 +1,5 @@
-//! Plays two typical examples minute by minute: data that may be a day old, and a nightly run that
-//! must end by six.
+//! Simulates two typical jobs minute by minute: a periodic job whose data may be a day old, and a
+//! nightly run that must finish by 06:00.
 
 use std::cmp::Reverse;
 
@@ -22,7 +22,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// A job and its past, as a store would keep it.
+/// A job with its history, as a store would save it.
 struct Job {
     definition: Definition,
     history: History,
@@ -52,12 +52,12 @@ impl Job {
         }
     }
 
-    /// Data that may be a day old, with a cooldown of one hour.
+    /// A periodic job whose data may be a day old, with a cooldown of one hour.
     fn daily_data(created: Timestamp) -> Self {
         Self::new(Schedule::Periodic(Periodic::new(hours(24), Some(hours(1))).unwrap()), created)
     }
 
-    /// Starts at midnight and must end by six.
+    /// A nightly job that starts at midnight and must finish by 06:00.
     fn nightly(created: Timestamp) -> Self {
         let cron = Cron::parse("0 0 * * *").unwrap();
         Self::new(Schedule::Cron(CronSchedule { cron, max_duration: Some(hours(6)) }), created)
@@ -124,7 +124,7 @@ impl Job {
     }
 }
 
-/// Returns the conditions of a job, each with the minute in which it began.
+/// Returns each condition of a job with the minute in which it began.
 fn diary(
     job: &mut Job,
     from: Timestamp,
@@ -154,7 +154,7 @@ fn told(diary: &[(String, Reason)]) -> Vec<(&str, Reason)> {
 #[test]
 fn data_that_may_be_a_day_old() {
     let mut job = Job::daily_data(at("2026-05-01T00:00:00Z"));
-    // The job may start at once, and has a day to succeed.
+    // The job may start at once and has one day to succeed.
     assert_eq!(job.window().can_start_by, at("2026-05-01T00:00:00Z"));
     assert_eq!(job.window().should_start_by, at("2026-05-02T00:00:00Z"));
     let seen = diary(
@@ -162,16 +162,16 @@ fn data_that_may_be_a_day_old() {
         at("2026-05-01T00:00:00Z"),
         at("2026-05-04T12:00:00Z"),
         |job, now| match now.to_string().as_str() {
-            // A successful run of two hours.
+            // A run of two hours succeeds.
             "2026-05-01T10:00:00.000000Z" => job.start(now),
             "2026-05-01T12:00:00.000000Z" => {
                 job.end(now, Outcome::Completed);
-                // The job may start again after its cooldown. To end by 10:00, it must start by
-                // 08:00.
+                // The job may start again after its cooldown. To finish by 10:00, the next run must
+                // start by 08:00.
                 assert_eq!(job.window().can_start_by, at("2026-05-01T13:00:00Z"));
                 assert_eq!(job.window().should_start_by, at("2026-05-02T08:00:00Z"));
             }
-            // No worker is free until the job is late. It fails twice, then succeeds.
+            // No worker is free before the job is late. The job fails twice and then succeeds.
             "2026-05-02T09:00:00.000000Z" => job.start(now),
             "2026-05-02T09:30:00.000000Z" => {
                 job.end(now, Outcome::Failed);
@@ -195,13 +195,13 @@ fn data_that_may_be_a_day_old() {
             ("05-01T00:00", NeverRan),
             ("05-01T10:00", OnTime),
             ("05-02T08:01", LikelyViolatedWaiting),
-            // Two hours from 09:00 on end after 10:00.
+            // A run of two hours that starts at 09:00 finishes after the deadline at 10:00.
             ("05-02T09:00", LikelyViolatedRunning),
             ("05-02T09:30", LikelyViolatedWaiting),
             ("05-02T09:35", LikelyViolatedRunning),
             ("05-02T09:40", LikelyViolatedWaiting),
             ("05-02T10:01", Violated),
-            // The run that began at 10:40 counts from 10:40.
+            // The next deadline counts from 10:40, when the successful run began.
             ("05-02T12:40", OnTime),
             ("05-03T08:41", LikelyViolatedWaiting),
             ("05-03T10:41", Violated),
@@ -225,12 +225,12 @@ fn nightly_run_that_must_end_by_six() {
                 assert_eq!(job.window().can_start_by, at("2026-05-03T00:00:00Z"));
                 assert_eq!(job.window().should_start_by, at("2026-05-03T04:00:00Z"));
             }
-            // The next night the run fails at once, and is retried after five minutes.
+            // In the next night, the run fails at once and is retried after five minutes.
             "2026-05-03T00:00:00.000000Z" => job.start(now),
             "2026-05-03T00:01:00.000000Z" => job.end(now, Outcome::Failed),
             "2026-05-03T00:06:00.000000Z" => job.start(now),
             "2026-05-03T02:06:00.000000Z" => job.end(now, Outcome::Completed),
-            // In the third night, no worker is free before five.
+            // In the third night, no worker is free before 05:00.
             "2026-05-04T05:00:00.000000Z" => job.start(now),
             "2026-05-04T07:00:00.000000Z" => job.end(now, Outcome::Completed),
             _ => {}
@@ -273,7 +273,7 @@ fn one_time_job_promises_to_start() {
     job.running_since = Some(at("2026-05-01T00:02:00Z"));
     see(&job, "02");
     job.end(at("2026-05-01T00:03:00Z"), Outcome::Failed);
-    // The job waits for its retry, far beyond the minute in which it had to start.
+    // The job still waits for its retry long after the latest start that would meet the deadline.
     see(&job, "07");
     job.running_since = Some(at("2026-05-01T00:08:00Z"));
     job.end(at("2026-05-01T00:09:00Z"), Outcome::Failed);
@@ -291,15 +291,15 @@ fn job_nearer_to_its_deadline_goes_first() {
     let mut night = Job::nightly(at("2026-04-30T12:00:00Z"));
     night.start(at("2026-05-01T00:00:00Z"));
     night.end(at("2026-05-01T03:00:00Z"), Outcome::Completed);
-    // To end by 05:00 the first job must start by 04:00; to end by 06:00 the second must start by
-    // 03:00.
+    // To finish by 05:00, the first job must start by 04:00. To finish by 06:00, the second job
+    // must start by 03:00.
     let midnight = at("2026-05-02T00:00:00Z");
     for job in [&data, &night] {
         assert!(job.window().can_start_by <= midnight);
         assert_eq!(job.condition(midnight).level(), Level::Ok);
     }
     assert!(night.dispatch_key() < data.dispatch_key());
-    // A faster run, and the order changes.
+    // If the second job becomes faster, the order changes.
     night.history.average_good_duration = Some(hours(1));
     assert!(data.dispatch_key() < night.dispatch_key());
 }

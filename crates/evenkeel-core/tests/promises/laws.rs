@@ -1,4 +1,4 @@
-//! Laws that hold for every start window and every condition.
+//! Properties that hold for every start window and every condition.
 
 use evenkeel_core::condition::{Condition, Facts, Reason, condition};
 use evenkeel_core::{Definition, Past, Span, Timestamp};
@@ -19,7 +19,7 @@ proptest! {
         let window = job.window(time, &past);
         prop_assert!(window.can_start_by >= time);
         prop_assert!(!job.blackouts().is_in_blackout(window.can_start_by));
-        // It is the first such moment, unless the job avoids blackouts.
+        // The result is the first moment outside blackouts, unless the job avoids blackouts.
         if !job.avoid_blackout {
             let before = window.can_start_by.saturating_sub(TICK);
             prop_assert!(window.can_start_by == time || job.blackouts().is_in_blackout(before));
@@ -52,14 +52,14 @@ proptest! {
         let start = job.may_start_from(time, average);
         let longest = job.blackouts().longest_open().as_micros();
         let fits = average.as_micros() + 60_000_000 <= longest;
-        // A start one second after the end of a blackout ends before the next blackout.
+        // A run that starts one second after a blackout finishes before the next blackout.
         let opening = job.blackouts().next_open(time).saturating_add(Span::from_secs(1));
         let soon = job.may_start_from(opening, average).since(opening);
         prop_assert!(soon <= Span::from_secs(2 * 86_400 + 7200));
         if longest > 60_000_000 {
             let tight = Span::from_micros(longest - 60_000_000);
-            // A run that just fits may find no start, but within days it fits with a minute to
-            // spare.
+            // A run that fits exactly may find no possible start, but within a few days it fits
+            // with a minute to spare.
             let in_time = (0..4).scan(time, |from, _| {
                 let late = job.may_start_from(*from, tight).saturating_add(Span::from_secs(1));
                 *from = late;
@@ -136,7 +136,7 @@ proptest! {
         let judged = |moment: Timestamp| condition(&facts, moment);
         let first: Condition = judged(now);
         let last = judged(now.saturating_add(later));
-        // Only one error ends without an event: that of a job whose only run failed.
+        // Only one error ends without an event: the error of a job whose only run failed.
         let is_known = (first.reason, last.reason) == (Reason::GivenUp, Reason::FinishedFailed);
         prop_assert!(first.level() <= last.level() || is_known);
         match first.changes_at {

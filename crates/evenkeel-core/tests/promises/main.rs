@@ -1,5 +1,5 @@
-//! Start windows and conditions, compared with a second, slow implementation of the rules and with
-//! two examples played minute by minute.
+//! Compares start windows and conditions with a second, slow implementation of the rules, and with
+//! two examples that are simulated minute by minute.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

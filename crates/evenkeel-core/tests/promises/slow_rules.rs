@@ -1,4 +1,5 @@
-//! A second implementation of conditions, with a walk by the minute in place of every formula.
+//! A second, slow implementation of conditions that steps through time minute by minute where the
+//! real implementation uses formulas.
 
 use evenkeel_core::condition::{Facts, Level, condition};
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Periodic, Schedule};
@@ -7,12 +8,13 @@ use proptest::prelude::*;
 
 use crate::strategies::{START, at, history, minutes};
 
-/// A schedule that is easy to walk through, in UTC.
+/// A schedule in UTC whose run times are easy to find minute by minute.
 #[derive(Clone, Debug)]
 enum Simple {
-    /// Never staler than this.
+    /// The last successful run must have begun within this time.
     Periodic(Span),
-    /// At this minute of these hours of the day; a run ends after `over_after`.
+    /// The job runs at this minute of these hours of the day, and a run must finish within
+    /// `over_after`.
     Daily {
         minute: u64,
         hours: Vec<u64>,
@@ -53,7 +55,7 @@ impl Simple {
         }
     }
 
-    /// Finds the first time after `moment` by walking.
+    /// Finds the first scheduled time after `moment` by checking every minute.
     fn time_after(&self, moment: Timestamp) -> Timestamp {
         let mut minute_no = moment.as_micros() as u64 / 60_000_000 + 1;
         while !self.has(minute_no) {
@@ -62,7 +64,7 @@ impl Simple {
         at(minute_no as i64 * 60)
     }
 
-    /// Returns when the promise breaks if no run that began after `good_start` succeeds.
+    /// Returns when the deadline passes if no run that began after `good_start` succeeds.
     fn violated_after(&self, good_start: Timestamp) -> Timestamp {
         let (time, allowed) = match self {
             Self::Periodic(period) => (good_start, *period),
@@ -116,7 +118,7 @@ proptest! {
     ) {
         let now = at(now);
         let created = now.saturating_sub(created);
-        // The past of the strategy, moved so that it ends before now.
+        // The generated history, shifted so that it ends before now.
         let mut history = *unseen.get(&pasts);
         let good = history.average_good_duration.map(|_| now.saturating_sub(ago));
         history.last_good_start_at = good;

@@ -1,18 +1,19 @@
-//! Strategies for arbitrary jobs with arbitrary pasts.
+//! Generators (proptest strategies) for random jobs with random histories.
 
 use evenkeel_core::blackout::{Blackout, Blackouts};
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Once, Periodic, Schedule};
 use evenkeel_core::{Definition, History, Span, Timestamp, Zone};
 use proptest::prelude::*;
 
-/// 2026-03-01: a month before the clocks change in Europe, and days before they change in America.
+/// 2026-03-01, which is four weeks before clocks change in Europe and one week before they change
+/// in America.
 pub const START: i64 = 1_772_323_200;
 
 pub fn at(secs: i64) -> Timestamp {
     Timestamp::from_micros(secs * 1_000_000)
 }
 
-/// A moment in the two months from [`START`] on.
+/// A random moment in the two months after [`START`].
 pub fn moment() -> impl Strategy<Value = Timestamp> {
     (START..START + 61 * 86_400).prop_map(at)
 }
@@ -71,7 +72,8 @@ pub fn definition() -> impl Strategy<Value = Definition> {
     )
 }
 
-/// A past that ended before `now`: perhaps a successful run, perhaps failures after it.
+/// A random history that ended before `now`: perhaps a successful run, and perhaps failures after
+/// it.
 pub fn history(now: Timestamp) -> impl Strategy<Value = History> {
     let good = prop::option::of((minutes(1..9000), minutes(0..400)));
     (good, prop::option::of(minutes(0..600)), 0_u32..4).prop_map(

@@ -17,10 +17,10 @@ impl Month {
         Self { year, number, first: first_day(year, number) }
     }
 
-    /// Returns the month that contains `day`, counted from 1970-01-01.
+    /// Returns the month that contains `day`, the number of days since 1970-01-01.
     pub fn of(day: i64) -> Self {
-        // Years begin in March here, so that the leap day is the last day of its year. The calendar
-        // repeats after 400 years, which are 146,097 days.
+        // In this computation, years begin in March, so that a leap day is the last day of its
+        // year. The calendar repeats after 400 years, which are 146,097 days.
         let shifted = day + 719_468;
         let (cycle, of_cycle) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
@@ -32,7 +32,8 @@ impl Month {
         Self { year: year as i32, number: number as u32, first }
     }
 
-    /// Returns the nearest later month in `months`, a set with at least one bit (bit 1 is January).
+    /// Returns the first month after this one that is in `months`, a set with at least one bit (bit
+    /// 1 is January).
     pub fn next_of(self, months: u16) -> Self {
         let later = u32::from(months) >> (self.number + 1);
         if later == 0 {
@@ -42,7 +43,7 @@ impl Month {
         }
     }
 
-    /// Returns the nearest earlier month in `months`.
+    /// Returns the last month before this one that is in `months`.
     pub fn previous_of(self, months: u16) -> Self {
         let earlier = months & ((1 << self.number) - 1);
         if earlier == 0 {

@@ -1,19 +1,19 @@
-//! Errors in cron expressions, with their position.
+//! Errors in cron expressions, with the position of the error.
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CronFault {
     /// In characters, counted from 0.
     pub position: usize,
-    /// Says what is wrong, and what would be right.
+    /// Describes what is wrong and how to correct it.
     pub message: String,
 }
 
-/// A part of an expression, with its position.
+/// A part of a cron expression, with its position.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Piece<'a> {
     pub text: &'a str,
-    /// In bytes from the beginning of the expression.
+    /// Position in bytes from the beginning of the expression.
     at: usize,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Piece<'a> {
         Self { text, at: 0 }
     }
 
-    /// `from` is a byte offset on a character boundary.
+    /// Removes the first `from` bytes; `from` must be on a character boundary.
     pub fn skip(self, from: usize) -> Self {
         Self { text: &self.text[from..], at: self.at + from }
     }
@@ -37,7 +37,7 @@ impl<'a> Piece<'a> {
         Some((self.take(at), self.skip(at + separator.len_utf8())))
     }
 
-    /// Removes `letter`, in either case, from the end.
+    /// Removes `letter`, in upper or lower case, from the end of the part.
     pub fn strip_end(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         Some(self.take(rest.len()))
@@ -47,7 +47,7 @@ impl<'a> Piece<'a> {
         self.text.eq_ignore_ascii_case(word)
     }
 
-    /// True if the part begins with `letter`, in either case.
+    /// True if the part begins with `letter`, in upper or lower case.
     pub fn begins(self, letter: char) -> bool {
         self.text.starts_with([letter, letter.to_ascii_lowercase()])
     }
@@ -63,7 +63,7 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// Splits at white space; no part is empty.
+    /// Splits the text at white space and leaves out empty parts.
     pub fn words(self) -> impl Iterator<Item = Self> {
         let mut rest = self;
         std::iter::from_fn(move || {
@@ -80,7 +80,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// An error whose position is still in bytes.
+/// An error whose position is still counted in bytes, not in characters.
 #[derive(Debug)]
 pub(super) struct Misread {
     at: usize,
@@ -88,7 +88,7 @@ pub(super) struct Misread {
 }
 
 impl Misread {
-    /// Converts the position to characters of `expression`.
+    /// Converts the position from bytes to characters of `expression`.
     pub fn of(self, expression: &str) -> CronFault {
         let before = expression.get(..self.at).unwrap_or(expression);
         CronFault { position: before.chars().count(), message: self.message }

@@ -11,7 +11,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// In the order of the expression.
+    /// All fields in the order in which an expression lists them.
     pub const ALL: [Self; 6] =
         [Self::Second, Self::Minute, Self::Hour, Self::Date, Self::Month, Self::Weekday];
 
@@ -28,7 +28,7 @@ impl Field {
             Self::Hour => 23,
             Self::Date => 31,
             Self::Month => 12,
-            // 7 is Sunday, as 0 is.
+            // Both 0 and 7 mean Sunday.
             Self::Weekday => 7,
         }
     }
@@ -41,7 +41,8 @@ impl Field {
         }
     }
 
-    /// The range for `H`: every month has a 28th, and a week has one Sunday.
+    /// The range from which `H` is chosen. Days end at the 28th, which every month has, and Sunday
+    /// is counted only once.
     pub const fn hashed(self) -> (u32, u32) {
         match self {
             Self::Date => (1, 28),
@@ -54,7 +55,7 @@ impl Field {
         matches!(self, Self::Date | Self::Weekday)
     }
 
-    /// The name of one value, for error messages.
+    /// The word for one value of this field, for error messages.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Second => "second",
@@ -72,7 +73,7 @@ impl Field {
         format!("{article} {}", self.noun())
     }
 
-    /// The accepted values, for error messages.
+    /// A description of the accepted values, for error messages.
     pub const fn takes(self) -> &'static str {
         match self {
             Self::Second => "seconds go from 0 to 59",
@@ -84,7 +85,7 @@ impl Field {
         }
     }
 
-    /// The unit of `@every` for this field, if its length never changes.
+    /// The unit of `@every` that corresponds to this field, if its length is constant.
     pub const fn unit(self) -> Option<&'static str> {
         match self {
             Self::Second => Some("s"),
@@ -95,7 +96,7 @@ impl Field {
         }
     }
 
-    /// In order, from the smallest value on.
+    /// Names of values, beginning with the smallest value.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Month => &[

@@ -1,5 +1,5 @@
-//! `H`: a number that depends on the job, so that jobs with the same expression are spread over its
-//! range.
+//! Resolves `H`: a number computed from the job, so that jobs with the same cron expression are
+//! spread over the field's range.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use super::field::Field;
 use super::item::{number, step};
 use crate::hash::mix;
 
-/// One for each field, and one for the skew in seconds.
+/// Number of random numbers per job: one for each field, and one for the delay in seconds (skew).
 const DRAWS: usize = 7;
 
-/// The random numbers of a job, one for each field; the last is for the skew.
+/// The constant random numbers of a job: one for each field, and the last one for the skew.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Draws([u64; DRAWS]);
 
@@ -31,7 +31,7 @@ impl Draws {
         self
     }
 
-    /// How many seconds the job runs after the time of the expression.
+    /// Returns how many seconds later than its cron expression the job runs.
     pub fn skew_secs(self) -> u8 {
         (self.0[DRAWS - 1] % 60) as u8
     }

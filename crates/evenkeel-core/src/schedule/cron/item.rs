@@ -1,18 +1,18 @@
-//! Reads one item of a field's list.
+//! Parses one item in the list of a cron field.
 
 use super::fault::{Misread, Piece};
 use super::field::Field;
 use super::hash::Hashed;
 use super::pattern::{Dates, Weekdays};
 
-/// The union of the items of a field.
+/// The set of values that all items of a field contain together.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Values {
     /// One bit for each number.
     pub plain: u64,
-    /// Items that only a day of the month can have; `days` is not used.
+    /// Items that only the day-of-month field can have, such as `L`; `days` is not used.
     pub dates: Dates,
-    /// Items that only a day of the week can have; `every` is not used.
+    /// Items that only the day-of-week field can have, such as `5#2`; `every` is not used.
     pub weekdays: Weekdays,
 }
 
@@ -23,7 +23,7 @@ impl Values {
         }
     }
 
-    /// Adds `item`, with the job's random number `draw`.
+    /// Adds the values of `item`; `draw` is the job's random number for `H`.
     pub fn read(&mut self, item: Piece<'_>, field: Field, draw: u64) -> Result<(), Misread> {
         if item.text.is_empty() {
             let example = field.min();
@@ -58,7 +58,7 @@ impl Values {
         Ok(())
     }
 
-    /// Reads an item that only day fields can have; `false` if `item` is no such item.
+    /// Parses an item that only day fields can have; returns `false` if `item` is not of that kind.
     fn read_day(&mut self, item: Piece<'_>, field: Field) -> Result<bool, Misread> {
         if item.text.starts_with('?') {
             let message = if field.is_day() {
@@ -124,7 +124,7 @@ impl Values {
     }
 }
 
-/// Reads a number of `field` or one of its names.
+/// Parses a number of `field`, or a name such as `MON`.
 pub(super) fn number(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     let (noun, takes) = (field.noun(), field.takes());
     if let Some(number) = digits(piece) {
@@ -149,7 +149,7 @@ pub(super) fn number(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     }))
 }
 
-/// Reads the number after a `/`.
+/// Parses the step after a `/`.
 pub(super) fn step(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     let noun = field.noun();
     match digits(piece) {
@@ -173,13 +173,14 @@ pub(super) fn step(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     }
 }
 
-/// Reads a number of digits only. A number that is too large for the type stays too large.
+/// Parses a number that consists only of digits. A number that does not fit into the type becomes
+/// the largest number, which is refused later.
 fn digits(piece: Piece<'_>) -> Option<u32> {
     let all = !piece.text.is_empty() && piece.text.bytes().all(|byte| byte.is_ascii_digit());
     all.then(|| piece.text.parse().unwrap_or(u32::MAX))
 }
 
-/// Suggests a replacement for a range that ends before it begins.
+/// Suggests a correct list for a range whose end is before its start.
 fn reversed(first: u32, last: u32, every: Option<u32>, field: Field) -> String {
     let (min, size) = (field.min(), field.size());
     // A week has one Sunday.

@@ -1,15 +1,15 @@
-//! The times of an expression by a clock that never changes, in local seconds since 1970.
+//! Finds the run times of a cron expression without clock changes, in local seconds since 1970.
 
 use super::calendar::{DAY, Month};
 use super::pattern::Pattern;
 
-/// The search ends two years after the latest possible run.
+/// Run times are searched until two years after the latest possible run.
 const END_OF_TIME: i64 = (2115 - 1970) * 366 * DAY;
-/// The search begins two years before the earliest possible run.
+/// Run times are searched from two years before the earliest possible run.
 const START_OF_TIME: i64 = -2 * 366 * DAY;
 
 impl Pattern {
-    /// Returns the first time from `from` on.
+    /// Returns the first run time at or after `from`.
     pub fn next_local(&self, from: i64) -> Option<i64> {
         let (day, second) = (from.div_euclid(DAY), from.rem_euclid(DAY) as u32);
         let mut month = Month::of(day);
@@ -32,7 +32,7 @@ impl Pattern {
         self.at_or_after(0).map(|second| day * DAY + i64::from(second))
     }
 
-    /// Returns the last time before `until`.
+    /// Returns the last run time before `until`.
     pub fn last_local(&self, until: i64) -> Option<i64> {
         let (day, second) = (until.div_euclid(DAY), until.rem_euclid(DAY) as u32);
         let mut month = Month::of(day);
@@ -55,7 +55,7 @@ impl Pattern {
         self.before(DAY as u32).map(|second| day * DAY + i64::from(second))
     }
 
-    /// Counts the times in `from..until`.
+    /// Counts the run times in `from..until`.
     pub fn count_local(&self, from: i64, until: i64) -> u64 {
         if until <= from {
             return 0;

@@ -1,7 +1,7 @@
-//! Cron expressions: minute, hour, day of the month, month, day of the week.
+//! Cron expressions with the fields minute, hour, day of the month, month and day of the week.
 //!
-//! `read` parses an expression into a `Pattern`, `local` finds its times by a clock that never
-//! changes, and `zoned` by the clocks of a time zone.
+//! The module `read` parses an expression into a `Pattern`. The module `local` finds its run times
+//! without clock changes, and `zoned` finds them in a time zone with clock changes.
 
 mod calendar;
 mod fault;
@@ -28,7 +28,7 @@ use super::dst::Dst;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Runs whenever local clocks match the expression.
+/// A cron schedule: the job runs whenever the local time matches the expression.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct Cron {
@@ -41,10 +41,12 @@ pub struct Cron {
 struct Raw {
     /// As the user wrote it.
     expression: Arc<str>,
-    /// The expression with every `H` replaced by the job's number, if it has an `H`.
+    /// The expression in which every `H` is replaced with the job's number; absent if the
+    /// expression has no `H`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resolved: Option<Arc<str>>,
-    /// Added to every time, so that jobs with the same expression do not all start at once.
+    /// Delay that is added to every run time, so that jobs with the same expression do not all
+    /// start at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skew_secs: Option<u8>,
 }
@@ -70,15 +72,15 @@ impl From<Cron> for Raw {
 }
 
 impl Cron {
-    /// Reads an expression with 5 fields, with 6 fields (seconds first), or a name like `@daily`.
+    /// Parses an expression with 5 fields, with 6 fields (seconds first), or a name like `@daily`.
     pub fn parse(expression: &str) -> Result<Self, CronFault> {
         Raw { expression: expression.into(), resolved: None, skew_secs: None }.try_into()
     }
 
-    /// Returns the expression of the job with this `seed`: every `H` has its number, and unless
-    /// `exact`, all times are up to one minute later.
+    /// Returns the schedule of the job with this `seed`: every `H` is replaced with a number.
+    /// Unless `exact` is set, all run times are delayed by up to one minute.
     ///
-    /// Before this call, the expression has the numbers of seed 0.
+    /// Before this call, every `H` has the number for seed 0.
     #[must_use]
     pub fn resolved(mut self, seed: u64, exact: bool) -> Self {
         let draws = Draws::new(seed);
@@ -97,19 +99,21 @@ impl Cron {
         &self.raw.expression
     }
 
-    /// False if the skew makes runs some seconds later than the expression.
+    /// False if runs are delayed by some seconds (skew) after the times of the expression.
     pub fn is_exact(&self) -> bool {
         self.raw.skew_secs.is_none()
     }
 
-    /// True if runs follow the clocks through every clock change. This is so if the expression
-    /// names every hour or every minute; then the policy for clock changes has no effect.
+    /// True if the job keeps running at the same pace through every clock change. Expressions that
+    /// name every hour or every minute keep their pace, so the policy for clock changes has no
+    /// effect on them.
     pub fn keeps_rhythm(&self) -> bool {
         self.pattern.rhythmic
     }
 
-    /// Returns the time between consecutive times if it is always the same by a clock that never
-    /// changes: then an interval is equivalent. `None` also if an `H` has no number yet.
+    /// Returns the time between two consecutive runs if it is always the same (without clock
+    /// changes), so that an interval would be equivalent. Also returns `None` if an `H` has not
+    /// been replaced with a number yet.
     pub fn even_span(&self) -> Option<Span> {
         let open = self.raw.resolved.is_none()
             && read::without_hashes(&self.raw.expression, Draws::new(0)).is_some();
@@ -117,27 +121,27 @@ impl Cron {
         Some(Span::from_secs(secs.into()))
     }
 
-    /// Returns the first time after `after`; `None` beyond [`Timestamp::MAX`].
+    /// Returns the first run time after `after`; `None` if it is later than [`Timestamp::MAX`].
     pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let from = self.unskewed(after.as_micros().saturating_add(1));
         self.moment(Zoned::new(&self.pattern, zone, dst).at_or_after(from.max(self.first_secs()))?)
     }
 
-    /// Returns the last time before `before`.
+    /// Returns the last run time before `before`.
     pub fn last_before(&self, before: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let until = self.unskewed(before.as_micros()).min(self.end_secs());
         self.moment(Zoned::new(&self.pattern, zone, dst).before(until)?)
     }
 
-    /// Counts the times in `from..until`. Costs about as much for a year as for a day.
+    /// Counts the run times in `from..until`. Counting takes about as long for a year as for a day.
     pub fn count(&self, from: Timestamp, until: Timestamp, zone: &Zone, dst: Dst) -> u64 {
         let from = self.unskewed(from.as_micros()).max(self.first_secs());
         let until = self.unskewed(until.as_micros()).min(self.end_secs());
         Zoned::new(&self.pattern, zone, dst).count(from, until)
     }
 
-    /// True if `time`, which must be a time of the expression, exists only because the clocks
-    /// jumped over another time.
+    /// True if a clock change moved the run time `time`, because clocks skipped the local time that
+    /// the expression names.
     pub fn was_shifted(&self, time: Timestamp, zone: &Zone, dst: Dst) -> bool {
         Zoned::new(&self.pattern, zone, dst).was_moved(self.unskewed(time.as_micros()))
     }
@@ -146,22 +150,22 @@ impl Cron {
         i64::from(self.raw.skew_secs.unwrap_or(0))
     }
 
-    /// Returns the first whole second that, with the skew, is not before `micros`.
+    /// Returns the first whole second that is at or after `micros` when the skew is added.
     fn unskewed(&self, micros: i64) -> i64 {
         -micros.saturating_neg().div_euclid(1_000_000) - self.skew_secs()
     }
 
-    /// The first second whose time is not before [`Timestamp::MIN`].
+    /// The first second whose run time, with the skew, is not before [`Timestamp::MIN`].
     fn first_secs(&self) -> i64 {
         self.unskewed(Timestamp::MIN.as_micros())
     }
 
-    /// The first second whose time is after [`Timestamp::MAX`].
+    /// The first second whose run time, with the skew, is after [`Timestamp::MAX`].
     fn end_secs(&self) -> i64 {
         self.unskewed(Timestamp::MAX.as_micros() + 1)
     }
 
-    /// Adds the skew; `None` outside the range of [`Timestamp`].
+    /// Adds the skew; returns `None` if the result is outside the range of [`Timestamp`].
     fn moment(&self, secs: i64) -> Option<Timestamp> {
         let secs = u64::try_from(secs + self.skew_secs()).ok()?;
         Timestamp::MIN.checked_add(Span::from_secs(secs))

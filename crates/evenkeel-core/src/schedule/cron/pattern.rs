@@ -1,4 +1,4 @@
-//! The parsed form of an expression: which days, and which seconds of a day.
+//! The parsed form of a cron expression: the matching days, and the matching seconds of a day.
 
 /// Sets of bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -10,10 +10,12 @@ pub(super) struct Pattern {
     pub months: u16,
     pub dates: Dates,
     pub weekdays: Weekdays,
-    /// True if a day must match both the date and the weekday. Otherwise one of them is enough.
+    /// True if a day must match both the day of the month and the day of the week. If false, a
+    /// match of either day field is enough.
     pub both: bool,
-    /// True if the expression names every hour or every minute, so that runs follow the clocks
-    /// through every clock change. Otherwise it names times of the day, each of which runs once.
+    /// True if the expression names every hour or every minute; such a job keeps running at the
+    /// same pace through every clock change. If false, the expression names times of the day, at
+    /// each of which the job runs once a day.
     pub rhythmic: bool,
 }
 
@@ -22,27 +24,28 @@ pub(super) struct Pattern {
 pub(super) struct Dates {
     /// Bit 0 is the 1st.
     pub days: u32,
-    /// Bit 0 is the last day, bit 3 is three days before it.
+    /// Days counted from the end of the month: bit 0 is the last day, bit 3 is three days earlier.
     pub from_last: u32,
-    /// Bit 0: the working day (Monday to Friday) nearest to the 1st, within the month.
+    /// Working days (Monday to Friday) nearest to a date in the same month; bit 0 is for the 1st.
     pub nearest: u32,
-    /// The last working day of the month.
+    /// True for the last working day of the month.
     pub last_working: bool,
 }
 
-/// Days of a month by weekday. In each set, bit 0 is Sunday.
+/// Days of a month by weekday. In each set of weekdays, bit 0 is Sunday.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Weekdays {
     pub every: u8,
-    /// The first to fifth of the month.
+    /// The first to the fifth occurrence of the weekday in the month.
     pub nth: [u8; 5],
     /// The last of the month.
     pub last: u8,
 }
 
 impl Pattern {
-    /// Returns the matching days of a month of `length` days that begins with `first_weekday`; bit
-    /// 0 is the 1st. Does not check whether the month itself matches.
+    /// Returns the matching days of a month with `length` days that begins with the weekday
+    /// `first_weekday`; bit 0 is the 1st. This function does not check whether the month itself
+    /// matches.
     #[inline]
     pub fn days(&self, length: u32, first_weekday: u32) -> u32 {
         let dates = self.dates.days(length, first_weekday);
@@ -51,15 +54,15 @@ impl Pattern {
         days & first_bits(length)
     }
 
-    /// True if any day matches. In 400 years, each month and each length of February begins with
-    /// each day of the week, so these are all cases.
+    /// True if any day matches. The check covers all cases: in 400 years, each month, and February
+    /// with either length, begins with each day of the week.
     pub fn is_possible(&self) -> bool {
         let months = (1..=12).filter(|month| self.months >> month & 1 == 1);
         months.flat_map(lengths).any(|length| (0..7).any(|first| self.days(length, first) != 0))
     }
 
-    /// Returns the seconds between consecutive times, by a clock that never changes, if they are
-    /// always the same: every day matches, and the seconds divide the day evenly.
+    /// Returns the number of seconds between two runs if it is always the same without clock
+    /// changes: every day matches, and the matching seconds divide the day evenly.
     pub fn even_secs(&self) -> Option<u32> {
         let every_month = self.months >> 1 & 0xfff == 0xfff;
         let every_day = (28..=31)
@@ -71,12 +74,13 @@ impl Pattern {
         let times = u32::try_from(self.count_before(86_400)).ok().filter(|times| *times > 0)?;
         let step = (86_400 % times == 0).then_some(86_400 / times)?;
         let first = self.at_or_after(0)?;
-        // There are as many times as steps and each step ends at a time, so there is no other time.
+        // The number of run times equals the number of steps and each step ends at a run time, so
+        // no other run times exist.
         let on_time = |n: u32| self.at_or_after(first + n * step) == Some(first + n * step);
         (first < step && (0..times).all(on_time)).then_some(step)
     }
 
-    /// Returns the first matching second of a day from `from` on.
+    /// Returns the first matching second of a day at or after `from`.
     #[inline]
     pub fn at_or_after(&self, from: u32) -> Option<u32> {
         let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
@@ -156,7 +160,7 @@ impl Dates {
 
 impl Weekdays {
     fn days(self, length: u32, first_weekday: u32) -> u32 {
-        // One bit for the same day of each week.
+        // Sets one bit for the same weekday in each week of the month.
         let mut days = u64::from(week_from(first_weekday, self.every)) * 0x1020_4081;
         for (week, nth) in self.nth.into_iter().enumerate() {
             days |= u64::from(week_from(first_weekday, nth)) << (7 * week);
@@ -166,13 +170,13 @@ impl Weekdays {
     }
 }
 
-/// Rotates a set of weekdays so that bit 0 is the day that the month begins with.
+/// Rotates a set of weekdays so that bit 0 is the weekday of the 1st of the month.
 fn week_from(first_weekday: u32, weekdays: u8) -> u8 {
     let twice = u16::from(weekdays) << 7 | u16::from(weekdays);
     (twice >> first_weekday) as u8 & 0x7f
 }
 
-/// Returns the working day nearest to `day`, counted from 0.
+/// Returns the working day nearest to `day`; days of the month are counted from 0.
 fn nearest_working(day: u32, length: u32, first_weekday: u32) -> u32 {
     match (first_weekday + day) % 7 {
         6 if day == 0 => 2,
@@ -191,7 +195,7 @@ fn lengths(month: u32) -> std::ops::RangeInclusive<u32> {
     }
 }
 
-/// Returns `count` ones, at most 31.
+/// Returns a number whose lowest `count` bits are set, at most 31.
 fn first_bits(count: u32) -> u32 {
     (1 << count) - 1
 }

@@ -16,16 +16,17 @@ const NAMED: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// No useful list is longer.
+/// Maximum number of items in the list of a field.
 const ITEMS_MAX: usize = 100;
 
-/// Parses an expression with the job's random numbers. Finds the same errors for all numbers.
+/// Parses a cron expression; every `H` is replaced with the job's random numbers. The same errors
+/// are found for all random numbers.
 pub(super) fn pattern(expression: &str, draws: Draws) -> Result<Pattern, CronFault> {
     read(expression, draws).map_err(|fault| fault.of(expression))
 }
 
-/// Replaces every `H` with its number; `None` if the expression has no `H`. The expression must be
-/// valid.
+/// Replaces every `H` with the job's number; returns `None` if the expression has no `H`. The
+/// expression must be valid.
 pub(super) fn without_hashes(expression: &str, draws: Draws) -> Option<String> {
     let fields = Fields::split(expression).ok()?;
     let hashed = |piece: &Piece<'_>| piece.split(',').any(|item| item.begins('H'));
@@ -107,7 +108,7 @@ impl<'a> Fields<'a> {
         self.get(field).is_some_and(|piece| piece.text.starts_with(['*', '?']))
     }
 
-    /// Returns how many random numbers for this field lead to different patterns.
+    /// Returns how many random numbers for this field result in different patterns.
     fn choices(&self, field: Field) -> u64 {
         let hashed = self.get(field).is_some_and(|piece| piece.split(',').any(|i| i.begins('H')));
         if hashed { u64::from(field.size()) } else { 1 }
@@ -148,7 +149,7 @@ impl<'a> Fields<'a> {
             hours: values(Field::Hour)?.plain as u32,
             months: self.months(draws)?,
             dates: self.dates(draws)?,
-            // 7 is Sunday, as 0 is.
+            // Both 0 and 7 mean Sunday.
             weekdays: Weekdays {
                 every: (weekdays.plain | weekdays.plain >> 7) as u8 & 0x7f,
                 ..weekdays.weekdays
@@ -167,7 +168,7 @@ impl<'a> Fields<'a> {
         Ok(self.values(Field::Month, draws)?.plain as u16)
     }
 
-    /// Returns all other random numbers for this field that lead to different patterns.
+    /// Returns all other random numbers for this field that result in different patterns.
     fn other_draws(&self, field: Field, draws: Draws) -> Vec<Draws> {
         match self.choices(field) {
             1 => vec![draws],
@@ -175,9 +176,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses days that never come, whatever the random numbers for date and month. The number for
-    /// the weekday never decides: if both days must match, the date field begins with `*`, so it
-    /// includes the 1st, and each month sometimes begins with each day of the week.
+    /// Refuses an expression whose days never occur, such as 30 February, whatever the random
+    /// numbers for date and month. The random number for the weekday does not matter. If both day
+    /// fields must match, the date field begins with `*` and includes the 1st, and each month
+    /// sometimes begins with each day of the week.
     fn check_days(&self, draws: Draws) -> Result<(), Misread> {
         let drawn = self.pattern(draws)?;
         let all_months: Vec<(Draws, u16)> = self
@@ -225,7 +227,7 @@ impl<'a> Fields<'a> {
 
 fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
     let fields = Fields::split(expression)?;
-    // In the order of the expression, so that the first error is reported.
+    // Fields are checked in the order of the expression, so that the first error is reported.
     for (field, _) in fields.all() {
         fields.values(field, draws)?;
     }
@@ -233,10 +235,11 @@ fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
     fields.pattern(draws)
 }
 
-/// Finds the first word of a command, or of a user name, after 5 or 6 fields, as in a crontab.
+/// Finds the first word of a command or user name that follows 5 or 6 fields, as in a line of a
+/// crontab.
 fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
     let is_path = |word: &&Piece<'_>| word.text.starts_with(['/', '.', '~']);
-    // The longest words in a field are the names of days and months.
+    // The only words inside a field are the names of days and months, which have three letters.
     let is_field = |word: &Piece<'_>| {
         let mut names = word.text.split(|c: char| !c.is_ascii_alphabetic());
         let plain = |c: char| c.is_ascii_alphanumeric() || "*?,-/#()".contains(c);

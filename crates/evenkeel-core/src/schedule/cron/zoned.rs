@@ -1,10 +1,10 @@
-//! The times of an expression in a time zone with clock changes. All times here are whole seconds
-//! since 1970.
+//! Finds the run times of a cron expression in a time zone with clock changes. All times in this
+//! module are whole seconds since 1970.
 //!
-//! A zone is a sequence of periods of constant offset. Within a period, the times are those of a
-//! clock that never changes, minus the offset. Only the boundaries between periods need special
-//! rules. Periods are longer than any clock change (a test of `crate::zone` checks this), so a
-//! local time occurs at most twice, in neighbouring periods.
+//! A time zone is a sequence of periods in which the offset from UTC is constant. Within a period,
+//! run times are those of a clock without clock changes, minus the offset. Special rules are needed
+//! only at the boundaries between two periods. Periods are longer than any clock change (a test in
+//! `crate::zone` checks this), so a local time occurs at most twice, in consecutive periods.
 
 use super::calendar::DAY;
 use super::pattern::Pattern;
@@ -18,8 +18,8 @@ pub(super) struct Zoned<'a> {
     dst: Dst,
 }
 
-/// The local times of a period that count: `from..until`. The UTC time is the local time minus
-/// `offset`.
+/// The range of local times in a period at which the job may run: `from..until`. The UTC time is
+/// the local time minus `offset`.
 struct Valid {
     from: i64,
     until: i64,
@@ -28,13 +28,14 @@ struct Valid {
 
 impl<'a> Zoned<'a> {
     pub fn new(pattern: &'a Pattern, zone: &'a Zone, dst: Dst) -> Self {
-        // A rhythmic expression runs whenever a clock shows its time.
+        // An expression that names every hour or minute runs whenever the clock shows a matching
+        // time.
         let rhythm = Dst { gap: Gap::Skip, overlap: Overlap::Both };
         let dst = if pattern.rhythmic { rhythm } else { dst };
         Self { pattern, zone, periods: zone.periods(), dst }
     }
 
-    /// Returns the first time at `from` or later.
+    /// Returns the first run time at or after `from`.
     pub fn at_or_after(&self, from: i64) -> Option<i64> {
         let mut index = self.zone.period_index(from);
         loop {
@@ -49,16 +50,17 @@ impl<'a> Zoned<'a> {
             }
             let next = self.periods.get(index + 1)?;
             index += 1;
-            // No time is between here and the found time, so the periods before it need no search.
-            // Exception: the clocks are about to be set back to before here.
+            // The expression has no local time before `found`, so the periods until then are
+            // skipped. The periods are not skipped if the next clock change sets the clock back to
+            // before the searched range.
             if next.start + i64::from(next.offset) >= valid.from {
-                // No zone is more than a day from UTC.
+                // The offset of every time zone is less than a day.
                 index = index.max(self.zone.period_index(found? - DAY));
             }
         }
     }
 
-    /// Returns the last time before `until`.
+    /// Returns the last run time before `until`.
     pub fn before(&self, until: i64) -> Option<i64> {
         let mut index = self.zone.period_index(until.saturating_sub(1));
         loop {
@@ -79,7 +81,7 @@ impl<'a> Zoned<'a> {
         }
     }
 
-    /// Counts the times in `from..until`.
+    /// Counts the run times in `from..until`.
     pub fn count(&self, from: i64, until: i64) -> u64 {
         if until <= from {
             return 0;
@@ -97,19 +99,20 @@ impl<'a> Zoned<'a> {
         count
     }
 
-    /// True if `moment` is a time only because the clocks jumped over another time.
+    /// True if the run at `moment` was moved there because clocks skipped its local time.
     pub fn was_moved(&self, moment: i64) -> bool {
         let index = self.zone.period_index(moment);
         self.periods[index].start == moment && self.is_moved(index)
     }
 
-    /// True if a period begins with a time that its clocks do not show.
+    /// True if the period begins with a moved run, and the expression does not also name that local
+    /// time.
     fn is_moved(&self, index: usize) -> bool {
         let first = self.local_start(index, index);
         self.catches_up(index) && self.pattern.count_local(first, first + 1) == 0
     }
 
-    /// True if a period begins with a run because the clocks jumped over a time.
+    /// True if the period begins with a run because clocks skipped a local time of the expression.
     fn catches_up(&self, index: usize) -> bool {
         if self.dst.gap == Gap::Skip || index == 0 {
             return false;
@@ -118,7 +121,7 @@ impl<'a> Zoned<'a> {
         !gap.is_empty() && self.pattern.next_local(gap.start).is_some_and(|time| time < gap.end)
     }
 
-    /// Returns the local times of a period that count, within `from..until`.
+    /// Returns the local times of a period at which the job may run, within `from..until`.
     fn valid(&self, index: usize, from: i64, until: i64) -> Valid {
         let period = self.periods[index];
         let offset = i64::from(period.offset);
@@ -128,21 +131,24 @@ impl<'a> Zoned<'a> {
             offset,
         };
         if self.dst.overlap == Overlap::First && index > 0 {
-            // From where the clocks of the previous period stopped.
+            // Begins at the local time that clocks showed last in the previous period, so that
+            // repeated local times run only once.
             valid.from = valid.from.max(self.local_start(index, index - 1));
         }
         if index + 1 < self.periods.len() {
             let until = self.local_start(index + 1, index);
             valid.until = valid.until.min(until);
             if self.dst.overlap == Overlap::Last {
-                // Until where the clocks of the next period begin.
+                // Ends at the local time at which the next period begins, so that repeated local
+                // times run only once.
                 valid.until = valid.until.min(self.local_start(index + 1, index + 1));
             }
         }
         valid
     }
 
-    /// Returns what the clock of one period shows when another begins.
+    /// Returns the local time that a clock of the period `clock` shows when the period `beginning`
+    /// starts.
     fn local_start(&self, beginning: usize, clock: usize) -> i64 {
         let start = self.periods[beginning].start;
         start.saturating_add(i64::from(self.periods[clock].offset))

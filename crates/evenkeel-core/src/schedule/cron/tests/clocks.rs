@@ -31,7 +31,7 @@ fn several_times_in_the_gap_become_one() {
     let eve = "2026-03-28T12:00:00Z";
     let (three, half_past) = ("2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00");
     berlin("0-59/10 2 * * *", DEFAULT, eve, &[three, "2026-03-30T02:00:00+02:00"]);
-    // Together with the time that is due at that moment anyway, which was not moved.
+    // The moved run coincides with a run at 03:00 that was not moved.
     berlin("0,30 2,3 * * *", DEFAULT, eve, &[three, half_past, "2026-03-30T02:00:00+02:00"]);
     let (cron, zone) = (cron("0,30 2,3 * * *"), Zone::get("Europe/Berlin").unwrap());
     assert!(!cron.was_shifted(at(three), &zone, DEFAULT));
@@ -60,7 +60,7 @@ fn rhythm_continues_through_gap_and_overlap() {
         berlin("*/30 * * * *", dst, spring, &expected);
         let expected = ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"];
         berlin("30 * * * *", dst, spring, &expected);
-        // The local times do not exist, and no run makes up for them.
+        // The local times of these runs do not exist, and no other run replaces them.
         berlin("*/30 2 * * *", dst, spring, &["2026-03-30T02:00:00+02:00"]);
         let autumn = "2026-10-25T00:29:00Z";
         let expected = ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"];
@@ -70,7 +70,7 @@ fn rhythm_continues_through_gap_and_overlap() {
 
 #[test]
 fn skipped_day_is_an_ordinary_gap() {
-    // Samoa had no 30 December 2011.
+    // Samoa skipped 30 December 2011 when it crossed the date line.
     let eve = "2011-12-30T09:00:00Z";
     let found = times("0 9 * * *", "Pacific/Apia", DEFAULT, eve, 2);
     assert_eq!(found, ["2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"]);

@@ -24,7 +24,7 @@ fn cron(expression: &str) -> Cron {
     Cron::parse(expression).unwrap_or_else(|fault| panic!("{expression}: {fault:?}"))
 }
 
-/// Returns up to `count` local times after `after`, by the clocks of `zone`.
+/// Returns up to `count` run times after `after`, as local times of `zone`.
 fn times(expression: &str, zone: &str, dst: Dst, after: &str, count: usize) -> Vec<String> {
     let (cron, zone) = (cron(expression), Zone::get(zone).unwrap());
     let next = |time: &Timestamp| cron.next_after(*time, &zone, dst);

@@ -1,4 +1,4 @@
-//! Accepted expressions, and the messages of refused ones.
+//! Tests for accepted cron expressions and for the error messages of refused ones.
 
 use super::{cron, times};
 use crate::schedule::{Cron, Dst};
@@ -82,7 +82,7 @@ fn both_fields_of_days_must_match_if_one_begins_with_a_star() {
     utc("0 0 13 * 5", "2026-06-12T00:00:00Z", &["2026-06-13T00:00:00"]);
     // Odd days that are Fridays.
     utc("0 0 */2 * 5", june, &["2026-06-05T00:00:00", "2026-06-19T00:00:00"]);
-    // The 10th, if it is Sunday, Tuesday, Thursday or Saturday.
+    // Runs on the 10th if it is a Sunday, Tuesday, Thursday or Saturday.
     utc("0 0 10 * */2", june, &["2026-09-10T00:00:00", "2026-10-10T00:00:00"]);
 }
 
@@ -167,7 +167,8 @@ fn days_that_never_come_are_refused() {
 
 #[test]
 fn rare_days_are_found() {
-    // 29 February on a Sunday: once in 28 years, and the next time after 40, without 2100.
+    // 29 February is a Sunday once in 28 years, but only after 40 years if 2100, which is no leap
+    // year, is in between.
     utc("0 0 29 2 */7", "2032-03-01T00:00:00Z", &["2060-02-29T00:00:00", "2088-02-29T00:00:00"]);
     assert!(times("0 0 29 2 */7", "UTC", Dst::default(), "2088-03-01T00:00:00Z", 1).is_empty());
 }
