@@ -1,8 +1,8 @@
-//! Collects the conformance cases, so that a case is declared once, where it is written.
+//! Collects the conformance cases, so that a case is declared only where it is written.
 //!
-//! A case is a `pub async fn name(opened: Opened)` in `src/cases`. The generated file has the table of
-//! all cases, which boxes their futures here, and the macro that makes one test of each. So the
-//! stores' test binaries refer to compiled cases instead of compiling them again.
+//! A case is a `pub async fn name(opened: Opened)` in `src/cases`. The generated file contains a
+//! table of all cases and the macro `store_conformance!`, which makes one test of each case. The
+//! tests of each store use the compiled cases in this table instead of compiling the cases again.
 
 use std::path::Path;
 use std::{env, fs, io};

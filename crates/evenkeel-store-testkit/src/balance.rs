@@ -1,4 +1,4 @@
-//! Recounts load to check a store, and short forms of rebalances.
+//! Checks the stored load counts of a store by counting all jobs, and shortens rebalances in tests.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub async fn all_profiles(store: &dyn Store) -> Vec<LoadProfileCount> {
     }
 }
 
-/// Reads all placements of a scope in small pages.
+/// Reads the [`Placement`]s of all jobs of a tenant in small pages.
 pub async fn all_placements(store: &dyn Store, scope: &Scope) -> Vec<Placement> {
     let mut all: Vec<Placement> = Vec::new();
     loop {
@@ -41,7 +41,8 @@ pub async fn all_placements(store: &dyn Store, scope: &Scope) -> Vec<Placement> 
     }
 }
 
-/// The jobs of a scope that a plan considers: active, with a next time, by number.
+/// Returns the jobs of a tenant that a rebalance considers, which are active and have a next
+/// scheduled time, ordered by number.
 async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {
@@ -59,8 +60,8 @@ async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
     jobs
 }
 
-/// Counts all jobs of these scopes, which must be all scopes of the store, and compares with the
-/// stored counts.
+/// Counts all jobs of these tenants and compares the result with the stored counts. `scopes` must
+/// contain all tenants of the store.
 ///
 /// # Panics
 ///
@@ -113,7 +114,7 @@ fn placement_of(job: &Job, load: Option<&Load>, cost: Span) -> Placement {
     }
 }
 
-/// A plan made `secs` seconds after [`START`](crate::fixtures::START).
+/// Returns a rebalance plan that was made `secs` seconds after [`START`](crate::fixtures::START).
 pub fn new_plan(parts: u32, secs: i64) -> Rebalance {
     Rebalance {
         id: fresh_id().0,
@@ -134,7 +135,7 @@ pub fn new_plan(parts: u32, secs: i64) -> Rebalance {
     }
 }
 
-/// The batches of a plan: any bytes.
+/// Returns stored batches for a plan, with arbitrary bytes.
 pub fn parts_of(plan: &Rebalance) -> Vec<Vec<u8>> {
     (0..plan.parts).map(|part| vec![0, 255, part as u8]).collect()
 }
@@ -155,11 +156,11 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     id
 }
 
-/// A move of this job to `new_at`, and its new load profile.
+/// Returns a move of this job to the start time `new_at`, and the new load profile of the job.
 ///
 /// # Panics
 ///
-/// Panics if the job has no next time.
+/// Panics if the job has no next scheduled time.
 pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String)) {
     let load = Load::of(&job.definition, None, new_at).expect("it has a profile");
     let old_at = job.next_at.expect("it has a next time");
@@ -167,7 +168,7 @@ pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String))
     (one, (load.key, load.profile))
 }
 
-/// A batch of moves of a rebalance.
+/// Returns a batch of moves for a rebalance.
 pub fn batch_of(
     rebalance: Uuid,
     part: u32,

@@ -1,4 +1,4 @@
-//! Short forms of single commands on jobs.
+//! Applies single commands to jobs.
 
 use std::future::Future;
 
@@ -16,7 +16,7 @@ pub trait Commands {
         now: Now,
     ) -> impl Future<Output = Result<Applied, StoreError>> + Send;
 
-    /// Applies an action whatever the generation of the job.
+    /// Applies an action, whatever the generation of the job.
     fn act(
         &self,
         scope: &Scope,
@@ -60,12 +60,12 @@ impl<S: JobStore + ?Sized> Commands for S {
     }
 }
 
-/// The result of a deletion after which these attempts were asked to end.
+/// Returns the expected result of a deletion after which these attempts were asked to stop.
 pub fn gone(running: Vec<AttemptKey>) -> Applied {
     Applied::Done(Box::new(CommandEffect { job: None, running, withdrawn: Vec::new(), run: None }))
 }
 
-/// Returns the effect of a command that must have been applied.
+/// Returns the effect of a command that must have been accepted.
 pub fn done(applied: Applied) -> CommandEffect {
     match applied {
         Applied::Done(done) => *done,
@@ -73,12 +73,12 @@ pub fn done(applied: Applied) -> CommandEffect {
     }
 }
 
-/// Returns the job after a command that must have been applied.
+/// Returns the job after a command that must have been accepted.
 pub fn job_after(applied: Applied) -> Job {
     done(applied).job.expect("the job exists")
 }
 
-/// Resumes a job with this next time.
+/// Returns a command that resumes a job with this next scheduled time.
 pub const fn resume(next_at: Option<Timestamp>) -> Action {
     Action::Resume { next_at }
 }

@@ -1,4 +1,4 @@
-//! Jobs, fires and times for cases.
+//! Jobs, fires and timestamps for test cases.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
-/// The start of every case: the start of a slot in 2030.
+/// Start time of every case: the start of a time slot in 2030.
 pub const START: Timestamp = Slot(2_111_111).start();
 
 /// Returns the time `secs` seconds after [`START`].
@@ -24,7 +24,7 @@ pub fn at(secs: i64) -> Timestamp {
     Timestamp::from_micros(START.as_micros() + secs * 1_000_000)
 }
 
-/// The same time as a clock.
+/// Returns a clock that shows the time `secs` seconds after [`START`].
 pub fn now(secs: i64) -> Now {
     Now::At(at(secs))
 }
@@ -44,14 +44,14 @@ pub struct JobBuilder {
     next_at: Option<Timestamp>,
 }
 
-/// A job called `name` that runs every minute, first one minute after [`START`].
+/// Returns a job called `name` that runs every minute, first one minute after [`START`].
 pub fn new_job(name: &str) -> JobBuilder {
     let mut job = unnamed_job();
     job.about.name = Some(name.into());
     job
 }
 
-/// The same job without a name.
+/// Returns a job without a name that runs every minute.
 pub fn unnamed_job() -> JobBuilder {
     let once = Definition::noop(Schedule::Once(Once::NOW));
     let job = JobBuilder { about: About::default(), definition: once, next_at: None };
@@ -67,28 +67,29 @@ impl JobBuilder {
         self
     }
 
-    /// Sets the first time, in seconds after [`START`].
+    /// Sets the first scheduled time, in seconds after [`START`].
     #[must_use]
     pub fn first_at(mut self, secs: i64) -> Self {
         self.next_at = Some(at(secs));
         self
     }
 
-    /// Removes the next time.
+    /// Removes the next scheduled time.
     #[must_use]
     pub fn never(mut self) -> Self {
         self.next_at = None;
         self
     }
 
-    /// A single run, this many seconds after [`START`].
+    /// Sets a schedule with a single run, this many seconds after [`START`].
     #[must_use]
     pub fn once_at(mut self, secs: i64) -> Self {
         self.definition.schedule = Schedule::Once(Once { at: Some(at(secs)), ..Once::NOW });
         self.first_at(secs)
     }
 
-    /// At most `period` seconds stale, with at least `cooldown` seconds between runs.
+    /// Sets a schedule that keeps the results at most `period` seconds old, with at least
+    /// `cooldown` seconds between runs.
     #[must_use]
     pub fn periodic(mut self, period: u64, cooldown: u64) -> Self {
         let (period, cooldown) = (Span::from_secs(period), Span::from_secs(cooldown));
@@ -152,7 +153,7 @@ impl JobBuilder {
         self
     }
 
-    /// At most `most` runs of this concurrency key.
+    /// Allows at most `most` concurrent runs with this concurrency key.
     #[must_use]
     pub fn limited(mut self, key: &str, most: u32) -> Self {
         self.definition.concurrency_key = Some(key.into());
@@ -172,20 +173,20 @@ impl JobBuilder {
         self
     }
 
-    /// Returns the job with a fresh id.
+    /// Returns the job with a new id.
     pub fn build(self) -> NewJob {
         let Self { about, definition, next_at } = self;
         NewJob { id: fresh_id(), about, definition, next_at }
     }
 }
 
-/// A new node with all roles.
+/// Returns a new node with all roles.
 pub fn new_node(name: &str) -> NewNode {
     let pools = vec![DEFAULT_POOL.into()];
     NewNode { name: name.into(), identity: identity(name), roles: Roles::ALL, pools }
 }
 
-/// The identity that a node called `name` keeps over restarts.
+/// Returns the identity that a node called `name` keeps across restarts.
 pub fn identity(name: &str) -> Uuid {
     let mut bytes = [b'-'; 16];
     for (to, from) in bytes.iter_mut().zip(name.bytes()) {
@@ -210,13 +211,14 @@ impl Begin {
     }
 }
 
-/// The queue entry of an attempt of `job` that must start by `should_start_by`, queued at `now`.
+/// Returns the queue entry of an attempt of `job` that is queued at `now` and must start by
+/// `should_start_by`.
 pub fn queue_entry_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> QueueEntry {
     let waited = QueueWait { since: now, priority: None, aging: &Aging::default() };
     queue_entry_with(job, should_start_by, now, waited)
 }
 
-/// The same for an attempt that has waited.
+/// Returns the queue entry of an attempt that has already waited.
 pub fn queue_entry_with(
     job: &DueJob,
     should_start_by: Timestamp,
@@ -228,7 +230,7 @@ pub fn queue_entry_with(
     QueueEntry::new(&definition, should_start_by, average, now, waited)
 }
 
-/// A trigger with the job's priority; `n` distinguishes triggers of the same moment.
+/// Returns a trigger with the priority of the job; `n` distinguishes triggers at the same time.
 pub fn plain_trigger(n: u32) -> Trigger {
     Trigger { n, priority: None, idle_only: false }
 }
@@ -237,11 +239,11 @@ pub fn definition_of(job: &DueJob) -> Definition {
     serde_json::from_str(&job.definition).expect("a stored definition reads back")
 }
 
-/// Returns the fire that core decides for `job` at `now`.
+/// Returns the fire that `evenkeel-core` decides for `job` at `now`.
 ///
 /// # Panics
 ///
-/// Panics if the job has no next time.
+/// Panics if the job has no next scheduled time.
 pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
     let definition = definition_of(job);
     let due = job.next_at.expect("the job has a next time");

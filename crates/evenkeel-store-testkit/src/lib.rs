@@ -1,16 +1,17 @@
-//! The conformance suite of all stores, and a store in memory that passes it.
+//! The conformance tests for all stores, and an in-memory store that passes them.
 //!
-//! A store's `tests/conformance.rs` is one line, where `open` creates an empty database:
+//! The file `tests/conformance.rs` of a store has one line, in which `open` creates an empty
+//! database:
 //!
 //! ```ignore
 //! evenkeel_store_testkit::store_conformance!(open);
 //! ```
 //!
-//! - [`cases`]: the cases, and how they read the contracts of the port where these leave capacity.
-//! - [`model`]: the store in memory, which is also what the engine's simulation runs on.
-//! - [`rig`] and [`fixtures`]: a store with a tenant and a node, and builders of jobs.
+//! - [`cases`]: the test cases, and how they interpret the doc comments of the verbs.
+//! - [`model`]: the in-memory store, on which the engine's simulation also runs.
+//! - [`rig`] and [`fixtures`]: a store with one tenant and one node, and builders of jobs.
 //! - [`commands`]: single commands on jobs.
-//! - [`balance`]: checks of the stored load counts.
+//! - [`balance`]: checks of the counts by load profile.
 
 pub mod balance;
 pub mod cases;
@@ -34,14 +35,15 @@ use futures::future::{BoxFuture, LocalBoxFuture};
 /// Opens an existing database again.
 pub type Reopen = Box<dyn Fn() -> BoxFuture<'static, Arc<dyn Store>> + Send + Sync>;
 
-/// An empty database for one case.
+/// An empty database for one test case.
 pub struct Opened {
     pub store: Arc<dyn Store>,
-    /// What must outlive the store: a temporary directory, a schema.
+    /// A resource that must outlive the store, for example a temporary directory or a database
+    /// schema.
     pub guard: Box<dyn Any + Send>,
-    /// Opens the database again, as after a restart. If the store is shared, this also happens while
-    /// other handles are open, as on other nodes; if not, only after the last handle was dropped.
-    /// Without it, cases about several handles use one.
+    /// Opens the database again, as after a restart. A shared store is also reopened while other
+    /// handles are open, as on other nodes; any other store only after its last handle was dropped.
+    /// If this is `None`, cases about several handles use a single handle.
     pub reopen: Option<Reopen>,
 }
 
@@ -52,14 +54,15 @@ struct Case {
 
 include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
-/// Only a deadlocked case takes longer.
+/// Only a deadlocked case takes longer than this.
 const CASE_LIMIT: Duration = Duration::from_secs(180);
 
-/// Runs the case `module::name` on a runtime with two threads. [`store_conformance!`] calls it.
+/// Runs the case `module::name` on a runtime with two threads. [`store_conformance!`] calls this
+/// function.
 ///
 /// # Panics
 ///
-/// Panics if the case fails or takes too long.
+/// Panics if the case fails or exceeds the time limit.
 pub fn run_case<Open: Future<Output = Opened>>(open: impl FnOnce() -> Open, name: &str) {
     let case = CASES.iter().find(|case| case.name == name).expect("the case exists");
     let runtime = tokio::runtime::Builder::new_multi_thread()

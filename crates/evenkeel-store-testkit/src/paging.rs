@@ -1,4 +1,4 @@
-//! Whole lists, to compare a store with the model.
+//! Reads whole lists, to compare a store with the model.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::fixtures::START;
 use crate::model::ModelStore;
 use crate::rig::Rig;
 
-/// Pseudo-random numbers, the same in each run.
+/// Pseudo-random numbers that are the same in each test run.
 pub struct Dice(u64);
 
 impl Dice {
@@ -18,7 +18,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns one of the first `sides` numbers.
+    /// Returns a number from 0 to `sides` - 1.
     pub fn throw(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -39,7 +39,7 @@ impl Dice {
 
 pub const ORDERS: [SortBy; 4] = [SortBy::Created, SortBy::Updated, SortBy::Name, SortBy::NextRun];
 
-/// An empty model.
+/// Creates an empty in-memory store.
 pub async fn model() -> Rig {
     let store = Arc::new(ModelStore::new(Arc::new(|| START)));
     Rig::new(Opened { store, guard: Box::new(()), reopen: None }).await

@@ -1,4 +1,4 @@
-//! Random steps on a queue, for any store.
+//! Random operations on a queue, which can run on any store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub struct Step {
     pub happens: Happens,
 }
 
-/// A step. Jobs are named by their index.
+/// One operation on the queue. Jobs are identified by their index.
 #[derive(Clone, Debug)]
 pub enum Happens {
     /// Queues a run of the job, unless the job has an active run.
@@ -38,7 +38,7 @@ pub enum Happens {
         guaranteed: [usize; 3],
         pools: Vec<String>,
     },
-    /// Ends the oldest running attempt; a failure is retried at once.
+    /// Finishes the oldest running attempt; a failed attempt is retried immediately.
     Finish {
         failed: bool,
     },
@@ -53,7 +53,7 @@ pub enum Happens {
     Cancel {
         job: usize,
     },
-    /// Counts the attempts that are ahead of this rank.
+    /// Counts the queued attempts that are ahead of this rank.
     Ask {
         lane: Lane,
         rank: i64,
@@ -61,16 +61,16 @@ pub enum Happens {
     },
 }
 
-/// The result of a step.
+/// The result of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Seen {
-    /// The claimed jobs, each with its own priority.
+    /// The claimed jobs, each with the priority of its run if it has one.
     Claimed(Vec<(usize, Option<u8>)>),
     Ahead(u32),
     Nothing,
 }
 
-/// Returns pseudo-random steps, and a last one that claims everything.
+/// Returns pseudo-random operations; the last one claims all attempts.
 pub fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut dice = Dice::new(seed);
     let mut secs = 100;
@@ -123,13 +123,13 @@ fn some_jobs() -> Vec<NewJob> {
     (0..JOBS).map(job).collect()
 }
 
-/// A store on which steps are played.
+/// A store on which the operations run.
 pub struct Play {
     rig: Rig,
     jobs: Vec<Known>,
     places: BTreeMap<JobNo, usize>,
     waiting: BTreeMap<usize, AttemptKey>,
-    /// In the order of their claims.
+    /// In the order in which they were claimed.
     running: Vec<(usize, Held, Option<Priority>)>,
 }
 
@@ -140,7 +140,7 @@ impl Play {
         Self { rig, jobs, places, waiting: BTreeMap::new(), running: Vec::new() }
     }
 
-    /// Carries out a step.
+    /// Carries out an operation.
     pub async fn play(&mut self, step: &Step) -> Seen {
         let secs = step.secs;
         match &step.happens {

@@ -1,4 +1,4 @@
-//! A store with one tenant and one live node, and short forms of the verbs for cases.
+//! A store with one tenant and one live node, and helper functions for test cases.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::fixtures::{
 };
 use crate::{Opened, Reopen};
 
-/// The weight of the newest duration in all cases.
+/// Weight of the newest duration in the average duration, in all cases.
 pub const ALPHA: f64 = 0.37;
 
-/// The run ends, and the job continues.
+/// The run is finished, and the job keeps its schedule.
 pub const OVER: Then = Then::EndRun { stop_job: false, next_at: None };
 
-/// The two ids of a registered job.
+/// The public id and the internal number of a registered job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Known {
     pub no: JobNo,
@@ -41,15 +41,15 @@ pub struct Held {
     pub fence: Fence,
 }
 
-/// A store in use. Its functions panic if the store returns an error.
+/// A store that a test case uses. All functions panic if the store returns an error.
 pub struct Rig {
     pub store: Arc<dyn Store>,
     /// The first tenant.
     pub scope: Scope,
-    /// The first node, live from [`START`](crate::fixtures::START) on.
+    /// The first node, which is live from [`START`](crate::fixtures::START) on.
     pub node: NodeNo,
     reopen: Option<Reopen>,
-    // Last, so that it goes last.
+    // This field must stay last, because fields are dropped in their order.
     guard: Box<dyn Any + Send>,
 }
 
@@ -85,13 +85,13 @@ impl Rig {
         Self { store, scope, node, reopen, guard }
     }
 
-    /// Returns the scope of another tenant.
+    /// Creates another tenant and returns its scope.
     pub async fn tenant(&self, name: &str) -> Scope {
         let tenant = self.store.tenant(name).await.expect("a tenant can be created");
         Scope { tenant, role: Role::Admin }
     }
 
-    /// Adds a live node.
+    /// Adds a live node to the cluster.
     pub async fn join(&self, name: &str, secs: i64) -> NodeNo {
         self.store.join(&new_node(name), now(secs)).await.expect("a node can join").node
     }
@@ -133,7 +133,7 @@ impl Rig {
             .collect()
     }
 
-    /// Returns the job as users see it.
+    /// Returns the job as API users see it.
     pub async fn job(&self, known: Known) -> Job {
         let found = self.store.get(&self.scope, known.id).await.expect("a job can be read");
         found.expect("the job exists")
@@ -145,7 +145,7 @@ impl Rig {
         loaded.pop().expect("the job exists")
     }
 
-    /// Fires for the first node.
+    /// Fires jobs on the first node.
     pub async fn fire(&self, batch: Vec<Fire>, secs: i64) -> Vec<FireResult> {
         self.fire_for(self.node, batch, secs).await
     }
@@ -154,12 +154,13 @@ impl Rig {
         self.store.fire(node, batch, now(secs)).await.expect("jobs can be fired").results
     }
 
-    /// Fires what core decides for a job, claimed by the first node.
+    /// Fires the scheduled time that `evenkeel-core` decides for a job. The first node claims the
+    /// attempt.
     pub async fn start(&self, known: Known, secs: i64) -> Held {
         self.start_on(self.node, known, secs).await
     }
 
-    /// The same on another node.
+    /// Fires the scheduled time that `evenkeel-core` decides for a job. `node` claims the attempt.
     pub async fn start_on(&self, node: NodeNo, known: Known, secs: i64) -> Held {
         let fire = fire_of(&self.due(known).await, at(secs), Begin::Claimed);
         let (time, _) = *fire.start.as_ref().expect("the job has a time to fire");
@@ -169,7 +170,7 @@ impl Rig {
         }
     }
 
-    /// Fires what core decides for a job, into the queue.
+    /// Fires the scheduled time that `evenkeel-core` decides for a job. The attempt is queued.
     pub async fn queue(&self, known: Known, secs: i64) -> AttemptKey {
         let fire = fire_of(&self.due(known).await, at(secs), Begin::Queued);
         let (time, _) = *fire.start.as_ref().expect("the job has a time to fire");
@@ -179,18 +180,18 @@ impl Rig {
         }
     }
 
-    /// Claims from the default pool for the first node.
+    /// Claims attempts of the default pool for the first node.
     pub async fn claim(&self, capacity: usize, secs: i64) -> Vec<ClaimedAttempt> {
         self.claim_for(self.node, capacity, secs).await
     }
 
-    /// Claims from the default pool for a node.
+    /// Claims attempts of the default pool for a node.
     pub async fn claim_for(&self, node: NodeNo, capacity: usize, secs: i64) -> Vec<ClaimedAttempt> {
         let claim = claim_of(node, capacity);
         self.store.claim(&claim, now(secs)).await.expect("attempts can be claimed").attempts
     }
 
-    /// Returns the waiting attempts of a job, with the default aging.
+    /// Returns the waiting attempts of a job, with the default aging settings.
     pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
         let returned =
             self.store.waiting_attempts(scope, job, Some(Aging::default()), now(100)).await;
@@ -205,17 +206,17 @@ impl Rig {
         }
     }
 
-    /// The success of an attempt that took five seconds and ends its run.
+    /// Returns the result of a successful attempt that took five seconds and finishes its run.
     pub fn success(&self, held: Held) -> Finish {
         self.end(held, Outcome::Completed, OVER)
     }
 
-    /// The failure of an attempt that is retried at `due`.
+    /// Returns the result of a failed attempt that is retried at `due`.
     pub fn retry(&self, held: Held, due: Timestamp) -> Finish {
         self.end(held, Outcome::Failed, Then::Retry { due })
     }
 
-    /// Any end of an attempt that took five seconds.
+    /// Returns a result of an attempt that took five seconds.
     pub fn end(&self, held: Held, outcome: Outcome, then: Then) -> Finish {
         Finish {
             key: held.key,
@@ -234,17 +235,17 @@ impl Rig {
         }
     }
 
-    /// Ends attempts of the first node.
+    /// Finishes attempts of the first node.
     pub async fn finish_all(&self, batch: Vec<Finish>) -> Vec<FinishResult> {
         self.store.finish(self.node, batch, ALPHA).await.expect("attempts can be finished")
     }
 
-    /// Ends one attempt of the first node.
+    /// Finishes one attempt of the first node.
     pub async fn finish(&self, finish: Finish) -> FinishResult {
         self.finish_all(vec![finish]).await[0]
     }
 
-    /// Fires a job and ends its run with success.
+    /// Fires a job and finishes its run successfully.
     pub async fn run_successfully(&self, known: Known, secs: i64) -> AttemptKey {
         let held = self.start(known, secs).await;
         assert_eq!(self.finish(self.success(held)).await, FinishResult::Done);
@@ -290,19 +291,19 @@ impl Rig {
         self.store.requeue(self.node, batch, now(secs)).await.expect("attempts can go back")[0]
     }
 
-    /// Looks ahead in all shards.
+    /// Calls [`look_ahead`](evenkeel_store::ScheduleStore::look_ahead) for all shards.
     pub async fn look(&self, until: i64, limit: u32) -> LookAhead {
         let shards: Vec<Shard> = Shard::all().collect();
         let look = self.store.look_ahead(&shards, at(until), limit, now(until)).await;
         look.expect("the scheduler can look ahead")
     }
 
-    /// Returns the delayed attempts of all shards that are due until then.
+    /// Returns the retries and triggers of all shards that are due up to `until`.
     pub async fn delayed(&self, until: i64) -> Vec<DelayedAttempt> {
         self.look(until, 10_000).await.delayed
     }
 
-    /// Fires delayed attempts for the first node.
+    /// Fires retries and triggers on the first node.
     pub async fn fire_delayed(
         &self,
         delayed: &[DelayedAttempt],
@@ -314,7 +315,7 @@ impl Rig {
         fired.expect("delayed can be fired").results
     }
 
-    /// Triggers a run that must be accepted.
+    /// Triggers a run, which must be accepted.
     pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> AttemptKey {
         self.trigger_with(known, plain_trigger(n), secs).await
     }
@@ -331,12 +332,12 @@ impl Rig {
         self.store.get_attempt(&self.scope, key).await.expect("a run can be read")
     }
 
-    /// Returns an attempt that must exist.
+    /// Returns an attempt, which must exist.
     pub async fn run(&self, key: AttemptKey) -> Attempt {
         self.find_run(key).await.expect("the run exists")
     }
 
-    /// Returns a page of the attempts of a job or of all jobs.
+    /// Returns a page of the attempts of one job or of all jobs.
     pub async fn runs_page(
         &self,
         known: Option<Known>,
@@ -351,8 +352,8 @@ impl Rig {
         self.runs_page(Some(known), PageRequest::first(10_000)).await.items
     }
 
-    /// Returns the scheduled times, in seconds since [`START`](crate::fixtures::START), and attempt
-    /// numbers of a job's attempts.
+    /// For each attempt of a job, returns the scheduled time in seconds since
+    /// [`START`](crate::fixtures::START) and the attempt number.
     pub async fn times_of(&self, known: Known) -> Vec<(i64, u16)> {
         self.runs_of(known).await.iter().map(|run| time_and_attempt(run.key)).collect()
     }
@@ -361,7 +362,7 @@ impl Rig {
         self.store.list_owned(node, 100_000).await.expect("owned attempts can be read")
     }
 
-    /// Returns the attempts that the first node is asked to end.
+    /// Returns the attempts of the first node that were asked to stop.
     pub async fn cancellations(&self) -> Vec<Cancellation> {
         let returned = self.store.cancellations(self.node).await;
         let mut returned = returned.expect("cancellations can be read");
@@ -374,12 +375,12 @@ impl Rig {
     }
 }
 
-/// The request to end an attempt.
+/// Returns the request to stop an attempt.
 pub fn cancelled(held: Held) -> Cancellation {
     Cancellation { key: held.key, superseded: false }
 }
 
-/// The claim of a node with this capacity from the default pool.
+/// Returns a claim by a node for up to `capacity` attempts of the default pool.
 pub fn claim_of(node: NodeNo, capacity: usize) -> Claim {
     Claim {
         node,
@@ -392,7 +393,7 @@ pub fn claim_of(node: NodeNo, capacity: usize) -> Claim {
     }
 }
 
-/// The fire of a delayed attempt.
+/// Returns the fire of a retry or trigger.
 pub fn delayed_fire_of(delayed: &DelayedAttempt, begin: Begin) -> FireDelayed {
     let should_start_by = delayed.due.saturating_add(Span::from_secs(60));
     let start = match begin {
@@ -406,7 +407,7 @@ pub fn delayed_fire_of(delayed: &DelayedAttempt, begin: Begin) -> FireDelayed {
     FireDelayed { due: delayed.due, key: delayed.key, tenant: delayed.job.tenant, start }
 }
 
-/// The next attempt of the same run.
+/// Returns the key of the next attempt of the same run.
 pub fn next_attempt(key: AttemptKey) -> AttemptKey {
     key.with_attempt(AttemptNo(key.attempt.0 + 1))
 }

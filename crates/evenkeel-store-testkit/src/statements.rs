@@ -1,16 +1,16 @@
-//! Checks of a store's SQL files.
+//! Checks the SQL files of a store.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use evenkeel_store::LIST_SECTIONS;
 
-/// Returns the names in all `sql!("name")` in the sources of the crate in `folder`, and those of the
-/// sections that job lists use.
+/// Returns the names in all `sql!("name")` calls in the sources of the crate in `folder`, and the
+/// names of the SQL sections for job lists.
 ///
 /// # Panics
 ///
-/// Panics if the sources can't be read.
+/// Panics if the sources cannot be read.
 pub fn used_statements(folder: &str) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = LIST_SECTIONS.map(str::to_owned).into();
     collect(&Path::new(folder).join("src"), &mut names);

@@ -1,4 +1,4 @@
-//! Wrappers see every verb at one place and pass its arguments on unchanged.
+//! Wrappers of a store intercept every verb in one place and pass its arguments on unchanged.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 

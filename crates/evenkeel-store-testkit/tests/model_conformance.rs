@@ -1,4 +1,4 @@
-//! The model passes the conformance suite.
+//! The in-memory model passes the conformance tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

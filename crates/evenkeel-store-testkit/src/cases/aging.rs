@@ -1,4 +1,4 @@
-//! Waiting raises the rank of an attempt, without updates of the stored row.
+//! Waiting raises the rank of an attempt without updates of its stored row.
 
 use evenkeel_core::JobNo;
 use evenkeel_core::aging::{Aging, Rank};
@@ -10,16 +10,16 @@ use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::queue_play::{Play, steps};
 use crate::rig::{Held, Rig, claim_of};
 
-/// Far enough that the deadline does not matter.
+/// A deadline so far in the future that it does not affect the order.
 const FAR: i64 = 1_000_000;
 const HOUR: i64 = 3600;
 
-/// Queues a job at `secs`.
+/// Queues an attempt of the job at `secs`.
 async fn wait(rig: &Rig, job: JobBuilder, secs: i64) -> JobNo {
     wait_until(rig, job, secs, FAR).await
 }
 
-/// Queues a job at `secs` that should start by `deadline`.
+/// Queues an attempt of the job at `secs` that should start by `deadline`.
 async fn wait_until(rig: &Rig, job: JobBuilder, secs: i64, deadline: i64) -> JobNo {
     let job = rig.add(job.first_at(secs).build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
@@ -119,7 +119,8 @@ pub async fn capacity_is_shared_by_new_and_old_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for n in 0..6 {
-        // After six hours these rank at 570 and more, in the order of their times.
+        // After six hours, the old attempts have ranks of 570 and more, in the order in which they
+        // were queued.
         old.push(wait(&rig, new_job(&format!("old {n}")).priority(0), 10 + 300 * n).await);
         let priority = 100 - n as u8;
         new.push(wait(&rig, new_job(&format!("new {n}")).priority(priority), 6 * HOUR).await);
@@ -144,7 +145,7 @@ pub async fn a_stream_of_higher_priorities_starves_no_attempt(opened: Opened) {
     for n in 1..60 {
         let secs = n * 300;
         for twin in ["a", "b"] {
-            // Each has an earlier deadline than the waiting attempt.
+            // Each new attempt has an earlier deadline than the attempt that has waited longest.
             let job = new_job(&format!("{twin} {n}")).priority(100);
             wait_until(&rig, job, secs, secs).await;
         }
@@ -201,7 +202,7 @@ pub async fn attempts_ahead_are_counted_by_rank(opened: Opened) {
     for n in 0..2 {
         wait(&rig, new_job(&format!("new {n}")).priority(50), now_is).await;
     }
-    // The attempt ranks at 80.
+    // The old attempt has rank 80 because of its waiting time.
     wait(&rig, new_job("old").priority(0), 10).await;
     wait(&rig, new_job("batch").lane(Lane::Batch).priority(100), now_is).await;
     wait(&rig, new_job("elsewhere").pool("big").priority(100), now_is).await;

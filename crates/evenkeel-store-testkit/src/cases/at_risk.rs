@@ -1,4 +1,4 @@
-//! Counts and lists of jobs by condition.
+//! Counts and lists of jobs by condition (OK, WARNING, ERROR).
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_store::{
@@ -14,7 +14,7 @@ use crate::rig::{ALPHA, Known, OVER, Rig};
 
 const ALL: RiskFilter = RiskFilter { level: None };
 
-/// Marks jobs as at risk and judges them with these reasons and ERROR times.
+/// Marks jobs as at risk and stores a judgement with this reason and ERROR time for each.
 async fn judge_all(rig: &Rig, jobs: &[Known], judgements: &[(Reason, i64)], secs: i64) {
     mark(rig, jobs).await;
     let mut batch = Vec::new();
@@ -166,7 +166,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     assert_eq!(numbers(&listed), of(&jobs, &[4, 1, 3, 0]));
     assert_eq!((listed.total, listed.next), (4, None));
-    // A new judgement moves the job.
+    // A new judgement changes the position of the job in the list.
     judge_all(&rig, &jobs[..1], &[(Reason::Violated, 50)], 20).await;
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     assert_eq!(numbers(&listed), of(&jobs, &[0, 4, 1, 3]));
@@ -175,7 +175,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
 pub async fn a_cursor_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 7).await;
-    // Several jobs have the same time, so the cursor must distinguish them.
+    // Several jobs have the same ERROR time, so the cursor must distinguish them.
     let judgements = [1, 2, 2, 2, 2, 3, 4].map(|secs| (Reason::Violated, secs));
     judge_all(&rig, &jobs, &judgements, 10).await;
     let (mut seen, mut page) = (Vec::new(), PageRequest::first(3));
@@ -231,7 +231,7 @@ pub async fn a_level_filters_the_list(opened: Opened) {
     let rest = PageRequest { after: warnings.next, ..PageRequest::first(2) };
     let rest = list(&rig, of_level(Level::Warning), rest).await;
     assert_eq!((numbers(&rest), rest.total, rest.next), (of(&jobs, &[4]), 3, None));
-    // A job that is OK is not at risk.
+    // A job in the condition OK is not listed as at risk.
     let well = list(&rig, of_level(Level::Ok), PageRequest::first(10)).await;
     assert_eq!((well.items, well.total), (vec![], 0));
 }
@@ -274,10 +274,10 @@ pub async fn a_change_during_a_judgement_is_judged_again(opened: Opened) {
             }
         })
         .await;
-        // The failure is seen, whichever call came first.
+        // The next judgement sees the failure, whichever of the two calls came first.
         let found = job_to_judge(&rig, job, 63).await;
         assert_eq!(found.history.consecutive_failures, 1);
-        // Later ends are seen, too.
+        // The next judgement also sees attempts that finish later.
         let error = judgement(&found, Reason::LastRunFailed, Some(9_000));
         rig.store.judge(vec![error], now(63)).await.unwrap();
         rig.run_successfully(job, 120).await;
@@ -303,7 +303,7 @@ pub async fn concurrent_judgements_keep_the_counts_right(opened: Opened) {
                 .enumerate()
                 .map(|(n, job)| judgement(job, reasons[(n + task + round) % 4], Some(9_000)))
                 .collect();
-            // Some tasks start from the other end.
+            // Some tasks process the batch in reverse order.
             if task >= 2 {
                 batch.reverse();
             }

@@ -12,7 +12,7 @@ fn keys(runs: &[Attempt]) -> Vec<AttemptKey> {
     runs.iter().map(|run| run.key).collect()
 }
 
-/// Follows the pages of a list to its end.
+/// Reads all pages of a list.
 async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<AttemptKey> {
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -26,7 +26,7 @@ async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<AttemptKey>
     }
 }
 
-/// A job with a skip record, a run of three attempts, a trigger, and a waiting attempt.
+/// Adds a job with a skip record, a run of three attempts, a triggered run, and a queued attempt.
 async fn eventful(rig: &Rig, name: &str) -> Known {
     let job = rig.add(new_job(name).build()).await;
     rig.run_successfully(job, 60).await;
@@ -122,7 +122,7 @@ pub async fn runs_are_ordered_by_firing_not_by_time(opened: Opened) {
     let key = rig.trigger(job, 0, 70).await;
     rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 70).await;
     rig.finish(rig.success(Held { key, fence: evenkeel_core::lease::Fence(1) })).await;
-    // Its regular time was earlier, but fired later.
+    // The run for the earlier scheduled time 60 is fired after the triggered run.
     rig.run_successfully(job, 80).await;
     assert_eq!(rig.times_of(job).await, [(60, 0), (70, 0)]);
 }
@@ -136,7 +136,7 @@ pub async fn a_listed_attempt_equals_the_single_read(opened: Opened) {
     one_job.sort_by_key(|run| run.key);
     assert_eq!(all, one_job);
     for run in all {
-        // Attempt 0 stands for the latest attempt of its run.
+        // The key with attempt number 0 returns the newest attempt of the run instead.
         if run.key.attempt > AttemptNo::FIRST || run.key.scheduled_at != at(360) {
             assert_eq!(rig.run(run.key).await, run);
         }

@@ -1,4 +1,4 @@
-//! Load counts follow every change of a job.
+//! The counts of load profiles follow every change of a job.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{ASSUMED_COST, Load};
@@ -14,7 +14,7 @@ use crate::rig::{Known, OVER, Rig};
 
 const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
 
-/// Checks the counts and returns the number of counted jobs.
+/// Checks the stored counts and returns the number of counted jobs.
 async fn counted(rig: &Rig) -> u64 {
     assert_counted(&*rig.store, &[rig.scope]).await;
     all_profiles(&*rig.store).await.iter().map(|profile| profile.jobs).sum()

@@ -1,4 +1,4 @@
-//! Moves of jobs by a rebalance.
+//! Rebalances move jobs to other start times.
 
 use evenkeel_core::Slot;
 use evenkeel_store::{
@@ -13,7 +13,7 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// A job that runs every hour, first after an hour.
+/// Adds a job that runs every hour, first one hour after the start.
 async fn hourly(rig: &Rig, name: &str) -> Known {
     rig.add(new_job(name).every(3600).first_at(3600).build()).await
 }
@@ -24,7 +24,7 @@ async fn carry_out(rig: &Rig, batch: MoveBatch, secs: i64) -> Moved {
     moved
 }
 
-/// Moves one job in a rebalance of its own, and returns whether it was moved.
+/// Moves one job in a separate rebalance, and returns true if it was moved.
 async fn move_one(rig: &Rig, job: Known, to: i64, secs: i64) -> bool {
     let rebalance = begin_one(rig, 1, secs).await;
     let batch = batch_of(rebalance, 0, vec![move_to(&rig.job(job).await, at(to))]);
@@ -117,10 +117,10 @@ pub async fn a_job_that_changed_since_the_plan_is_not_moved(opened: Opened) {
     moves[2].0.old_at = at(3659);
     rig.store.act(&rig.scope, paused.id, Action::Pause, now(70)).await.unwrap();
     rig.store.act(&rig.scope, deleted.id, Action::Delete, now(70)).await.unwrap();
-    // This holds even if nothing else differs.
+    // A job that only has another generation is not moved either.
     moves[3].0.generation += 1;
     moves[4].0.generation += 1;
-    // The last fired time is in the past.
+    // A job whose last scheduled time was fired cannot be moved to a time in the past.
     let last_fired = fired;
     let (one, profile) = move_to(&rig.job(last_fired).await, at(60));
     moves[7] = (one, profile);
@@ -152,7 +152,7 @@ pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_time(open
         assert_eq!(move_one(&rig, job, to, secs).await, moved, "{to}");
     }
     rig.run_successfully(job, 101).await;
-    // A clock that was set back does not fire a time twice.
+    // After the clock was set back, a job is still not moved to a time that was already fired.
     for (to, moved) in [(100, false), (101, false), (102, true)] {
         assert_eq!(move_one(&rig, job, to, 50).await, moved, "{to}");
     }

@@ -1,4 +1,4 @@
-//! Rebalances from plan to end, and stored scores.
+//! Rebalances from plan to result, and stored scores.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::Move;
@@ -22,12 +22,13 @@ async fn kept(rig: &Rig, id: Uuid) -> Rebalance {
     rig.store.get_rebalance(&rig.scope, id).await.unwrap().unwrap()
 }
 
-/// Begins at `secs`, if nothing was moved for ten seconds.
+/// Begins the rebalance at `secs`, if no other rebalance has moved jobs within the last ten
+/// seconds.
 async fn try_to_begin(rig: &Rig, id: Uuid, secs: i64) -> Option<BeganRebalance> {
     rig.store.begin_rebalance(&rig.scope, id, at(secs - 10), now(secs)).await.unwrap()
 }
 
-/// Begins a rebalance that must begin.
+/// Begins a rebalance that must succeed.
 async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     match try_to_begin(rig, id, secs).await {
         Some(BeganRebalance::Now(begun)) => begun,
@@ -35,7 +36,7 @@ async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     }
 }
 
-/// Begins a rebalance that must be refused, and returns what stands in the way.
+/// Begins a rebalance that must be rejected, and returns the rebalance that prevents it.
 async fn in_the_way(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     match try_to_begin(rig, id, secs).await {
         Some(BeganRebalance::Other(other)) => other,
@@ -86,7 +87,7 @@ pub async fn a_planned_rebalance_begins_and_ends(opened: Opened) {
     let expected = Rebalance { state: RebalanceState::Done, ended_at: Some(at(9)), ..begun };
     assert_eq!(done, expected);
     assert_eq!(kept(&rig, plan.id).await, done);
-    // It has ended for good.
+    // A finished rebalance cannot begin again.
     assert_eq!(in_the_way(&rig, plan.id, 10).await, done);
     assert_eq!(end(&rig, plan.id, RebalanceState::Stopped, 11).await.unwrap(), done);
     assert_eq!(kept(&rig, plan.id).await, done);
@@ -119,7 +120,8 @@ pub async fn a_tenant_has_one_running_rebalance(opened: Opened) {
     let first = begin_one(&rig, 1, 100).await;
     let plan = new_plan(1, 101);
     keep(&rig, &plan).await;
-    // The first was touched at 100: at 109 it is running, at 110 it counts as silent.
+    // The first rebalance last moved jobs at 100, so it counts as running at 109 and as silent at
+    // 110.
     assert_eq!(in_the_way(&rig, plan.id, 109).await, kept(&rig, first).await);
     assert_eq!(kept(&rig, plan.id).await, plan);
     let begun = begin(&rig, plan.id, 110).await;
@@ -182,7 +184,8 @@ pub async fn a_partly_undone_rebalance_may_be_undone_again(opened: Opened) {
     for undo in &undos {
         keep(&rig, undo).await;
     }
-    // One is stopped, one meets a job that has changed, one makes all its moves.
+    // The first undo is stopped, the second skips a job that has changed, and the third moves all
+    // jobs back.
     begin(&rig, undos[0].id, 10).await;
     assert_eq!(in_the_way(&rig, undos[1].id, 11).await.id, undos[0].id);
     end(&rig, undos[0].id, RebalanceState::Stopped, 12).await;
@@ -198,7 +201,7 @@ pub async fn a_partly_undone_rebalance_may_be_undone_again(opened: Opened) {
     begin(&rig, undos[2].id, 16).await;
     let third = end(&rig, undos[2].id, RebalanceState::Done, 17).await.unwrap();
     assert!(third.is_complete());
-    // Nothing is left to undo, neither for a new rebalance nor for a stopped one.
+    // After a complete undo, neither a new nor a stopped undo can begin.
     assert_eq!(in_the_way(&rig, undos[3].id, 18).await, third);
     assert_eq!(in_the_way(&rig, undos[0].id, 19).await, third);
     assert_eq!(kept(&rig, done).await.undone_by, Some(third.id));
@@ -343,28 +346,28 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     let forget =
         |hours: i64, secs: i64, limit| rig.store.prune_balance(at(hours * 3600), at(secs), limit);
     let count = async |deleted| -> u64 { Result::<u64, StoreError>::unwrap(deleted) };
-    // Scores of hours before the third, and plans from before second 1.
+    // Deletes the scores of hours before the third hour and the plans created before second 2.
     assert_eq!(count(forget(3, 2, 100).await).await, 3);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await.len(), 3);
     assert_eq!(rig.store.get_rebalance(&other, theirs.id).await.unwrap(), None);
     assert_eq!(rig.store.rebalance_part(&other, theirs.id, 0).await.unwrap(), None);
-    // The oldest are deleted first, up to the limit of each kind.
+    // The oldest scores and plans are deleted first, up to the limit for each of both.
     assert_eq!(count(forget(9, 5, 2).await).await, 4);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(5, 0.5)]);
     for (plan, is_there) in plans.iter().zip([false, false, true, true]) {
         let found = rig.store.get_rebalance(&rig.scope, plan.id).await.unwrap();
         assert_eq!(found.is_some(), is_there);
         let part = rig.store.rebalance_part(&rig.scope, plan.id, 1).await.unwrap();
-        // Batches can be deleted before their plans.
+        // The batches of a plan may be deleted before the plan.
         assert!(part.is_none() || is_there);
     }
     let newest = rig.store.rebalance_part(&rig.scope, plans[3].id, 1).await.unwrap();
     assert!(newest.is_some());
     assert_eq!(count(forget(0, 99, 100).await).await, 2);
-    // A running rebalance stays.
+    // A running rebalance is kept.
     assert_eq!(kept(&rig, running).await.state, RebalanceState::Running);
     end(&rig, running, RebalanceState::Done, 9).await;
-    // A rebalance that moved jobs is kept longer.
+    // A rebalance that moved jobs is kept longer than a plan.
     assert_eq!(count(forget(0, 99, 100).await).await, 0);
     assert_eq!(count(forget(0, 99 + 7 * 86_400, 100).await).await, 1);
 }

@@ -1,4 +1,4 @@
-//! Cancelled jobs: ended, but still visible.
+//! Cancelled jobs are ended but still visible.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};

@@ -29,7 +29,7 @@ async fn saved(rig: &Rig, name: &str, data: &[u8]) -> (Known, Held) {
     (job, held)
 }
 
-/// Queues the only delayed attempt and claims it.
+/// Queues the only waiting retry and claims it.
 async fn claim_wake(rig: &Rig) -> (bool, ClaimedAttempt) {
     let delayed = rig.delayed(900).await;
     assert_eq!(delayed.len(), 1);
@@ -51,7 +51,7 @@ pub async fn a_checkpoint_reaches_the_next_attempt(opened: Opened) {
     let (returned, second) = claim_wake(&rig).await;
     assert_eq!((returned, second.key), (true, next_attempt(held.key)));
     assert_eq!(second.checkpoint, Some(data.clone()));
-    // The attempt after that gets it, too, unless this one saves another.
+    // The third attempt also gets the checkpoint, unless the second attempt saves another.
     let second = Held { key: second.key, fence: second.fence };
     assert_eq!(rig.finish(rig.retry(second, at(90))).await, FinishResult::Done);
     assert_eq!(claim_wake(&rig).await.1.checkpoint, Some(data));
@@ -207,7 +207,7 @@ pub async fn pruning_keeps_the_checkpoint_of_an_active_run(opened: Opened) {
     let held = rig.start(job, 60).await;
     assert!(note(&rig, saves(held, b"half")).await);
     rig.finish(rig.retry(held, at(900))).await;
-    // A later failure, so that the first attempt of the waiting run can be pruned.
+    // A later failure allows the first attempt of the waiting run to be pruned.
     let later = rig.start(job, 120).await;
     rig.finish(rig.end(later, Outcome::Failed, OVER)).await;
     let prune = async || {
@@ -224,8 +224,8 @@ pub async fn pruning_keeps_the_checkpoint_of_an_active_run(opened: Opened) {
     assert_eq!(claim(&rig, rig.node).await.checkpoint.as_deref(), Some(&b"half"[..]));
 }
 
-/// If the attempt still runs when it saves, its end comes later and deletes the checkpoint; if not,
-/// the save is refused.
+/// If the checkpoint is saved while the attempt runs, the result comes later and deletes it;
+/// otherwise the save is rejected.
 pub async fn a_concurrent_end_wins_over_a_note(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 40, OverlapPolicy::Skip).await;

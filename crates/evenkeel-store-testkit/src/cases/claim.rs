@@ -1,4 +1,4 @@
-//! The queue: order, guarantees, pools, and no attempt twice.
+//! The queue: dispatch order, guaranteed lanes, pools, and no attempt is claimed twice.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{Known, Rig, claim_of};
 
-/// Queues a job at `secs` that should start by `deadline`.
+/// Queues an attempt of the job at `secs` that should start by `deadline`.
 async fn queue(rig: &Rig, job: JobBuilder, deadline: i64, secs: i64) -> JobNo {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
@@ -28,7 +28,7 @@ async fn claim(rig: &Rig, claim: Claim) -> Vec<JobNo> {
     claimed.attempts.iter().map(|attempt| attempt.key.job_no).collect()
 }
 
-/// Queues `counts` jobs of each lane and returns how many of each a claim gets.
+/// Queues `counts` attempts of each lane and returns how many of each lane a claim gets.
 async fn shares(
     rig: &Rig,
     counts: [usize; 3],

@@ -19,7 +19,7 @@ fn window(from: Option<i64>, until: Option<i64>) -> ClaimWindow {
     ClaimWindow { from: from.map(at), until: until.map(at) }
 }
 
-/// Queues a job at 60 that may be claimed in `window`.
+/// Queues an attempt of the job at 60 that may be claimed in `window`.
 async fn queue(rig: &Rig, job: JobBuilder, window: ClaimWindow) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
@@ -122,7 +122,7 @@ pub async fn a_closed_attempt_is_returned_with_all_that_its_next_window_needs(op
         average_good_duration: Some(Span::from_secs(5)),
         definition: rig.due(job).await.definition,
     }];
-    // It is returned until it gets a new window.
+    // The attempt is returned by every call until it gets a new claim window.
     for secs in [150, 151] {
         assert_eq!(closed_of(&rig, &shard, 10, secs).await, expected);
     }
@@ -221,7 +221,7 @@ pub async fn a_node_gets_no_attempt_that_excludes_it(opened: Opened) {
     assert_eq!(claim("crawler-1").await, [none.no]);
     assert_eq!(claim("crawler-1").await, []);
     assert_eq!(claim("crawler-2").await, [one.no]);
-    // Node names are compared exactly.
+    // Node names must match exactly.
     let (other, _) =
         queue(&rig, new_job("other").not_on(&["Crawler-3", "crawler-33"]), ALWAYS).await;
     assert_eq!(claim("crawler-3").await, [both.no, other.no]);
@@ -281,12 +281,12 @@ pub async fn concurrent_claims_and_new_windows_lose_and_double_no_attempt(opened
     assert_eq!((census.ready, census.running), (0, 40));
 }
 
-/// Hours of the day; all cases begin at 17:45.
+/// Returns a daily blackout between these hours; all cases begin at 17:45.
 fn blackout(start: &str, end: &str) -> Blackout {
     serde_json::from_value(serde_json::json!({ "start": start, "end": end })).unwrap()
 }
 
-/// Changes the hours and excluded nodes of a job's definition.
+/// Changes the blackouts and excluded nodes in the job's definition.
 async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
     let change = JobChange { definition: Some(to.build().definition), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
@@ -324,7 +324,7 @@ pub async fn a_new_definition_sets_the_excluded_nodes_of_queued_attempts(opened:
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
     redefine(&rig, job, new_job("crawl").not_on(&["node-1"]), 61).await;
     assert_eq!(claim(&rig, 10, 62).await, []);
-    // A new name does not change the window.
+    // A new job name does not change the claim window.
     let about = Some(new_job("renamed").build().about);
     let renamed = JobChange { about, ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, renamed, now(63)).await.unwrap();

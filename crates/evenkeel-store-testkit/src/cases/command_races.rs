@@ -1,4 +1,5 @@
-//! Commands against everything else that happens to a job: an acknowledged command holds.
+//! Commands that run concurrently with fires, claims and finishes: an accepted command stays in
+//! effect.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -71,8 +72,7 @@ pub async fn an_attempt_withdrawn_by_a_pause_is_not_claimed(opened: Opened) {
     assert_nothing_waits(&rig).await;
 }
 
-/// Ends or requeues running attempts while their jobs are stopped. Returns how often the command
-/// came first.
+/// Finishes or requeues running attempts while a command stops their jobs.
 async fn stopped_while_it_ends(rig: &Rig, action: &Action, gives_back: bool) {
     for (place, job) in jobs(rig, 20, OverlapPolicy::Skip).await.into_iter().enumerate() {
         let held = rig.start(job, 60).await;
@@ -181,7 +181,8 @@ pub async fn of_concurrent_commands_for_one_generation_one_is_applied(opened: Op
     }
 }
 
-/// Holds whatever a fire, a claim, an end and a trigger do at the same time.
+/// Checks that an accepted command stays in effect while the job is fired, claimed, finished and
+/// triggered concurrently.
 async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
     for (place, job) in jobs(rig, 15, OverlapPolicy::Allow).await.into_iter().enumerate() {
         let held = rig.start(job, 60).await;
@@ -206,7 +207,7 @@ async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
             }
         })
         .await;
-        // Only a run that was triggered after a pause may wait.
+        // Only a run that was triggered after the pause may wait.
         let first =
             rig.delayed(900).await.into_iter().find(|delayed| delayed.key.scheduled_at <= at(182));
         assert_eq!(first, None);
@@ -243,7 +244,7 @@ pub async fn concurrent_batches_of_commands_do_not_deadlock(opened: Opened) {
     let scope = rig.scope;
     at_once(&rig, 4, |n, store| {
         let mut jobs = jobs.clone();
-        // Each task has its own order.
+        // Each task processes the jobs in another order.
         jobs.rotate_left(n * 15);
         async move {
             for round in 0..4 {

@@ -1,4 +1,4 @@
-//! Jobs with consecutive failures.
+//! Counts of the consecutive failures of jobs.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::{Hook, OnFailure};
@@ -139,7 +139,7 @@ pub async fn a_pause_or_resume_resets_the_count(opened: Opened) {
     assert_eq!(failing(&rig).await, []);
     fail(&rig, job, 2, 180).await;
     assert_eq!(failing(&rig).await, [(job, 2)]);
-    // A caller that read the job before it was resumed finds another generation.
+    // A caller that read the job before it was resumed has an outdated generation.
     let returned = rig.store.list_failing(1).await.unwrap().remove(0);
     done(rig.store.act(&rig.scope, job.id, Action::Pause, now(190)).await.unwrap());
     let action = resume(Some(at(240)));

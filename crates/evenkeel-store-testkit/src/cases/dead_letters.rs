@@ -21,7 +21,7 @@ fn death(rig: &Rig, held: Held) -> Finish {
     Finish { hook: DEAD, results, ..rig.end(held, Outcome::Failed, OVER) }
 }
 
-/// Runs a job that dies five seconds after its start.
+/// Runs a job that fails five seconds after its start and leaves a dead letter.
 async fn die(rig: &Rig, job: Known, secs: i64) -> AttemptKey {
     let held = rig.start(job, secs).await;
     assert_eq!(rig.finish(death(rig, held)).await, FinishResult::Done);
@@ -116,7 +116,7 @@ pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
     assert_eq!(rig.finish(death(&rig, held)).await, FinishResult::Done);
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
-    // No event reports a dead message.
+    // No event reports a dead letter for the cancelled run.
     let other = rig.add(new_job("other").build()).await;
     let dead = rig.start(other, 60).await;
     rig.finish(death(&rig, dead)).await;
@@ -124,7 +124,7 @@ pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     assert_eq!(are_dead.unwrap(), [false, true, false, true]);
     assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
     let mut returned = [death(&rig, held), death(&rig, dead), death(&rig, held)];
-    // The result of a refused end is unknown, so its hook stays.
+    // The third result was rejected, so its hook is not checked and stays.
     let result = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
     discard_unwritten_dead_letters(&*rig.store, &mut returned, &result).await;
     assert_eq!(returned.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
@@ -201,7 +201,7 @@ pub async fn a_redriven_dead_letter_is_a_new_run(opened: Opened) {
     assert_eq!((delayed[0].key, delayed[0].due), (key, at(70)));
     let fired = rig.fire_delayed(&delayed, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
-    // The new run may die, too, and then has its own dead message.
+    // The redriven run may also fail, and then has its own dead letter.
     rig.finish(death(&rig, Held { key, fence })).await;
     assert_eq!(keys(&rig, DeadFilter::default()).await, [key, dead]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Failed);

@@ -20,7 +20,7 @@ pub(super) fn keyed(job: JobBuilder, key: &str, scope: DedupScope) -> NewJob {
     job
 }
 
-/// A job that runs once, a minute after the start.
+/// Returns a job that runs once, one minute after the start.
 pub(super) fn once(key: &str) -> NewJob {
     keyed(unnamed_job().once_at(60), key, PENDING)
 }
@@ -42,7 +42,7 @@ pub(super) async fn register_one(rig: &Rig, job: NewJob, secs: i64) -> Registere
     register(rig, vec![job], secs).await[0]
 }
 
-/// Registers a job that must not be kept out.
+/// Registers a job that no holder of its key may block.
 pub(super) async fn made(rig: &Rig, job: NewJob, secs: i64) -> Known {
     let id = job.id;
     match register_one(rig, job, secs).await {
@@ -51,7 +51,7 @@ pub(super) async fn made(rig: &Rig, job: NewJob, secs: i64) -> Known {
     }
 }
 
-/// Returns the job that keeps a copy of this job out.
+/// Tries to register this job and returns the job that blocks it.
 pub(super) async fn kept_out(rig: &Rig, job: NewJob, secs: i64) -> Option<JobId> {
     match register_one(rig, job, secs).await {
         Registered::Duplicate(other) => Some(other),
@@ -71,7 +71,7 @@ pub(super) async fn fail(rig: &Rig, job: Known, secs: i64) -> Held {
 
 pub(super) const RETRY: Action = Action::Retry { n: 0, next_at: None };
 
-/// Returns the job with another key or none.
+/// Returns a command that changes the deduplication key of the job, or removes it.
 pub(super) fn rekeyed(job: &Job, key: Option<&str>) -> Action {
     let dedup = key.map(|key| Dedup { key: key.into(), by_target: false, scope: PENDING });
     let about = evenkeel_core::About { dedup, ..job.about.clone() };
@@ -126,14 +126,14 @@ pub async fn a_duplicate_key_is_reported_before_a_taken_name(opened: Opened) {
     assert_eq!(register_one(&rig, again, 1).await, Registered::Duplicate(first.id));
     let namesake = keyed(new_job("crawl"), "b", PENDING);
     assert_eq!(register_one(&rig, namesake, 1).await, Registered::NameTaken(first.id));
-    // A job that was not registered has not taken the key, in its batch or later.
+    // A job that was not registered has not taken the key, neither within its batch nor later.
     let batch = vec![keyed(new_job("crawl"), "b", PENDING), once("b"), once("b")];
     let b = batch[1].id;
     let answers = register(&rig, batch, 2).await;
     assert_eq!(answers[0], Registered::NameTaken(first.id));
     assert!(matches!(answers[1], Registered::Created { .. }), "{answers:?}");
     assert_eq!(answers[2], Registered::Duplicate(b));
-    // The name of a job that was kept out stays free.
+    // The name of a job that a key holder blocked stays free.
     let batch = vec![keyed(new_job("new"), "a", PENDING), keyed(new_job("new"), "c", PENDING)];
     let answers = register(&rig, batch, 3).await;
     assert_eq!(answers[0], Registered::Duplicate(first.id));
@@ -157,7 +157,7 @@ pub async fn a_one_off_job_holds_its_key_until_it_is_claimed(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 60).await, Some(first.id));
     rig.claim_one(61).await;
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 62).await;
-    // From here on the second job holds the key.
+    // The second job now holds the key.
     assert_eq!(kept_out(&rig, once("a"), 63).await, Some(second.id));
 }
 
@@ -189,8 +189,8 @@ pub async fn a_waiting_retry_counts_and_is_never_refused(opened: Opened) {
     rig.finish(rig.retry(held, at(100))).await;
     assert_eq!(kept_out(&rig, once("a"), 70).await, Some(first.id));
     rig.fire_delayed(&rig.delayed(100).await, Begin::Claimed, 100).await;
-    // It runs again, so the key is free. Its next retry starts, whichever job holds the key by
-    // then.
+    // The first job is running again, so the key is free. The next retry of the first job starts,
+    // whichever job holds the key by then.
     made(&rig, keyed(unnamed_job().once_at(500), "a", PENDING), 101).await;
     let running = rig.job(first).await.running.unwrap();
     let fence = rig.run(running).await.fence;
@@ -253,7 +253,7 @@ pub async fn a_failed_run_may_be_retried_within_its_own_window(opened: Opened) {
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
     fail(&rig, first, 60).await;
     done(act(&rig, first, RETRY, 71).await);
-    // The hour starts again.
+    // The retry starts a new window of one hour.
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 3670).await, Some(first.id));
 }
 
@@ -289,7 +289,7 @@ pub async fn a_changed_key_is_taken_and_the_old_one_released(opened: Opened) {
     let third = made(&rig, once("a"), 3).await;
     done(act(&rig, second, rekeyed(&rig.job(second).await, None), 4).await);
     made(&rig, once("b"), 5).await;
-    // Other changes keep the key and take no other.
+    // A change that does not affect the key keeps it.
     let third_now = rig.job(third).await;
     done(act(&rig, third, rekeyed(&third_now, Some("a")), 6).await);
     assert_eq!(kept_out(&rig, once("a"), 7).await, Some(third.id));
@@ -310,7 +310,8 @@ pub async fn another_executor_is_another_key(opened: Opened) {
     made(&rig, once("a"), 3).await;
 }
 
-/// Returns how many keys taken before then are pruned, two keys per step, and in how many steps.
+/// Prunes keys that were taken before `before`, two keys per step. Returns the number of deleted
+/// keys and of steps.
 async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
     let (mut after, mut deleted, mut steps) = (None, 0, 0);
     loop {
@@ -351,7 +352,7 @@ pub async fn keys_that_keep_no_job_out_are_pruned_in_steps(opened: Opened) {
     done(act(&rig, paused, Action::Pause, 1).await);
     let running = made(&rig, once("running"), 0).await;
     rig.start(running, 60).await;
-    // Of eight keys, those of ended jobs of the first two seconds.
+    // Of the eight keys, only those that ended jobs took in the first two seconds are pruned.
     assert_eq!(forget(&rig, 2).await, (2, 5));
     for (n, job) in jobs.iter().enumerate() {
         let newcomer = with_scope(once(&format!("key {n}")), HOUR);

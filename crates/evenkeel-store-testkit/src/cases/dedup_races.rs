@@ -1,4 +1,5 @@
-//! Concurrent claims to the same keys, over two handles if the store can be shared.
+//! Concurrent requests for the same deduplication keys, over two handles if the store can be
+//! shared.
 
 use evenkeel_core::JobId;
 use evenkeel_core::attempt::Outcome;
@@ -12,7 +13,7 @@ use crate::commands::{Commands, done};
 use crate::fixtures::{now, plain_trigger, unnamed_job};
 use crate::rig::{OVER, Rig};
 
-/// Batches in different orders, so that careless locking deadlocks.
+/// The batches are in different orders, so that wrong locking deadlocks.
 pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope: Scope = rig.scope;
@@ -45,19 +46,20 @@ pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
     let mut all: Vec<(usize, JobId)> = answers.into_iter().flatten().collect();
     all.sort_unstable();
     all.dedup();
-    // All callers got the same job.
+    // All callers got the same job for each key.
     assert_eq!(all.len(), 250);
     assert_eq!(rig.census().await.jobs, 250);
 }
 
-/// Jobs with few keys are registered, triggered, retried and given other keys.
+/// Jobs with few different keys are concurrently registered, triggered, retried and given other
+/// keys.
 pub async fn concurrent_claims_to_keys_leave_one_pending_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut failed = Vec::new();
     for n in 0..12_i64 {
         let key = format!("key {}", n % 3);
         let job = made(&rig, with_scope(once(&key), HOUR), n * 7200).await;
-        // Fired late, it still has its scheduled time.
+        // The job is fired late but keeps its scheduled time.
         let held = rig.start(job, n * 7200 + 60).await;
         rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
         let shown = rig.job(job).await;
@@ -102,6 +104,6 @@ pub async fn concurrent_claims_to_keys_leave_one_pending_job(opened: Opened) {
         }
     })
     .await;
-    // Each key has exactly one job.
+    // Exactly one job holds each of the three keys.
     assert_eq!(begun.iter().sum::<usize>(), 3, "{begun:?}");
 }

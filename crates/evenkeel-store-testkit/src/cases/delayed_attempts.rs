@@ -1,4 +1,4 @@
-//! Retries and triggers that wait for their time.
+//! Retries and triggers that wait for their due time.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -13,7 +13,7 @@ use crate::rig::{Held, Known, Rig, delayed_fire_of, next_attempt};
 
 const FIRED: FireResult = FireResult::Fired(Fence(1));
 
-/// A job whose first attempt failed at 60 and is retried at 90.
+/// Adds a job whose first attempt failed at 60 and is retried at 90.
 async fn failed(rig: &Rig, name: &str) -> (Known, AttemptKey) {
     let job = rig.add(new_job(name).build()).await;
     let held = rig.start(job, 60).await;
@@ -163,7 +163,7 @@ pub async fn delayed_attempts_come_oldest_first_up_to_the_limit(opened: Opened) 
     assert_eq!(due(rig.look(35, 10).await), [10, 20, 30].map(at));
 }
 
-/// An attempt that no worker has claimed yet.
+/// Asserts that no worker has claimed the attempt yet.
 fn assert_untouched(run: &Attempt, key: AttemptKey, job: Known) {
     assert_eq!((run.key, run.job, run.status), (key, job.id, AttemptStatus::Pending));
     assert_eq!((run.fence, run.crashes, &run.node), (Fence::NONE, 0, &None));

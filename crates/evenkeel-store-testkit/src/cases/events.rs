@@ -37,7 +37,7 @@ async fn newest(rig: &Rig) -> EventNo {
     rig.store.newest_event().await.expect("the newest event can be read")
 }
 
-/// Returns a position after which all events are kept.
+/// Returns a position after which no event is lost.
 async fn beginning(rig: &Rig) -> EventNo {
     publish(&rig.store, vec![event(rig.scope.tenant, 0)]).await;
     newest(rig).await
@@ -251,7 +251,7 @@ pub async fn concurrent_publishers_lose_no_event(opened: Opened) {
             }
         });
     }
-    // A reader that continues from `seen` must not miss an event that is stored later with a lower
+    // A reader that continues after `seen` must not miss an event that is stored later with a lower
     // number.
     let (mut seen, mut got) = (start, Vec::new());
     while got.len() < (TELLERS * EACH) as usize {

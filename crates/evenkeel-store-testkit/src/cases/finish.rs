@@ -1,4 +1,5 @@
-//! Ends of attempts: fenced, counted once, followed by the decided step.
+//! Results of attempts are checked against the fence, counted once, and followed by the decided
+//! step.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -13,7 +14,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
-/// Stores an end that must be refused and change neither the run nor the job.
+/// Stores a result that must be rejected and change neither the run nor the job.
 async fn refused(rig: &Rig, job: Known, node: NodeNo, finish: Finish) {
     let (run, before) = (rig.run(finish.key).await, rig.job(job).await);
     let census = rig.census().await;

@@ -1,4 +1,5 @@
-//! Regular times: compare, record, advance.
+//! Fires of scheduled times: compare with the decision, record the run, set the next scheduled
+//! time.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::AttemptStatus;
@@ -13,7 +14,7 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::Rig;
 
-/// Asserts this result and that nothing changed.
+/// Asserts that the fire is rejected and changes nothing, and returns its result.
 async fn refused(rig: &Rig, fire: Fire, secs: i64) -> FireResult {
     let before = rig.census().await;
     let result = rig.fire(vec![fire], secs).await[0];
@@ -131,7 +132,7 @@ pub async fn a_job_with_a_waiting_retry_is_busy_with_retry_pending(opened: Opene
     assert_eq!(refused(&rig, fire.clone(), 120).await, FireResult::Busy { retry_pending: true });
     let beside = fire_of(&rig.due(other).await, at(120), Begin::Queued);
     assert_eq!(refused(&rig, beside, 120).await, FireResult::Busy { retry_pending: false });
-    // Once queued, it waits for a worker and not for its time.
+    // Once queued, the retry waits for a worker and no longer for its due time.
     rig.fire_delayed(&rig.delayed(130).await, Begin::Queued, 130).await;
     assert_eq!(refused(&rig, fire, 130).await, FireResult::Busy { retry_pending: false });
 }
@@ -274,7 +275,8 @@ pub async fn skipped_times_are_recorded_and_linked_before_the_run(opened: Opened
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
-    // From 120 on the times were missed; the last policy runs the newest time that has come.
+    // The scheduled times from 120 on were missed; the misfire policy `last` runs only the newest
+    // of them.
     let held = rig.start(job, 400).await;
     assert_eq!(held.key.scheduled_at, at(360));
     assert_eq!(rig.times_of(job).await, [(360, 0), (120, 0), (60, 0)]);

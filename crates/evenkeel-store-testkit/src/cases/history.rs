@@ -1,4 +1,4 @@
-//! The job history equals what core computes.
+//! The stored history of a job equals the history that `evenkeel-core` computes.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{History, Span};
@@ -8,8 +8,8 @@ use crate::Opened;
 use crate::fixtures::new_job;
 use crate::rig::{ALPHA, OVER, Rig};
 
-/// Asserts equality up to the rounding of a database: one microsecond of the average, and its
-/// effect on the variance.
+/// Asserts that both histories are equal, except for rounding in a database by one microsecond of
+/// the average and its effect on the variance.
 pub(super) fn assert_same(stored: History, expected: History) {
     let micros = |history: History| history.average_good_duration.map(Span::as_micros);
     match (micros(stored), micros(expected)) {
@@ -71,7 +71,7 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let mut expected = History::default();
-    // A fixed sequence of numbers, so that a failure can be repeated.
+    // A fixed sequence of pseudo-random numbers, so that a failure can be reproduced.
     let mut dice = 0x2545_f491_4f6c_dd1d_u64;
     for n in 1..=60 {
         dice ^= dice << 13;
@@ -93,7 +93,7 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
         let stored = rig.job(job).await;
         assert_same(stored.history, expected);
         assert_eq!(stored.last_outcome, Some(outcome));
-        // A rounding error must not add up over steps.
+        // Rounding errors must not accumulate over the steps.
         expected = stored.history;
     }
 }

@@ -1,4 +1,4 @@
-//! At-risk jobs: which are marked, and when they are judged.
+//! Which jobs are marked as at risk, and when their condition is judged.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<JobToJudge> {
     found.jobs
 }
 
-/// Returns their numbers.
+/// Returns the numbers of the jobs that are due to be judged.
 pub(super) async fn due(rig: &Rig, secs: i64) -> Vec<JobNo> {
     let mut numbers: Vec<JobNo> = to_judge(rig, secs).await.iter().map(|job| job.no).collect();
     numbers.sort_unstable();
@@ -40,7 +40,7 @@ pub(super) async fn job_to_judge(rig: &Rig, job: Known, secs: i64) -> JobToJudge
     found.expect("the job is to be judged")
 }
 
-/// A judgement of the job as it is, with this reason and next time.
+/// Returns a judgement of the job with this reason and the time of its next judgement.
 pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) -> Judgement {
     Judgement {
         job: job.no,
@@ -51,7 +51,7 @@ pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) ->
     }
 }
 
-/// Marks a job and judges it.
+/// Marks a job as at risk and judges it.
 pub(super) async fn judge(rig: &Rig, job: Known, reason: Reason, secs: i64) {
     mark(rig, &[job]).await;
     let judgement = judgement(&job_to_judge(rig, job, secs).await, reason, Some(9_000));
@@ -140,7 +140,7 @@ pub async fn an_attempt_that_did_not_succeed_marks_its_job(opened: Opened) {
     }
 }
 
-/// Returns the jobs of which the scheduler is notified as changed.
+/// Returns the changed jobs of which the scheduler is notified.
 async fn returned(rig: &Rig) -> Vec<JobNo> {
     let mut news: Vec<JobNo> = rig.look(0, 10_000).await.changed.iter().map(|job| job.no).collect();
     news.sort_unstable();
@@ -326,7 +326,7 @@ pub async fn a_judgement_without_a_next_time_unmarks_the_job(opened: Opened) {
     rig.store.judge(vec![well], now(11)).await.unwrap();
     assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await.error, 0);
-    // A success leaves it alone now, and it can be marked again.
+    // A success does not mark the job again, but an explicit mark does.
     rig.run_successfully(job, 60).await;
     assert_eq!(rig.census().await.at_risk, 0);
     mark(&rig, &[job]).await;
@@ -356,7 +356,7 @@ pub async fn a_judgement_from_before_the_job_was_unmarked_changes_nothing(opened
     mark(&rig, &[job]).await;
     let seen = job_to_judge(&rig, job, 1).await;
     rig.store.judge(vec![judgement(&seen, Reason::OnTime, None)], now(2)).await.unwrap();
-    // A judgement does not mark a job.
+    // A judgement does not mark a job as at risk.
     let late = judgement(&seen, Reason::Violated, Some(9_000));
     rig.store.judge(vec![late], now(3)).await.unwrap();
     assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (0, 0));

@@ -1,4 +1,4 @@
-//! Limit queues: attempts in them block no others, and the current limits count.
+//! Attempts in limit queues do not block other attempts, and the current limits apply to them.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
@@ -13,7 +13,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::Rig;
 
-/// Queues a run of each of these jobs at the same time.
+/// Queues an attempt of each of these jobs at the same time.
 async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: i64) {
     let jobs: Vec<NewJob> = jobs.into_iter().map(JobBuilder::build).collect();
     let numbers: Vec<_> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -22,7 +22,7 @@ async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: 
     rig.fire(fires, secs).await;
 }
 
-/// Queues this many jobs of a key.
+/// Returns this many jobs with the same concurrency key.
 fn of_host(count: usize) -> impl Iterator<Item = JobBuilder> {
     (0..count).map(|n| new_job(&format!("host {n}")).limited("host", 1).priority(90))
 }
@@ -50,8 +50,8 @@ async fn step(rig: &Rig, step_over: ReleaseStep, secs: i64) -> Released {
     rig.store.release_all_limited(step_over, now(secs)).await.expect("limit queues can be read")
 }
 
-/// Two running attempts fill the tenant's limit; in its queue, many of a key are ahead of one
-/// without a key.
+/// Fills the tenant's limit with two running attempts. In its limit queue, many attempts with the
+/// same key are ahead of one attempt without a key.
 async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, AttemptKey) {
     queue_all(rig, [new_job("first"), new_job("second")], 60).await;
     let running = claim_within(rig, &tenant(2), 9, 61).await;
@@ -82,7 +82,8 @@ pub async fn an_end_releases_an_attempt_that_can_start(opened: Opened) {
     end_all(&rig, &running).await;
     let terms = queues_within(&tenant(2)).terms;
     let released = rig.store.release_limited(&permits_of(&running), &terms, now(65)).await.unwrap();
-    // A release that had to read twice moves one more, and the claim decides.
+    // A release that had to read twice releases one attempt more; the claim checks the limits
+    // again.
     assert!((2..=3).contains(&released), "{released}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
@@ -155,10 +156,12 @@ pub async fn an_attempt_with_a_free_key_waits_in_the_queue_of_its_tenant(opened:
     end_all(&rig, &host).await;
     queue(&rig, new_job("takes its place").priority(100), 64).await;
     assert_eq!(claim_within(&rig, &tenant(2), 1, 65).await.len(), 1);
-    // The key has a permit left, the tenant has none. A periodic step moves nothing;
+    // The concurrency key has a free permit, but the tenant has none. A periodic step moves no
+    // attempt.
     assert_eq!(unpark_within(&rig, &tenant(2), 66).await, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
-    // an ended attempt moves one to the queue where it competes for the next permit.
+    // After an attempt has finished, one attempt moves to the queue of the tenant, where it
+    // competes for the next permit.
     let terms = queues_within(&tenant(2)).terms;
     let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
     assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
@@ -180,7 +183,7 @@ pub async fn a_raised_limit_of_a_tenant_applies_to_waiting_attempts(opened: Open
     assert_eq!(unpark_within(&rig, &tenant(2), 62).await, 0);
     assert_eq!(unpark_within(&rig, &tenant(10), 62).await, 8);
     assert_eq!(claim_within(&rig, &tenant(10), 99, 62).await.len(), 8);
-    // This also holds for a lowered limit: as many as run already are too many.
+    // The limit was lowered below the number of running attempts, so no attempt is released.
     assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 0);
     assert_eq!(rig.census().await.running, 10);
 }
@@ -192,7 +195,8 @@ pub async fn without_their_limit_all_attempts_are_released_at_once(opened: Opene
     let lanes = Limits { lanes: [None, None, Some(2)], ..Limits::default() };
     assert_eq!(claim_within(&rig, &lanes, 99, 61).await.len(), 2);
     assert_eq!(claim_within(&rig, &tenant(5), 99, 62).await.len(), 0);
-    // Another limit, with three permits, blocks them now: a claim enforces it.
+    // Now the tenant's limit with three free permits blocks the attempts, and the claim enforces
+    // it.
     assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 3);
     assert_eq!(claim_within(&rig, &tenant(3), 99, 63).await.len(), 3);
     assert_eq!(release_all_limited(&rig, 64).await, 25);
@@ -210,7 +214,7 @@ pub async fn a_step_reads_a_bounded_number_of_attempts(opened: Opened) {
     queue_all(&rig, ["a", "b", "c"].map(|key| new_job(key).limited(key, 2)), 62).await;
     assert_eq!(keys(&rig.claim(99, 63).await), []);
     end_all(&rig, &claimed).await;
-    // The limits of the key differ, so the first 1,000 of each are read.
+    // The limits under the same key differ, so the first 1,000 attempts of each queue are read.
     let first = step(&rig, all_queues(), 64).await;
     assert!(first.next.is_some() && !first.again, "{first:?}");
     let second = step(&rig, ReleaseStep { after: first.next, ..all_queues() }, 64).await;
@@ -221,7 +225,7 @@ pub async fn attempts_that_have_waited_long_block_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let low = of_host(40).map(|job| job.priority(10));
     queue_all(&rig, low, 60).await;
-    // By then they rank above all new attempts, of which there are many.
+    // By then the old attempts have a higher rank than the 1,000 new attempts.
     let later = 20_000;
     queue_all(&rig, (0..1_000).map(|n| new_job(&format!("plain {n}")).priority(50)), later).await;
     let first = rig.claim(1, later).await;

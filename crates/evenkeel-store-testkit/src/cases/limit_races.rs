@@ -22,7 +22,7 @@ const RUNS: usize = 300;
 const KEYS: usize = 5;
 const OF_TENANT: u32 = 12;
 
-/// What all workers share.
+/// State shared by all workers of the test.
 struct Race {
     scope: Scope,
     limits: BTreeMap<LimitKey, u32>,
@@ -32,8 +32,8 @@ struct Race {
     watch: Mutex<Watch>,
 }
 
-/// The running attempts by limit, as the workers know: each worker adds its attempts after the
-/// claim and removes them before the end.
+/// Running attempts per limit, as counted by the workers. Each worker adds its attempts after the
+/// claim and removes them before it finishes them.
 #[derive(Default)]
 struct Watch {
     running: BTreeMap<LimitKey, u32>,
@@ -61,7 +61,7 @@ impl Race {
         }
     }
 
-    /// The state of the store at one moment.
+    /// Asserts that the store has no more running attempts than each limit allows.
     async fn look(&self, store: &dyn Store) {
         let page = PageRequest::first(10_000);
         let runs =
@@ -78,7 +78,8 @@ impl Race {
         }
     }
 
-    /// Some attempts are requeued after their first start, as by a node that leaves or is lost.
+    /// Returns true for attempts that are requeued after their first start, as if their node had
+    /// left or was lost.
     fn is_given_back(attempt: &ClaimedAttempt) -> bool {
         attempt.key.job_no.0 % 5 == 0 && attempt.fence == Fence(1)
     }
@@ -115,7 +116,7 @@ impl Race {
         self.watch.lock().unwrap().done += over.len();
     }
 
-    /// Half of a worker's attempts keep running while it claims the next ones.
+    /// Half of a worker's attempts keep running while it claims more attempts.
     async fn work(self: Arc<Self>, store: Arc<dyn Store>, claim: Claim) {
         let mut held: VecDeque<ClaimedAttempt> = VecDeque::new();
         let mut idle = 0;
@@ -131,7 +132,7 @@ impl Race {
             if found_none && ended.is_empty() {
                 idle += 1;
                 assert!(idle < 20_000, "no attempt is active");
-                // As the upkeep of a node does.
+                // The upkeep loop of a node does the same.
                 let step_over =
                     ReleaseStep { to_wider: idle % 8 == 0, ..queues_within(&self.terms.limits) };
                 store.release_all_limited(step_over, now(100)).await.unwrap();
@@ -141,7 +142,7 @@ impl Race {
         self.end(&*store, &claim, &Vec::from(held)).await;
     }
 
-    /// Meanwhile some runs are cancelled.
+    /// Cancels some runs in the meantime.
     async fn cancel(self: Arc<Self>, store: Arc<dyn Store>) {
         for no in self.jobs.keys().step_by(17) {
             let run = AttemptKey::regular(*no, at(60));
@@ -159,7 +160,7 @@ pub async fn concurrent_workers_never_exceed_a_limit_and_all_runs_end(opened: Op
     let key = |n: usize| (n % (KEYS + 1) < KEYS).then_some(n % (KEYS + 1));
     let jobs = (0..RUNS).map(|n| {
         let job = new_job(&format!("job {n}")).priority((n % 90) as u8);
-        // Some have no key and are only under the tenant's limit.
+        // Some jobs have no concurrency key, so that only the tenant's limit applies to them.
         key(n).map_or(job.clone(), |key| job.limited(&key.to_string(), 1 + key as u32)).build()
     });
     let jobs = rig.add_all(jobs.collect()).await;

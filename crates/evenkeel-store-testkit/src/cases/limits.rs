@@ -1,4 +1,4 @@
-//! Limits on concurrent runs: of a key, of a tenant, in a lane.
+//! Concurrency limits of keys, tenants and lanes.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::attempt::Outcome;
@@ -12,12 +12,12 @@ use crate::Opened;
 use crate::fixtures::{JobBuilder, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig, claim_of, delayed_fire_of};
 
-/// A step over all limit queues.
+/// Returns a step over all limit queues.
 pub(super) fn all_queues() -> ReleaseStep {
     ReleaseStep { after: None, limit: 1_000, terms: LimitTerms::default(), to_wider: false }
 }
 
-/// The same with these limits of tenants and lanes.
+/// Returns a step over all limit queues with these limits of tenants and lanes.
 pub(super) fn queues_within(limits: &Limits) -> ReleaseStep {
     ReleaseStep {
         terms: LimitTerms { limits: limits.clone(), ..LimitTerms::default() },
@@ -25,18 +25,18 @@ pub(super) fn queues_within(limits: &Limits) -> ReleaseStep {
     }
 }
 
-/// The limit key of a concurrency key of the first tenant.
+/// Returns the limit key for a concurrency key of the first tenant.
 pub(super) fn key_of(rig: &Rig, text: &str) -> LimitKey {
     LimitKey::of_key(rig.scope.tenant, KeyDigest::of(text))
 }
 
-/// Adds a job and queues a run of it.
+/// Adds a job and queues an attempt of it.
 pub(super) async fn queue(rig: &Rig, job: JobBuilder, secs: i64) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     (job, rig.queue(job, secs).await)
 }
 
-/// Queues this many jobs of a key one after the other.
+/// Queues attempts of this many jobs with the same concurrency key, one after the other.
 pub(super) async fn queue_many(rig: &Rig, key: &str, most: u32, count: i64) -> Vec<AttemptKey> {
     let mut keys = Vec::new();
     for n in 0..count {
@@ -53,12 +53,12 @@ pub(super) fn held(claimed: &ClaimedAttempt) -> Held {
     Held { key: claimed.key, fence: claimed.fence }
 }
 
-/// Returns the number of attempts that a step releases.
+/// Returns the number of attempts that one step over all limit queues releases.
 pub(super) async fn release_all_limited(rig: &Rig, secs: i64) -> u64 {
     unpark_within(rig, &Limits::default(), secs).await
 }
 
-/// The same with these limits of tenants and lanes.
+/// Returns the number of attempts that one step releases with these limits of tenants and lanes.
 pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
     let step_over = queues_within(limits);
     rig.store
@@ -98,7 +98,8 @@ pub async fn attempts_behind_a_limited_one_are_claimed(opened: Opened) {
     }
     let (_, other) = queue(&rig, new_job("other").limited("other", 1).priority(50), 70).await;
     let (_, free) = queue(&rig, new_job("free").priority(10), 70).await;
-    // One capacity after the other: attempts of the full key are skipped, however many there are.
+    // Each claim takes one attempt. Attempts of the exhausted key are skipped, however many there
+    // are.
     assert_eq!(rig.claim(1, 100).await.len(), 1);
     assert_eq!(keys(&rig.claim(1, 100).await), [other]);
     assert_eq!(keys(&rig.claim(1, 100).await), [free]);
@@ -131,7 +132,7 @@ pub async fn as_many_attempts_are_released_as_have_ended(opened: Opened) {
         rig.store.release_limited(&ended, &LimitTerms::default(), now(101)).await.unwrap();
     assert_eq!(released, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
-    // More attempts are released than permits exist: a claim decides.
+    // More attempts are released than permits are free, and the claim starts none of them.
     assert_eq!(
         rig.store.release_limited(&ended, &LimitTerms::default(), now(102)).await.unwrap(),
         3
@@ -151,7 +152,8 @@ pub async fn attempts_are_released_in_dispatch_order(opened: Opened) {
     let (_, higher) = queue(&rig, job("higher").priority(90), 9_001).await;
     let (_, critical) = queue(&rig, job("critical").lane(Lane::Critical), 9_002).await;
     assert_eq!(keys(&rig.claim(9, 9_003).await), []);
-    // By then the low priority has waited long enough to be ahead of the high one.
+    // By then the attempt with low priority has waited long enough to be ahead of the attempt with
+    // high priority.
     let (limit, mut run) = (key_of(&rig, "host"), runs);
     let mut order = Vec::new();
     for _ in 0..5 {
@@ -205,7 +207,7 @@ pub async fn permits_of_a_dead_node_are_free_after_takeover(opened: Opened) {
     let (first, _) = queue(&rig, new_job("first").limited("host", 1), 60).await;
     let (_, second) = queue(&rig, new_job("second").limited("host", 1).priority(90), 61).await;
     let other = rig.join("node-2", 0).await;
-    // The second came too late for this claim.
+    // A claim of one attempt gets only the attempt with the higher priority.
     let claimed = rig.claim(1, 62).await;
     assert_eq!(keys(&claimed), [second]);
     assert_eq!(keys(&rig.claim_for(other, 9, 63).await), []);
@@ -219,7 +221,7 @@ pub async fn permits_of_a_dead_node_are_free_after_takeover(opened: Opened) {
         then: AfterLoss::Queue(crate::fixtures::queue_entry_of(&due, at(120), at(64))),
     };
     assert!(rig.requeue(requeue, 64).await);
-    // It waits again, and the first of both gets the permit.
+    // The requeued attempt waits again, and one of the two attempts gets the permit.
     assert_eq!(release_all_limited(&rig, 64).await, 1);
     assert_eq!(rig.claim_for(other, 9, 64).await.len(), 1);
     assert_eq!(rig.claim_for(other, 9, 64).await.len(), 0);
@@ -288,7 +290,7 @@ pub async fn a_lane_has_no_more_runs_than_its_limit(opened: Opened) {
     let lane = LimitKey::of_lane(Lane::Batch);
     let in_lane = claimed.iter().filter(|one| one.permits == [lane]).count();
     assert_eq!((claimed.len(), in_lane), (5, 2));
-    // Without the limit they start as soon as they are back in their pool.
+    // Without the lane limit, the attempts start as soon as they are back in their pool.
     assert_eq!(claim_within(&rig, &Limits::default(), 20, 101).await.len(), 0);
     for attempt in claimed.iter().filter(|one| !one.permits.is_empty()) {
         let mut end = rig.success(held(attempt));
@@ -312,7 +314,8 @@ pub async fn an_attempt_under_several_limits_needs_a_permit_of_each(opened: Open
     assert_eq!(claimed[0].permits, [key_of(&rig, "host"), tenant]);
     let depths = rig.store.queue_depths(100).await.unwrap();
     assert_eq!(depths.parked, [2, 1, 0]);
-    // The key is free again, and the tenant has one permit for the first attempt.
+    // The key has a free permit again, and the tenant has one permit for the first of the released
+    // attempts.
     rig.finish(rig.success(held(&claimed[0]))).await;
     assert_eq!(unpark_within(&rig, &limits, 101).await, 2);
     assert_eq!(keys(&claim_within(&rig, &limits, 20, 101).await), [queued[1]]);
@@ -341,7 +344,7 @@ pub async fn a_permit_goes_to_the_earlier_lane(opened: Opened) {
     }
     let job = new_job("critical").lane(Lane::Critical).limited("host", 1);
     let (_, critical) = queue(&rig, job, 60).await;
-    // The guarantee of the last lane does not give it the permit that an earlier lane needs.
+    // The guarantee of the last lane does not give it the permit that a more urgent lane needs.
     let claim = Claim { guaranteed: [1, 0, 1], ..claim_of(rig.node, 4) };
     let claimed = keys(&rig.store.claim(&claim, now(61)).await.unwrap().attempts);
     assert_eq!(claimed.len(), 3);
@@ -358,7 +361,7 @@ pub async fn jobs_of_a_key_may_have_different_limits(opened: Opened) {
     let claimed = rig.claim(9, 100).await;
     assert_eq!(keys(&claimed), [shy, bold, bold_too]);
     rig.finish(rig.success(held(&claimed[1]))).await;
-    // Two run: the job with the limit of 1 is first in the limit queue and would not fit.
+    // Two attempts are running. The job with limit 1 is first in the limit queue and cannot start.
     assert_eq!(release_all_limited(&rig, 101).await, 1);
     assert_eq!(keys(&rig.claim(9, 101).await), [last]);
 }
@@ -390,7 +393,7 @@ pub async fn permits_of_ended_runs_are_pruned_and_others_kept(opened: Opened) {
         }
         assert!(steps < 10, "the loop ends");
     }
-    // Three are left, so that as many can start as have ended.
+    // Three of the six permits are in use, so exactly three attempts can start.
     for key in ["a", "b"] {
         for n in 10..13 {
             queue(&rig, new_job(&format!("{key} {n}")).limited(key, 3), 101).await;

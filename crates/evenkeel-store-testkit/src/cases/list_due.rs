@@ -1,4 +1,4 @@
-//! Due jobs that no worker has claimed: pending, unless a blackout holds them.
+//! Due jobs that no worker has claimed are pending, unless a blackout delays them.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -17,12 +17,12 @@ fn minutes(from: Timestamp, count: i64) -> Timestamp {
     if count < 0 { from.saturating_sub(span) } else { from.saturating_add(span) }
 }
 
-/// Returns the job with its next time at `next_at`.
+/// Returns the job with its next scheduled time at `next_at`.
 fn due_at(job: JobBuilder, next_at: Timestamp) -> NewJob {
     NewJob { next_at: Some(next_at), ..job.build() }
 }
 
-/// Returns the job with a daily blackout between these times of today.
+/// Returns the job with a daily blackout between these two times of the day.
 fn in_blackout(mut job: NewJob, from: Timestamp, until: Timestamp) -> NewJob {
     let time = |at: Timestamp| {
         let minute = at.as_micros().div_euclid(60_000_000).rem_euclid(24 * 60);

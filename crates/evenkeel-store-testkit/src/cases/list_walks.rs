@@ -12,7 +12,7 @@ use crate::fixtures::{JobBuilder, new_job, now};
 use crate::paging::{ORDERS, all_pages, ids, model};
 use crate::rig::Rig;
 
-/// More jobs than a page scans.
+/// More jobs than one page scans.
 const MANY: u32 = LIST_SCAN_MAX + 500;
 
 async fn add_many(rig: &Rig, jobs: &[evenkeel_store::NewJob]) {
@@ -22,7 +22,7 @@ async fn add_many(rig: &Rig, jobs: &[evenkeel_store::NewJob]) {
 }
 
 fn many(build: impl Fn(u32, JobBuilder) -> JobBuilder) -> Vec<evenkeel_store::NewJob> {
-    // Names are not in the order of creation.
+    // Sorting by name gives another order than sorting by creation.
     let name = |n: u32| format!("job {}", n.wrapping_mul(7919) % MANY);
     (0..MANY).map(|n| build(n, new_job(&name(n))).build()).collect()
 }
@@ -93,7 +93,7 @@ pub async fn a_rare_job_in_a_long_list_is_found_page_by_page(opened: Opened) {
 
 pub async fn a_crowded_slot_is_walked_once(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // All but a few in one slot, some before and some after.
+    // All jobs but twenty are in the same time slot; ten are before it and ten after it.
     let jobs = many(|n, job| match n {
         0..10 => job.first_at(60 + i64::from(n)),
         10..20 => job.first_at(9_000 + i64::from(n)),

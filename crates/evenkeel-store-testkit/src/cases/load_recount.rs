@@ -1,4 +1,5 @@
-//! The cost of a job follows the duration of its runs, and counts stay right through many changes.
+//! The cost of a job follows the duration of its runs, and the stored counts stay correct after
+//! many changes.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::ASSUMED_COST;
@@ -19,7 +20,7 @@ async fn run_for(rig: &Rig, job: Known, secs: i64, takes: Span) {
     rig.finish(Finish { finished_at, ..rig.success(held) }).await;
 }
 
-/// Recounts the load of all jobs in small steps, and returns how many changed.
+/// Recounts the cost of all jobs in steps of `limit`, and returns how many jobs changed.
 async fn weigh_all(rig: &Rig, limit: u32) -> u32 {
     let (mut after, mut changed): (Option<JobNo>, u32) = (None, 0);
     for _ in 0..1000 {
@@ -58,7 +59,8 @@ pub async fn a_recount_sets_the_cost_to_the_duration_of_runs(opened: Opened) {
 
 pub async fn a_small_difference_changes_no_cost(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // The counted cost is one minute: just below and above 5/4 and 4/5 of the duration.
+    // The stored cost of one minute is kept while it is between 4/5 and 5/4 of the duration. These
+    // durations, in microseconds, are the bounds and the first values beyond them.
     let cases = [
         (48_000_000, false),
         (47_999_999, true),
@@ -112,7 +114,7 @@ pub async fn jobs_without_a_next_time_have_no_cost(opened: Opened) {
     rig.store.act(&rig.scope, paused.id, Action::Pause, now(800)).await.unwrap();
     assert_eq!(weigh_all(&rig, 1).await, 0);
     assert_counted(&*rig.store, &[rig.scope]).await;
-    // A job that continues has the duration of its runs as its cost.
+    // A resumed job has the average duration of its runs as its cost.
     rig.store.act(&rig.scope, paused.id, resume(Some(at(900))), now(801)).await.unwrap();
     assert_eq!(cost_of(&rig, paused).await, Span::from_secs(700));
 }
@@ -129,7 +131,7 @@ pub async fn a_move_keeps_the_cost(opened: Opened) {
     assert_counted(&*rig.store, &[rig.scope]).await;
 }
 
-/// Jobs of two tenants with random changes.
+/// Two tenants whose jobs are changed randomly.
 struct Play {
     rig: Rig,
     scopes: [Scope; 2],

@@ -1,104 +1,116 @@
-//! The conformance cases. The name of each case is the sentence of the contract that it checks.
+//! The conformance cases for stores. The name of each case is the rule of the store interface that
+//! it checks.
 //!
-//! Where the docs of the port leave room, the cases and [`ModelStore`](crate::model::ModelStore)
-//! read them as follows:
+//! Where the doc comments of the verbs are not precise, the cases and
+//! [`ModelStore`](crate::model::ModelStore) interpret them as follows:
 //!
-//! **Nodes.** Only a live node fires and claims. A draining, dead, gone or unknown node gets
-//! `Stale` for every fire, and nothing from the queue. `finish` and `requeue` check only the node
-//! and fence of the attempt, so other nodes can end and requeue attempts of a dead node by passing
-//! its number. The ping of a draining node is `Alive`; that of a dead, gone or unknown node is
-//! `Fenced`. Challenging a challenged node does not move the challenge. A dead or gone node is
-//! never challenged. `steal` returns `true` for a node that is dead already. `join` returns all
-//! earlier numbers of the identity that are not gone.
+//! **Nodes.** Only a live node fires and claims. A draining, dead, removed or unknown node gets
+//! `Stale` for every fire, and no attempts from the queue. `finish` and `requeue` check only the
+//! node and fence of the attempt, so other nodes can finish and requeue attempts of a dead node by
+//! passing its number. The ping of a draining node returns `Alive`; that of a dead, removed or
+//! unknown node returns `Fenced`. Challenging a node again does not change the time of the first
+//! challenge. A dead or removed node is never challenged. `steal` returns `true` for a node that is
+//! already dead. `join` returns all earlier numbers of the identity that are not removed.
 //!
-//! **Fire.** `Stale` takes precedence over `Early`, and `Early` over `Busy`. Skipped times are one
-//! record under the key of the first, linked before the run: the record links to the old head, the
-//! run to the record, the job to the run. `last_fired_at` is the latest time that was fired or
-//! skipped. A queued attempt 0 is the head from its firing on; a trigger becomes the head when it
-//! is fired, not when it is requested.
+//! **Fire.** If several results apply, `Stale` takes precedence over `Early`, and `Early` over
+//! `Busy`. Skipped times are stored as one record under the key of the first skipped time. The job
+//! points to the new run, the run to this record, and the record to the previous run.
+//! `last_fired_at` is the latest scheduled time that was fired or skipped. A queued first attempt
+//! is the job's newest run as soon as it is fired; a trigger becomes the newest run when it is
+//! fired, not when it is requested.
 //!
-//! **Numbers.** `executions` counts starts: claimed fires and claims, also of a requeued attempt.
-//! The number of an attempt is `executions` after its start; that of a skip record is the current
-//! value. A generation starts at 1, and only `apply_commands` and `move_jobs` raise it.
+//! **Numbers.** `executions` counts the starts of attempts, including those of a requeued attempt.
+//! The number of an attempt is the value of `executions` after its start; the number of a skip
+//! record is the current value. A generation starts at 1, and only `apply_commands` and `move_jobs`
+//! increment it.
 //!
-//! **Delayed attempts.** `get_attempt` returns a delayed attempt as one that no worker has
-//! claimed: no node, no number, fence 0. `list_attempts` and its totals leave it out.
-//! `fire_delayed` checks node, key and due time. A retry of a cancelled or deleted job ends its
-//! run; so does a `requeue`, which records the attempt as cancelled and returns `true`.
+//! **Delayed attempts.** For a retry or trigger that waits for its due time, `get_attempt` returns
+//! no node, no number and fence 0. `list_attempts` and its totals leave out attempts that wait for
+//! their due time. `fire_delayed` checks the node, the key and the due time. If a job was cancelled
+//! or deleted, a retry ends its run, and `requeue` records the attempt as cancelled and returns
+//! `true`.
 //!
-//! **Finish.** The history is counted in the order of the batch. The suite expects signals only
-//! from `announce` and from messages of the kind `Ended`; other signals are allowed. What happens
-//! to notes and checkpoint is part of the end: an end that is refused, or that was stored before,
-//! changes neither.
+//! **Finish.** Results update the job's history in the order of the batch. The cases expect signals
+//! only from `announce` and from messages of the kind `Ended`; other signals are allowed. A result
+//! that is rejected or was already stored changes neither the progress nor the checkpoint of the
+//! attempt.
 //!
 //! **Progress.** Like `finish`, `save_progress` checks only the node and fence of the attempt.
-//! Notes are visible while the attempt runs under their fence; `requeue` deletes them and keeps
-//! the checkpoint. A message to a node that is gone or unknown is dropped.
+//! Progress and log are visible while the attempt runs with the same fence; `requeue` deletes both
+//! and keeps the checkpoint. A message to a removed or unknown node is dropped.
 //!
-//! **Trigger.** The time of the key is now, its sequence `Sequence::new(Trigger, n)` or the next
-//! free one. `OverlapPolicy::may_start` decides, over all active runs. A paused job can be
-//! triggered.
+//! **Trigger.** The scheduled time of a triggered run is now, and its sequence number is
+//! `Sequence::new(Trigger, n)` or the next free number. `OverlapPolicy::may_start` decides whether
+//! the run may start, given all active runs of the job. A paused job can be triggered.
 //!
-//! **Deduplication keys.** The holder of a key is the last job that took it: by being registered,
-//! triggered, retried, redriven, resumed or changed. A job that holds its key and is resumed or
-//! changed keeps the time at which it took the key. A duplicate trigger is reported before a busy
-//! job.
+//! **Deduplication keys.** The holder of a key is the last job that took it by being registered,
+//! triggered, retried, redriven, resumed or changed. A job that already holds its key and is
+//! resumed or changed keeps the time at which it took the key. If a triggered job is both a
+//! duplicate and busy, the duplicate is reported.
 //!
 //! **Changed jobs.** `register` and `apply_commands` notify the scheduler of a job if its next
-//! time is in the current slot, the next slot or an earlier one. There is no notification of
-//! cancelled and deleted jobs.
+//! scheduled time is in the current time slot, the next one, or an earlier one. The scheduler is
+//! not notified of cancelled and deleted jobs.
 //!
-//! **Cancelled and deleted.** To the engine both are the same; users see cancelled jobs, and their
-//! names stay taken.
+//! **Cancelled and deleted.** The engine treats cancelled and deleted jobs alike. Users still see
+//! cancelled jobs, and their names stay taken.
 //!
-//! **Pause.** It stops runs for times up to and including its moment. A withdrawn attempt counts
-//! as the last outcome of the job, whatever withdrew it.
+//! **Pause.** A pause stops runs whose scheduled time is at or before the time of the pause. An
+//! attempt that is cancelled while waiting sets the last outcome of the job, whatever cancelled it.
 //!
-//! **Delete.** Waiting attempts become cancelled attempts that ended at the time of the deletion
-//! and never started. Attempts of a deleted job can be read and listed, also by its id.
+//! **Delete.** Waiting attempts become cancelled attempts that never started and finished at the
+//! time of the deletion. Attempts of a deleted job can be read and listed, also by the id of the
+//! job.
 //!
-//! **Lists.** `next` is the position of the last item, or `None` if nothing follows. Attempts of
-//! one run come newest first. Prefixes are compared exactly; no character is special.
+//! **Lists.** `next` is the position of the last item of the page, or `None` on the last page.
+//! Attempts of the same run are listed newest first. Prefixes are compared exactly; no character
+//! has a special meaning.
 //!
-//! **Pages.** Sizes are counted after cleaning. `NoRoom` for a known page does not mark it as
-//! seen. A search requires every term in the title or in the text; terms may be spread over both.
-//! A snippet is from the text; if only the title matches, it is the beginning. A job that is
-//! deleted or of another tenant has no pages to list.
+//! **Pages.** Page sizes are measured after cleaning. A known page that gets `NoRoom` is not marked
+//! as seen. A search requires every term in the title or in the text; some terms may be in the
+//! title and others in the text. A snippet is part of the text; if only the title matches, the
+//! snippet is the beginning of the text. Pages of a job that is deleted or belongs to another
+//! tenant are not listed.
 //!
-//! **Events.** A gap is one of the stored events. `gap` is true if something follows the requested
-//! position, and either nothing at or before that position is stored or a gap was read. Events of
-//! other tenants are read and not returned.
+//! **Events.** A gap marker counts as one stored event. `gap` is true if an event follows the
+//! requested position and either no event up to that position is stored or a gap marker was read.
+//! Events of other tenants are read but not returned.
 //!
 //! **Claim windows.** An attempt may be claimed from `open_from` on and before `open_until`. An
-//! attempt that is closed, or that excludes the node, keeps its position and blocks no other.
+//! attempt that is outside its claim window or excludes the node keeps its position and does not
+//! block other attempts.
 //!
-//! **Supersede.** It leaves alone what is asked to end already. `finish` and `requeue` treat a
-//! superseded attempt as one that is asked to end, except that `requeue` records it as superseded.
+//! **Supersede.** Attempts that were already asked to stop are not changed. `finish` and `requeue`
+//! treat a superseded attempt like one that was asked to stop, except that `requeue` records it as
+//! superseded.
 //!
-//! **Next times that follow an end.** `finish` moves the next time even if the run was asked to
-//! end, but not if the end stops the job. It notifies the scheduler however far the new time is. A
-//! run failed if its last attempt failed or timed out.
+//! **Schedules that depend on the end of a run.** `finish` sets the next scheduled time even if the
+//! run was asked to stop, but not if the result stops the job. `finish` notifies the scheduler of
+//! the new scheduled time, however far in the future it is. A run has failed if its last attempt
+//! failed or timed out.
 //!
-//! **Running attempts.** A record of skipped times is no run: it does not hide the active run.
+//! **Running attempts.** A record of skipped times is not a run and does not hide the active run.
 //!
-//! **At-risk jobs.** The commands that judge an at-risk job again are those of `apply_commands`,
-//! `trigger`, and a `cancel_run` that withdraws. `touched` of a job that is marked again differs
-//! from all earlier values. An attempt is overdue if its deadline is before now. A judgement that
-//! ends the risk deletes the level.
+//! **At-risk jobs.** An at-risk job is judged again after `apply_commands`, after `trigger`, and
+//! after a `cancel_run` of a waiting attempt. When a job is marked again, `touched` differs from
+//! all its earlier values. An attempt is overdue if its deadline is before now. A judgement that
+//! ends the risk deletes the stored condition.
 //!
-//! **Balance.** A job is placed when its promise begins to count: `placed_at` is `since`, and a
-//! move sets both. A move changes neither the cost of the job nor `updated_at`. The placement of a
-//! job that is not counted has no profile and no cost. `begin_rebalance` stops rebalances of the
-//! tenant that were silent for long. A running rebalance begins again only if it was silent for
-//! long; one that is done or undone is returned as it is. `end_rebalance` changes only a running
-//! rebalance. `move_jobs` does not make a move to a profile that is not given with it, and returns
-//! `Stopped` for a batch that was never planned. Pruning deletes the oldest rebalances first.
+//! **Balance.** The start time of a job is chosen when its deadlines begin to count: `placed_at`
+//! equals `since`, and a move sets both. A move to another start time changes neither the cost of
+//! the job nor `updated_at`. The `Placement` of a job that is not counted has no load profile and
+//! no cost. `begin_rebalance` stops other rebalances of the tenant that have moved no job since
+//! `silent_before`. A running rebalance begins again only if it has moved no job since
+//! `silent_before`; a finished or undone rebalance is returned unchanged. `end_rebalance` changes
+//! only a running rebalance. `move_jobs` does not move a job whose new load profile is missing in
+//! the batch, and returns `Stopped` for a batch that was never planned. Pruning deletes the oldest
+//! rebalances first.
 //!
-//! **Prune.** An ended attempt is kept while it is among the newest (its number is above
-//! `executions - keep_per_job`) *and* ended at or after `keep_since`. Otherwise it is deleted,
-//! unless it is the last of its job to succeed, or the last to fail or time out. Each step also
-//! deletes the notes of the ended attempts that it reads, and the checkpoints of runs that have no
-//! active attempt.
+//! **Prune.** A finished attempt is kept while it is among the newest of its job (its number is
+//! above `executions - keep_per_job`) *and* finished at or after `keep_since`. Any other finished
+//! attempt is deleted, unless it is the job's last successful attempt or the last that failed or
+//! timed out. Each step also deletes the progress and logs of the finished attempts that it reads,
+//! and the checkpoints of runs that have no active attempt.
 
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Messages to nodes.
+//! Messages from one node to another.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub async fn messages_of_a_node_that_is_gone_are_deleted(opened: Opened) {
     assert_eq!(take(&rig, other, 9).await, [message(2, MessageKind::Ended)]);
 }
 
-/// Sends until a listener delayed: a single signal may be lost, but not every signal.
+/// Sends messages until the listener receives a signal, because a single signal may be lost.
 async fn delayed(rig: &Rig, listener: &Signals) {
     let mut heard = listener.subscribe();
     for _ in 0..100 {
@@ -130,7 +130,7 @@ pub async fn concurrent_takers_get_each_message_once(opened: Opened) {
         at_once(&rig, 8, |_, store| async move { store.take_messages(node, 20).await.unwrap() })
             .await;
     let mut taken: Vec<NodeMessage> = taken.into_iter().flatten().collect();
-    // Concurrent callers may have skipped rows that others were taking.
+    // Concurrent callers may have skipped rows that other callers were taking.
     taken.extend(take(&rig, node, 99).await);
     assert_eq!(taken.len(), 50);
     assert_eq!(BTreeSet::from_iter(taken).len(), 50);

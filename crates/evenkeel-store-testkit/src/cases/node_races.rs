@@ -1,4 +1,4 @@
-//! Concurrent calls of and about nodes.
+//! Concurrent calls by nodes and about nodes.
 
 use evenkeel_core::Span;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -60,7 +60,7 @@ pub async fn a_concurrent_steal_and_fire_lose_no_attempt(opened: Opened) {
             }
         })
         .await;
-        // A node that takes over a lease sees everything that was fired under it.
+        // A node that takes over a lease sees every attempt that was fired under that lease.
         assert_eq!(answers[0], answers[1]);
     }
 }

@@ -1,4 +1,4 @@
-//! Membership of nodes.
+//! Cluster membership of nodes.
 
 use evenkeel_core::NodeNo;
 use evenkeel_store::{Member, NewNode, NodeState, Ping, Pinged, Roles};

@@ -1,4 +1,4 @@
-//! Overrides of outcomes.
+//! Operators override the outcomes of runs.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
@@ -117,7 +117,7 @@ pub async fn a_delayed_retry_ends_as_given(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
-    // Any attempt of the run may be named.
+    // The override may name any attempt of the run.
     assert!(apply(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
     assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
@@ -251,7 +251,7 @@ pub async fn an_override_starts_no_average(opened: Opened) {
     let request = rig.job(job).await.history;
     assert_eq!((request.average_good_duration, request.duration_variance), (None, 0.0));
     assert_eq!(request.last_good_end_at, Some(at(179)));
-    // The first run that was actually executed is the average.
+    // Only the first run that really executed sets the average duration.
     rig.run_successfully(job, 180).await;
     let after = rig.job(job).await.history;
     assert_eq!(after.average_good_duration, Some(Span::from_secs(5)));

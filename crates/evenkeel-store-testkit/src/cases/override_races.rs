@@ -119,7 +119,7 @@ pub async fn a_concurrent_cancel_and_override_both_count(opened: Opened) {
             }
         })
         .await;
-        // A running attempt is only asked to end, so the override still counts.
+        // A running attempt is only asked to stop, so the override still takes effect.
         assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
         let run = rig.run(key).await;
         let by_word = done[0] || done[2];
@@ -154,7 +154,7 @@ pub async fn of_a_concurrent_pause_and_put_back_one_is_first(opened: Opened) {
         .await[0];
         let run = rig.run(held.key).await;
         match result {
-            // Then it waited when the pause came, and was withdrawn.
+            // The override came first: the attempt waited when the pause came, and was cancelled.
             Some(OverrideResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
             Some(OverrideResult::Stopped) => {
                 assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
@@ -182,7 +182,7 @@ pub async fn concurrent_idle_only_triggers_succeed_once(opened: Opened) {
         assert_eq!(asked.iter().filter(accepted).count(), 1, "{asked:?}");
         assert!(asked.iter().all(|one| accepted(&one) || *one == Triggered::Busy), "{asked:?}");
         assert_eq!(rig.job(job).await.live, 1);
-        // A job without the key restriction gets another run.
+        // A trigger without `idle_only` starts a second run.
         rig.trigger(job, 9, 31).await;
         assert_eq!(rig.job(job).await.live, 2);
     }

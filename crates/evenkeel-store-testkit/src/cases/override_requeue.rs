@@ -99,7 +99,7 @@ pub async fn a_run_of_a_cancelled_job_is_not_put_back(opened: Opened) {
         assert_eq!(result_of(&rig, again).await, OverrideResult::Stopped);
         assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
         assert_eq!(rig.claim(10, 71).await, []);
-        // It is asked to end, and may report its end.
+        // The attempt was asked to stop, and its worker may still store the result.
         let end = rig.end(held, Outcome::Cancelled, OVER);
         assert_eq!(rig.finish(end).await, FinishResult::Done);
     }
@@ -116,14 +116,14 @@ pub async fn a_run_from_before_a_pause_is_not_put_back(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(messages(&rig).await, []);
-    // A run that was triggered during the pause does go back,
+    // A run that was triggered during the pause can go back to the queue.
     rig.trigger(job, 0, 66).await;
     rig.fire_delayed(&rig.delayed(66).await, Begin::Queued, 66).await;
     let asked_for = rig.claim_one(67).await;
     let request = back(&rig, asked_for, job, 70).await;
     assert!(apply(&rig, request).await);
     assert_eq!(rig.claim_one(75).await.key, asked_for.key);
-    // and so does the other once the job is resumed.
+    // The run from before the pause can go back to the queue once the job is resumed.
     done(act(&rig, job, resume(Some(at(900))), 80).await);
     assert!(apply(&rig, again).await);
     assert_eq!(rig.claim_one(85).await.key, held.key);
@@ -138,7 +138,7 @@ pub async fn a_run_that_is_asked_to_end_is_not_put_back(opened: Opened) {
     let again = back(&rig, held, job, 70).await;
     assert_eq!(result_of(&rig, again).await, OverrideResult::Stopped);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
-    // Its end can still be overridden.
+    // The outcome of the run can still be overridden.
     assert!(apply(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
     assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
 }
@@ -153,7 +153,8 @@ pub async fn a_run_whose_key_another_job_holds_is_not_put_back(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(messages(&rig).await, []);
-    // Once the other job keeps nothing out, it goes back and holds the key again.
+    // Once the second job no longer blocks it, the attempt goes back to the queue and its job holds
+    // the key again.
     rig.run_successfully(second, 600).await;
     assert!(apply(&rig, again).await);
     let third = once_at("a", 900);
@@ -187,8 +188,8 @@ pub async fn an_idle_only_trigger_needs_a_job_without_active_runs(opened: Opened
     let unique = made(&rig, keyed(unique, "a", PENDING), 0).await;
     for job in [plain, unique] {
         assert!(matches!(ask(job, 10).await, Triggered::Accepted(_)));
-        // It waits already, which is all that can be reported, also for a job with a deduplication
-        // key.
+        // The job already has a waiting run, so the trigger reports `Busy`, even for a job with a
+        // deduplication key.
         assert_eq!(ask(job, 11).await, Triggered::Busy);
     }
     rig.fire_delayed(&rig.delayed(12).await, Begin::Claimed, 12).await;

@@ -1,4 +1,4 @@
-//! The attempts of a node: how lost work is found (invariant I7).
+//! The attempts of a node, by which the work of a lost node is found (invariant I7).
 
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{LongAttempt, Ping, Pinged};
@@ -19,7 +19,7 @@ async fn owned_by(rig: &Rig, node: NodeNo) -> Vec<AttemptKey> {
     keys
 }
 
-/// Restarts the first node and returns the attempts of its former number.
+/// Restarts the first node and returns the attempts of its former node number.
 async fn lost(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
     rig.join("node-1", secs).await;
     owned_by(rig, rig.node).await

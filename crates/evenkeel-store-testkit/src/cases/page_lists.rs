@@ -1,4 +1,4 @@
-//! Lists of pages by number.
+//! Lists of web pages by number.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::page::Kept;
@@ -34,7 +34,7 @@ pub(super) fn query(text: &str) -> PageFilter {
     PageFilter { query, ..PageFilter::default() }
 }
 
-/// Returns the URLs of all pages that a search finds, best first.
+/// Returns the URLs of all pages that a search finds, best match first.
 pub(super) async fn list_all(rig: &Rig, text: &str) -> Vec<String> {
     all_urls(rig, query(text)).await
 }

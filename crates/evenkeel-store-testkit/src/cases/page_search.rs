@@ -1,4 +1,4 @@
-//! Full-text search in pages.
+//! Full-text search in web pages.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::page::{Kept, PageContent};
@@ -22,7 +22,7 @@ async fn library(opened: Opened, pages: &[(&str, &str, &str)]) -> (Rig, Known) {
     (rig, job)
 }
 
-/// Returns what a search finds, in the order of URLs.
+/// Asserts that each search finds these pages, sorted by URL.
 async fn expect(rig: &Rig, searches: &[(&str, &[&str])]) {
     for (text, expected) in searches {
         let mut found = list_all(rig, text).await;
@@ -51,7 +51,7 @@ pub async fn every_term_must_occur(opened: Opened) {
             ("job rust", &["a"]),
             ("rust python", &[]),
             ("unheard", &[]),
-            // In the title, or some words there and some in the text.
+            // A term may be in the title, and other terms of the search in the text.
             ("schedulers", &["a"]),
             ("schedulers rust", &["a"]),
         ],
@@ -61,7 +61,7 @@ pub async fn every_term_must_occur(opened: Opened) {
 
 pub async fn words_match_without_stemming(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
-    // No stemming, no stop words, no parts of words.
+    // No stemming, no stop words, and no matches of parts of words.
     expect(&rig, &[("jobs", &["b"]), ("the", &["b"]), ("sched", &[]), ("a", &["a", "b"])]).await;
 }
 
@@ -131,7 +131,7 @@ pub async fn case_and_accents_make_no_difference(opened: Opened) {
             ("gr*", &["a"]),
             ("cafe", &["b", "c"]),
             ("Café", &["b", "c"]),
-            // The same with accents as separate characters.
+            // The same words with accents as separate characters.
             ("Cafe\u{301}", &["b", "c"]),
             ("\"GRO\u{308}ßE der\"", &["a"]),
             ("gro\u{308}*", &["a"]),
@@ -211,7 +211,7 @@ pub async fn no_search_term_is_syntax(opened: Opened) {
         assert!(found.total <= 3, "{text}");
     }
     expect(&rig, &[("job & | !", &["a", "b", "c"]), ("(job)", &["a", "b", "c"])]).await;
-    // Characters with a meaning in a query language are searched as text.
+    // Words that are operators in a query language are searched as text.
     let words = ["not", "or", "and", "near", "null"].map(String::from).to_vec();
     let term = Term { words, prefix: true };
     let query = Some(SearchQuery { wanted: vec![term.clone()], unwanted: vec![term] });
@@ -220,7 +220,7 @@ pub async fn no_search_term_is_syntax(opened: Opened) {
 
 pub async fn an_empty_folded_search_finds_nothing(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
-    // A message by its class that folds to an accent only.
+    // Unicode classifies this character as a letter, but it folds to an accent only.
     expect(&rig, &[("\u{37a}", &[]), ("job -\u{37a}", &["a", "b", "c"])]).await;
 }
 
@@ -317,8 +317,8 @@ pub async fn a_search_can_be_confined_to_a_job(opened: Opened) {
 pub async fn huge_pages_are_stored_and_their_beginnings_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    // All words differ, so that no index profits from repetition; then one word beyond the indexed
-    // size.
+    // All words differ, so that the index cannot save space by repetition; the last word is beyond
+    // the indexed size.
     let words: Vec<String> = (0..300_000).map(|n| format!("w{n:x}")).collect();
     let varied = format!("first {} beyond", words.join(" "));
     let blob = format!("{} after", "x".repeat(3 << 20));

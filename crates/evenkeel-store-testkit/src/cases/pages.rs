@@ -1,4 +1,4 @@
-//! Pages that crawls store.
+//! Web pages that crawls store.
 
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
@@ -11,18 +11,18 @@ use crate::commands::{Commands, gone};
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// More than any case needs.
+/// A quota that no case exceeds.
 pub(super) const PLENTY: u64 = 1 << 40;
 
-/// The quota of a job of the first tenant.
+/// Returns the page quota of a job of the first tenant.
 pub(super) fn shelf(rig: &Rig, job: Known, bytes_max: u64) -> PageQuota {
     PageQuota { tenant: rig.scope.tenant, job: job.no, bytes_max }
 }
 
-/// A page of a job with only a title and a text.
+/// Returns a page of a job with only a title and a text.
 pub(super) fn page(job: Known, url: &str, title: &str, text: &str) -> PageContent {
     let mut content_hash = [0; 32];
-    // Sufficient to distinguish the contents of a case.
+    // This hash is good enough to distinguish the contents within a case.
     for (n, byte) in title.bytes().chain([0]).chain(text.bytes()).enumerate() {
         let sum: u8 = content_hash[n % 32];
         content_hash[n % 32] = sum.wrapping_mul(31).wrapping_add(byte).wrapping_add(1);
@@ -44,7 +44,7 @@ pub(super) fn page(job: Known, url: &str, title: &str, text: &str) -> PageConten
     }
 }
 
-/// Saves pages of a job with enough quota.
+/// Saves pages of a job with a sufficient quota.
 pub(super) async fn keep(rig: &Rig, job: Known, pages: Vec<PageContent>, secs: i64) -> Vec<Kept> {
     rig.store.save_pages(shelf(rig, job, PLENTY), pages, now(secs)).await.unwrap()
 }
@@ -62,7 +62,7 @@ async fn text_of(rig: &Rig, id: PageId) -> String {
     get(rig, id).await.unwrap().content.text
 }
 
-/// A page with all fields.
+/// Returns a page with all fields set.
 fn full_page(job: Known) -> PageContent {
     PageContent {
         status: 203,
@@ -140,7 +140,7 @@ pub async fn an_unchanged_page_is_only_marked_as_seen(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let before = full_page(job);
     keep(&rig, job, vec![before.clone()], 1).await;
-    // Only the hash decides.
+    // Only the content hash decides whether a page has changed.
     let again = PageContent {
         etag: Some("\"2\"".into()),
         last_modified: None,
@@ -199,7 +199,7 @@ pub async fn a_page_that_does_not_fit_is_skipped(opened: Opened) {
         page(job, "b", "", &"y".repeat(400)),
         page(job, "c", "", "small"),
     );
-    // One byte short for both, but not for the small page after them.
+    // The quota is one byte too small for the pages a and b, but page c fits after page a.
     let room = a.size() + b.size() - 1;
     let kept = keep_in(&rig, job, room, &[&a, &b, &c]).await;
     assert_eq!(kept, [Kept::New, Kept::NoRoom, Kept::New]);
@@ -216,7 +216,7 @@ pub async fn a_page_that_outgrows_the_quota_keeps_its_old_content(opened: Opened
     let larger = page(job, "a", "", &"y".repeat(401));
     assert_eq!(keep_in(&rig, job, before.size(), &[&larger]).await, [Kept::NoRoom]);
     assert_eq!(get(&rig, before.id).await.unwrap().content, before);
-    // An unchanged page needs no space.
+    // An unchanged page needs no additional quota.
     assert_eq!(keep_in(&rig, job, 0, &[&before]).await, [Kept::Unchanged]);
 }
 
@@ -229,10 +229,10 @@ pub async fn a_full_job_may_change_a_page_that_does_not_grow(opened: Opened) {
     let same_size = page(job, "b", "", &"z".repeat(400));
     assert_eq!(keep_in(&rig, job, room, &[&same_size]).await, [Kept::Changed]);
     let smaller = page(job, "a", "", &"x".repeat(300));
-    // This also holds if the quota is below what is stored.
+    // A smaller page is accepted even if the quota is below the stored size.
     assert_eq!(keep_in(&rig, job, 10, &[&smaller]).await, [Kept::Changed]);
     assert_eq!(text_of(&rig, a.id).await, smaller.text);
-    // Its space is free, to the byte.
+    // Exactly the space that the smaller page has freed is available.
     let empty = page(job, "c", "", "").size() as usize;
     let larger = page(job, "c", "", &"w".repeat(101 - empty));
     let fitting = page(job, "c", "", &"w".repeat(100 - empty));
@@ -264,7 +264,7 @@ pub async fn a_deleted_page_frees_its_space(opened: Opened) {
     assert_eq!(rig.store.known_pages(job.no, &[a.id]).await.unwrap(), []);
     assert_eq!(list_all(&rig, "some").await, Vec::<String>::new());
     assert_eq!(list_all(&rig, "more").await, ["b"]);
-    // Exactly its own size: it fits again, and then nothing else does.
+    // The quota is exactly the size of page a, so page a fits again and no other page does.
     let more = page(job, "c", "", "");
     assert_eq!(keep_in(&rig, job, room, &[&a, &more]).await, [Kept::New, Kept::NoRoom]);
 }
@@ -307,7 +307,7 @@ pub async fn deleted_jobs_without_pages_do_not_hide_those_that_have_some(opened:
         }
         rig.store.delete(&rig.scope, job.id, now(2)).await.unwrap();
     }
-    // Three have a page and come last.
+    // Only three of the deleted jobs still have a page.
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 2);
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 1);
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! Jobs whose next time follows their end, and counts of fired times.
+//! Jobs whose next scheduled time depends on the end of a run, and counts of fired times.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Shard, Slot};
@@ -12,12 +12,12 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
-/// At most ten minutes stale, with one minute between runs.
+/// Returns a job whose data is at most ten minutes old, with at least one minute between runs.
 fn periodic(name: &str) -> JobBuilder {
     new_job(name).periodic(600, 60)
 }
 
-/// The run ends, and the next time is `secs`.
+/// Ends the run and sets the next scheduled time to `secs`.
 fn next(secs: i64) -> Then {
     Then::EndRun { stop_job: false, next_at: Some(at(secs)) }
 }
@@ -27,7 +27,7 @@ async fn end(rig: &Rig, held: Held, then: Then) {
     assert_eq!(rig.finish(end).await, FinishResult::Done);
 }
 
-/// Returns the jobs of which the scheduler is notified as changed.
+/// Returns the changed jobs of which the scheduler is notified.
 async fn returned(rig: &Rig) -> Vec<i64> {
     rig.look(0, 10_000).await.changed.iter().map(|job| job.no.0).collect()
 }
@@ -169,7 +169,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
         rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
     }
     returned(&rig).await;
-    // The last run ended the job by a bound that was then removed.
+    // The last run reached a bound that ends the job, but the bound was removed in the meantime.
     let stop = Then::EndRun { stop_job: true, next_at: None };
     for (held, then) in held.into_iter().zip([next(125), next(125), stop]) {
         end(&rig, held, then).await;
@@ -178,7 +178,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
         assert_eq!(rig.job(*job).await.next_at, Some(at(300)));
     }
     assert_eq!(returned(&rig).await, [0; 0]);
-    // What starts under the new schedule counts.
+    // Runs that start under the new schedule set the next scheduled time.
     let (first, last) = (rig.start(jobs[0], 300).await, rig.start(jobs[2], 300).await);
     end(&rig, first, next(365)).await;
     end(&rig, last, stop).await;
@@ -285,7 +285,7 @@ pub async fn fired_regular_times_are_counted(opened: Opened) {
     let held = rig.claim_one(121).await;
     rig.finish(rig.success(held)).await;
     assert_eq!(rig.due(job).await.fired, 2);
-    // Of several missed times, one is started.
+    // Of several missed scheduled times, only one is fired.
     rig.start(job, 600).await;
     assert_eq!(rig.due(job).await.fired, 3);
 }

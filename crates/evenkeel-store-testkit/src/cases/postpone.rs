@@ -1,4 +1,4 @@
-//! Retries and triggers that may not start at their time.
+//! Retries and triggers that may not start at their due time.
 
 use evenkeel_store::{FireResult, Postpone, RunCancelled};
 
@@ -46,7 +46,7 @@ pub async fn a_fire_for_the_former_time_is_stale(opened: Opened) {
     let before = rig.delayed(70).await;
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(500) }]).await.unwrap();
     assert_eq!(rig.fire_delayed(&before, Begin::Claimed, 700).await, [FireResult::Stale]);
-    // Of two callers, the first succeeds.
+    // If two callers postpone the same trigger, only the first succeeds.
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(900) }]).await.unwrap();
     assert_eq!(rig.delayed(1_000).await[0].due, at(500));
     assert_eq!(rig.job(job).await.live, 1);

@@ -1,4 +1,4 @@
-//! Priorities of runs, and changes of their job's priority.
+//! Priorities of runs, and changes of the priority of their job.
 
 use evenkeel_core::JobNo;
 use evenkeel_core::order::Priority;
@@ -33,13 +33,13 @@ async fn queue(rig: &Rig, name: &str, number: u8, secs: i64) -> Known {
     job
 }
 
-/// Claims attempts and returns their jobs in order.
+/// Claims attempts and returns their jobs in dispatch order.
 async fn claim(rig: &Rig, secs: i64) -> Vec<(JobNo, Option<Priority>)> {
     let claimed = rig.claim(100, secs).await;
     claimed.iter().map(|attempt| (attempt.key.job_no, attempt.priority)).collect()
 }
 
-/// Returns the own priorities of the waiting attempts of a job.
+/// Returns the run-specific priorities of the waiting attempts of a job.
 async fn given(rig: &Rig, job: Known) -> Vec<Option<Priority>> {
     let waiting = rig.waiting_of(&rig.scope, job.id).await;
     waiting.iter().map(|attempt| attempt.priority).collect()
@@ -73,7 +73,7 @@ pub async fn a_trigger_beside_others_keeps_its_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
-    // The job is busy, so a store may use another statement to add the run.
+    // The job has an active run, so a store may use another SQL statement to add the triggered run.
     rig.trigger_with(job, ask(33), 70).await;
     rig.trigger_with(job, ask(44), 71).await;
     assert_eq!(given(&rig, job).await, [priority(33), priority(44)]);
@@ -119,7 +119,8 @@ pub async fn a_changed_priority_keeps_the_waiting_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let old = queue(&rig, "old", 0, 10).await;
     let new = queue(&rig, "new", 85, 6_000).await;
-    // Because of its waiting time it ranks at 80, and now at 90.
+    // The old attempt had rank 80 because of its waiting time, and has rank 90 with the new
+    // priority.
     recount_load(&rig, old, 10, 6_000).await;
     assert_eq!(claim(&rig, 6_000).await, [(old.no, None), (new.no, None)]);
 }

@@ -13,7 +13,7 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig};
 
-/// An empty note.
+/// Returns a note without progress, log and checkpoint.
 pub(super) fn silence(held: Held) -> ProgressNote {
     ProgressNote { key: held.key, fence: held.fence, progress: None, log: None, checkpoint: None }
 }
@@ -26,7 +26,7 @@ fn says(held: Held, done: u64, log: &str) -> ProgressNote {
     ProgressNote { progress: Some(progress(done)), log: Some(log.into()), ..silence(held) }
 }
 
-/// An end that deletes all notes and the checkpoint.
+/// Returns a result that also deletes the progress, log and checkpoint of the attempt.
 pub(super) fn traceless(finish: Finish) -> Finish {
     Finish {
         attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
@@ -236,7 +236,8 @@ pub async fn a_refused_end_leaves_the_notes(opened: Opened) {
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("line")));
 }
 
-/// Shows what is left of a pruned run: a trigger of the same moment gets its key again.
+/// A trigger at the same time gets the key of the pruned run again, which shows whether data of the
+/// old run is left.
 pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").never().build()).await;

@@ -12,7 +12,7 @@ use crate::rig::{Known, OVER, Rig};
 
 const LONG_AGO: Timestamp = Timestamp::MIN;
 
-/// Prunes in steps of `limit` to the end, and returns the number of deleted rows.
+/// Prunes all attempts in steps of `limit`, and returns the number of deleted rows.
 async fn prune(rig: &Rig, limit: u32, keep_per_job: u32, keep_since: Timestamp) -> u64 {
     let (mut after, mut deleted) = (None, 0);
     for _ in 0..1_000 {
@@ -56,7 +56,7 @@ pub async fn attempts_that_ended_before_the_limit_are_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Completed; 6]).await;
-    // Each took five seconds: the third ended at 185.
+    // Each attempt took five seconds, so the third attempt finished at 185.
     assert_eq!(prune(&rig, 100, 100, at(185)).await, 2);
     assert_eq!(times(&rig, job).await, [360, 300, 240, 180]);
     assert_eq!(prune(&rig, 100, 100, at(186)).await, 1);
@@ -157,7 +157,7 @@ pub async fn lists_continue_across_pruned_attempts(opened: Opened) {
     outcomes[1] = Outcome::Failed;
     run(&rig, job, &outcomes).await;
     assert_eq!(prune(&rig, 100, 2, LONG_AGO).await, 6);
-    // The failed attempt is no longer linked from newer ones, but it is kept.
+    // No newer run points to the failed attempt any more, but it is kept.
     assert_eq!(times(&rig, job).await, [540, 480, 120]);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items.len(), 3);
     let first = rig.runs_page(Some(job), PageRequest::first(2)).await;

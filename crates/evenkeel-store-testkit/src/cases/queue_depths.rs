@@ -1,4 +1,4 @@
-//! Depths of the queue by pool and lane.
+//! Number of waiting attempts by pool and lane.
 
 use evenkeel_core::order::Lane;
 use evenkeel_store::{FinishResult, QueueDepth, QueueDepths, QueueFront};
@@ -17,7 +17,7 @@ async fn depths(rig: &Rig, limit: u32) -> QueueDepths {
     rig.store.queue_depths(limit).await.expect("queued attempts can be counted")
 }
 
-/// Returns the depths, and whether there may be more.
+/// Returns the counts of waiting attempts, and true if they are lower bounds.
 async fn counts(rig: &Rig, limit: u32) -> (Vec<(String, Lane, u64)>, bool) {
     let QueueDepths { depths, is_lower_bound, .. } = depths(rig, limit).await;
     let count = |depth: QueueDepth| (depth.pool, depth.lane, depth.waiting);
@@ -26,7 +26,7 @@ async fn counts(rig: &Rig, limit: u32) -> (Vec<(String, Lane, u64)>, bool) {
 
 pub async fn an_empty_queue_has_no_depth(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // Running attempts and due jobs that are not fired do not wait for a worker.
+    // Running attempts, and due jobs that are not fired yet, do not wait for a worker.
     let job = rig.add(new_job("runs").build()).await;
     rig.start(job, 60).await;
     rig.add(new_job("due").build()).await;
@@ -86,13 +86,14 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     }
     queue(&rig, new_job("one").pool("z"), 60).await;
     let (found, is_lower_bound) = counts(&rig, 10).await;
-    // A share of 5 and one more; then the rest of ten and one more.
+    // The first pass reads 6 rows of pool a; the second pass reads up to 9 rows with the remaining
+    // limit.
     assert_eq!(found, [("a".into(), Lane::Standard, 9), ("z".into(), Lane::Standard, 1)]);
     assert!(is_lower_bound);
     let (found, is_lower_bound) = counts(&rig, 40).await;
     assert_eq!(found, [("a".into(), Lane::Standard, 30), ("z".into(), Lane::Standard, 1)]);
     assert!(!is_lower_bound);
-    // Even the smallest limit shows where attempts wait.
+    // Even a limit of 0 shows in which groups attempts wait.
     assert_eq!(counts(&rig, 0).await.0.len(), 2);
 }
 
@@ -105,7 +106,7 @@ pub async fn the_attempts_of_surplus_pools_are_counted_together(opened: Opened) 
     for job in rig.add_all(jobs.collect()).await {
         rig.queue(job, 60).await;
     }
-    // Limit queues are no pools.
+    // Limit queues do not count as pools.
     queue_many(&rig, "host", 1, 3).await;
     assert_eq!(rig.claim(9, 80).await.len(), 1);
     let found = depths(&rig, 10_000).await;
@@ -124,7 +125,7 @@ pub async fn a_claimed_attempt_has_its_waiting_time(opened: Opened) {
     assert_eq!(claimed.iter().map(|attempt| attempt.since).collect::<Vec<_>>(), [at(63)]);
 }
 
-/// The front of the pool `default`.
+/// Returns the checksum of the queue front of the pool `default`.
 async fn front(rig: &Rig, rows: u32) -> QueueFront {
     rig.store.queue_front(&["default".into()], rows).await.expect("a queue has a front")
 }
@@ -145,7 +146,7 @@ pub async fn the_front_changes_when_an_attempt_is_taken(opened: Opened) {
         before.push(now);
     }
     assert_eq!(before.last(), Some(&QueueFront::default()));
-    // The next time of the same job is a different attempt.
+    // The next run of the same job is a different attempt.
     let job = rig.add(new_job("again").build()).await;
     rig.queue(job, 60).await;
     let first = front(&rig, 5).await;
@@ -162,13 +163,13 @@ pub async fn the_front_covers_the_given_pools_and_length(opened: Opened) {
     }
     let before = front(&rig, 3).await;
     queue(&rig, new_job("elsewhere").pool("chrome").priority(100), 9_060).await;
-    // Behind them in both orders: it is newer and has a lower priority.
+    // The new attempt is behind the others by waiting time and by priority.
     queue(&rig, new_job("behind").priority(10), 9_090).await;
     assert_eq!(front(&rig, 3).await, before);
     queue(&rig, new_job("ahead").priority(60), 9_090).await;
     let ahead = front(&rig, 3).await;
     assert_ne!(ahead, before);
-    // It has waited longest, although its priority is lowest.
+    // This attempt has waited longest, although its priority is lowest.
     queue(&rig, new_job("old").priority(0), 60).await;
     assert_ne!(front(&rig, 3).await, ahead);
 }

@@ -14,7 +14,8 @@ use crate::commands::{Commands, done};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, delayed_fire_of};
 
-/// Runs `count` tasks at once, each with one of two handles, and returns their results in order.
+/// Runs `count` tasks concurrently, each with one of two handles, and returns their results in
+/// order.
 pub(super) async fn at_once<T, F>(
     rig: &Rig,
     count: usize,
@@ -46,7 +47,7 @@ pub async fn each_job_is_fired_once_by_concurrent_schedulers(opened: Opened) {
     }
     let answers = at_once(&rig, 4, |n, store| {
         let (node, mut batch) = (nodes[n % 2], batch.clone());
-        // Some tasks start from the other end.
+        // Some tasks process the batch in reverse order.
         if n >= 2 {
             batch.reverse();
         }
@@ -190,7 +191,8 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
         let scope = rig.scope;
         at_once(&rig, 2, |n, store| async move {
             if n == 0 {
-                // The first request meets the deletion at a different moment each time.
+                // The first trigger coincides with the deletion at a different moment in each
+                // iteration.
                 for _ in 0..place % 10 {
                     store.get(&scope, job.id).await.unwrap();
                 }

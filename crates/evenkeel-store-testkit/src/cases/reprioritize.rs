@@ -12,19 +12,19 @@ use crate::rig::{Known, Rig, claim_of};
 
 const HOUR: i64 = 3600;
 
-/// Queues a job of this priority at `secs`.
+/// Queues an attempt with this priority at `secs`.
 async fn wait(rig: &Rig, name: &str, priority: u8, secs: i64) -> Known {
     let job = rig.add(new_job(name).priority(priority).first_at(secs).build()).await;
     rig.queue(job, secs).await;
     job
 }
 
-/// Ten every minute, at once.
+/// Aging settings that add 10 to the priority every minute, without a minimum waiting time.
 fn quick() -> Aging {
     Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() }
 }
 
-/// Reprioritizes the whole queue in steps of two, and returns how many attempts changed.
+/// Reprioritizes the whole queue in steps of two attempts, and returns how many attempts changed.
 async fn reprioritize(rig: &Rig, aging: Aging) -> u64 {
     let (mut after, mut changed) = (None, 0);
     loop {
@@ -105,7 +105,7 @@ pub async fn attempts_ahead_are_counted_by_waiting_time(opened: Opened) {
     let other = rig.tenant("other").await;
     let theirs = rig.add_for(&other, new_job("theirs").priority(1).first_at(5).build()).await;
     rig.queue(theirs, 5).await;
-    // At 6,300 s the old attempt ranks at 90, and its deadline is earlier.
+    // At 6,300 s the old attempt has rank 90 and an earlier deadline.
     for (secs, expected) in [(6_299, [2, 1, 0, 3]), (6_300, [1, 2, 0, 3]), (6_600, [0, 2, 1, 3])] {
         for (job, count) in [old, high, higher, batch].into_iter().zip(expected) {
             assert_eq!(ahead(&rig, job, aging, secs).await, count, "{secs}: {job:?}");
@@ -161,7 +161,7 @@ pub async fn a_running_attempt_has_its_own_priority(opened: Opened) {
     rig.trigger(plain, 0, 73).await;
     rig.fire_delayed(&rig.delayed(73).await, Begin::Claimed, 73).await;
     assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);
-    // It keeps its priority when it is requeued and claimed again.
+    // A run with its own priority keeps it when it is requeued and claimed again.
     let mut back = rig.requeue_of(held, claimed, false).await;
     let priority = Priority::try_from(80).unwrap();
     let place = place_of(&mut back);

@@ -1,4 +1,4 @@
-//! Requests with an idempotency key: sent twice, carried out once.
+//! Requests with an idempotency key take effect only once, even if they are sent twice.
 
 use evenkeel_core::Span;
 use evenkeel_store::{Answered, Begun, KeyedRequest, Scope};
@@ -8,13 +8,13 @@ use crate::Opened;
 use crate::fixtures::{at, now};
 use crate::rig::Rig;
 
-/// A request that is given up after a minute.
+/// Returns a request that counts as abandoned after one minute.
 fn request(key: &str, about: u8) -> KeyedRequest {
     KeyedRequest { key: key.into(), fingerprint: [about; 32], patience: Span::from_secs(60) }
 }
 
 fn answer(status: u16) -> Answered {
-    // Bytes that are not text must be returned unchanged, too.
+    // Bytes that are not UTF-8 text must also be returned unchanged.
     let body = vec![0, 159, 146, 150, b'{'];
     Answered { status, headers: r#"{"location":"/api/v1/jobs/7"}"#.into(), body }
 }
@@ -34,7 +34,7 @@ pub async fn an_ended_request_returns_its_answer_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
-    // However long ago, as long as it is not pruned.
+    // The answer is returned at any later time until the request is pruned.
     for secs in [1, 61, 100_000] {
         assert_eq!(begin(&rig, &rig.scope, "a", secs).await, Begun::Ended(answer(201)));
     }
@@ -45,7 +45,7 @@ pub async fn a_request_without_effect_may_be_repeated(opened: Opened) {
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Fresh(at(1)));
-    // Even a different request.
+    // The key can even be used for a different request.
     rig.store.end_request(&rig.scope, "a", at(1), None).await.unwrap();
     let other = rig.store.begin_request(&rig.scope, &request("a", 2), now(2)).await.unwrap();
     assert_eq!(other, Begun::Fresh(at(2)));
@@ -68,7 +68,7 @@ pub async fn a_request_that_was_given_up_may_be_begun_again(opened: Opened) {
     begin(&rig, &rig.scope, "a", 0).await;
     assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::InProgress);
     assert_eq!(begin(&rig, &rig.scope, "a", 60).await, Begun::Fresh(at(60)));
-    // The new execution has its own time.
+    // The new execution again has one minute before it counts as abandoned.
     assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::InProgress);
 }
 
@@ -90,7 +90,7 @@ pub async fn the_first_answer_stays(opened: Opened) {
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(409))).await.unwrap();
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Ended(answer(201)));
-    // Ending a request that was not begun is no error.
+    // Ending a request that was not begun is not an error.
     rig.store.end_request(&rig.scope, "b", at(0), Some(answer(201))).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "b", 1).await, Begun::Fresh(at(1)));
 }
@@ -116,7 +116,7 @@ pub async fn of_concurrent_callers_that_find_it_given_up_one_begins(opened: Open
     assert_eq!(how_many_begin(&rig, 60).await, 1);
 }
 
-/// Of a dozen callers with the same request, the others find it in progress.
+/// A dozen callers begin the same request concurrently. Returns how many of them get it.
 async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
     let scope = rig.scope;
     let answers = at_once(rig, 12, |_, store| async move {

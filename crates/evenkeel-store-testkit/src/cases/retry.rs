@@ -1,4 +1,4 @@
-//! Retries of failed runs by command.
+//! Commands that retry failed runs.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::status::JobStatus;

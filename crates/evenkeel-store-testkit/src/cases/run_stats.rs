@@ -1,4 +1,4 @@
-//! Totals over attempts, and groups of failures.
+//! Totals of attempts by outcome, and groups of failures.
 
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, Span, TenantNo};
@@ -101,7 +101,7 @@ pub async fn running_attempts_of_a_lost_node_do_not_count(opened: Opened) {
         .await
         .unwrap();
     assert_eq!(run_totals(&rig, &rig.scope).await.running, 5);
-    // It joins again, so its former number is dead.
+    // The node joins again, so its former node number is dead.
     rig.store.join(&new_node("node-2"), now(2)).await.unwrap();
     let left = run_totals(&rig, &rig.scope).await;
     assert_eq!((left.running, left.completed), (0, 1));
@@ -117,7 +117,7 @@ pub async fn failures_are_grouped_by_fingerprint(opened: Opened) {
     rig.store.add_run_stats(rig.node, vec![], first, at(100)).await.unwrap();
     let second = vec![failures(&rig.scope, "no route to 10.0.0.2", 3, jobs[1], 120)];
     rig.store.add_run_stats(rig.node, vec![], second, at(200)).await.unwrap();
-    // A late report changes only the count.
+    // A report of an older failure changes only the count of the group.
     let late = vec![failures(&rig.scope, "no route to 10.0.0.3", 1, jobs[0], 70)];
     rig.store.add_run_stats(rig.node, vec![], late, at(300)).await.unwrap();
     let expected = FailureGroup {
@@ -149,7 +149,7 @@ pub async fn failures_are_listed_newest_first_page_by_page(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("a").build()).await;
-    // Without digits, since those do not count.
+    // The error texts differ in letters, because fingerprints ignore digits.
     let name = |n: u8| format!("error {}", char::from(b'a' + n).to_string().repeat(3));
     let all: Vec<FailureDelta> =
         (0..20).map(|n| failures(&rig.scope, &name(n), 1, job, i64::from(n / 4))).collect();

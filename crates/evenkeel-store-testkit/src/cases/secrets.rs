@@ -73,7 +73,7 @@ pub async fn a_deleted_secret_starts_again_at_version_1(opened: Opened) {
 
 pub async fn secrets_are_listed_by_name_in_pages(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // In byte order capitals come first, whatever the locale of the database.
+    // In byte order, capital letters come first, whatever the locale of the database.
     let names = ["A", "Z", "a", "a-b", "a.b", "aB"];
     for name in names.iter().rev() {
         put(&rig, &rig.scope, name, 1).await;

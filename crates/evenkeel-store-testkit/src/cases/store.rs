@@ -1,4 +1,4 @@
-//! The store as a whole: clock, settings, census, signals, and a restart.
+//! The store as a whole: clock, settings, row counts, signals, and a restart.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub async fn a_census_counts_everything(opened: Opened) {
     assert_eq!(rig.census().await, expected);
 }
 
-/// Announces until a listener delayed: a single signal may be lost, but not every signal.
+/// Announces a signal until the listener receives it, because a single signal may be lost.
 async fn hears(rig: &Rig, listener: &evenkeel_store::Signals, signal: Signal) {
     let mut heard = listener.subscribe();
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Active runs of a job that a newer time replaces.
+//! A newer scheduled time replaces the active runs of a job.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -17,7 +17,7 @@ fn replacing(name: &str) -> JobBuilder {
     new_job(name).overlap(OverlapPolicy::Replace)
 }
 
-/// What a scheduler that reads the job now decides.
+/// Returns the decision of a scheduler that reads the job now.
 async fn decide(rig: &Rig, job: Known) -> Supersede {
     let seen = rig.due(job).await;
     let due = seen.next_at.expect("the job has a next time");
@@ -36,7 +36,8 @@ fn superseded(held: Held) -> Cancellation {
     Cancellation { key: held.key, superseded: true }
 }
 
-/// It has ended without running, and no worker will run it.
+/// Asserts that the attempt is recorded as superseded without having run, and that no worker can
+/// claim it.
 async fn is_recorded(rig: &Rig, job: Known, key: AttemptKey, secs: i64) {
     let run = rig.run(key).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Superseded, Some(at(secs))));
@@ -184,7 +185,7 @@ pub async fn the_job_continues_with_the_newer_time(opened: Opened) {
     assert!(matches!(rig.fire(vec![due.clone()], 180).await[..], [FireResult::Busy { .. }]));
     assert_eq!(rig.job(job).await, before);
     rig.finish(rig.end(held, Outcome::Superseded, OVER)).await;
-    // Only its time is recorded in the job's history.
+    // The job's history records only the start time of the superseded run.
     let history = rig.job(job).await.history;
     assert_eq!(history.consecutive_failures, 0);
     assert_eq!(history.last_start_at, Some(at(120)));
@@ -266,7 +267,7 @@ pub async fn a_concurrent_supersede_and_claim_end_the_attempt(opened: Opened) {
         if claimed[1] == 0 {
             assert_eq!((run.status, rig.job(job).await.live), (AttemptStatus::Superseded, 0));
         } else {
-            // What was claimed after the search is found the next time.
+            // An attempt that was claimed during the first call is found by the second call.
             supersede(&rig, &[job], 121).await;
             let held = Held { key, fence: run.fence };
             assert_eq!(rig.cancellations().await, [superseded(held)]);
@@ -300,8 +301,7 @@ pub async fn a_concurrent_supersede_and_end_end_the_attempt_once(opened: Opened)
             }
         })
         .await;
-        // Whichever call came first: another call makes the job idle, or leaves the newer run to be
-        // ended.
+        // Whichever call came first, a second call leaves no waiting attempt of the job.
         supersede(&rig, &[job], 121).await;
         let census = rig.census().await;
         assert_eq!((census.delayed, census.ready), (0, 0));

@@ -1,4 +1,4 @@
-//! Targets: what jobs are about.
+//! Targets, which are the websites or other things that jobs work on.
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
@@ -45,7 +45,7 @@ fn about(name: &str, target: i64) -> NewJob {
     job
 }
 
-/// Returns the targets without a success since `secs`, in one scan.
+/// Returns the targets for which no run has succeeded since `secs`, read in one scan.
 async fn stale_since(rig: &Rig, secs: i64) -> Vec<StaleTarget> {
     let found = rig.store.stale_targets(at(secs), None, 100).await.unwrap();
     assert_eq!(found.next, None);
@@ -268,7 +268,7 @@ pub async fn deleted_jobs_do_not_keep_a_target(opened: Opened) {
     assert_eq!(gone, DeletedTarget::Done { detached: 0 });
 }
 
-/// Two jobs of a target that both succeeded, and the later of their ends.
+/// Adds two jobs with the same target, both of which succeed.
 async fn with_success(rig: &Rig) -> [Known; 2] {
     make(rig, numbered(1)).await;
     let jobs = rig.add_all(vec![about("a", 1), about("b", 1)]).await;
@@ -325,12 +325,13 @@ pub async fn a_success_stays_with_the_target_it_was_for(opened: Opened) {
     let second = rig.job(job).await.history.last_good_end_at;
     assert!(second > first);
     assert_eq!(successes(&rig).await, [first, second]);
-    // Back again: the success for the other target stays there.
+    // The job gets its first target again; its success for the second target stays with that
+    // target.
     aim(&rig, job, Some(1), 130).await;
     assert_eq!(successes(&rig).await, [first, second]);
     aim(&rig, job, None, 140).await;
     assert_eq!(successes(&rig).await, [first, second]);
-    // A change that names no other target has no effect.
+    // A change that does not change the target has no effect on it.
     let later = JobChange { next_at: Some(Some(at(900))), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, later, now(150)).await.unwrap();
     assert_eq!(successes(&rig).await, [first, second]);

@@ -1,4 +1,4 @@
-//! A tenant cannot see or change what belongs to another (invariant I10).
+//! A tenant cannot see or change the data of another tenant (invariant I10).
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{

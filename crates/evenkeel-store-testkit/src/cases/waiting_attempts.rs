@@ -1,4 +1,4 @@
-//! What users see of waiting attempts and of future load.
+//! Waiting attempts and expected runs that users see.
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -23,7 +23,7 @@ async fn ahead(rig: &Rig, job: Known) -> u32 {
     }
 }
 
-/// A waiting attempt with its job's priority.
+/// Returns a waiting attempt with the priority of its job.
 fn attempt(key: AttemptKey, waits_for: WaitsFor) -> WaitingAttempt {
     WaitingAttempt { key, priority: None, waits_for }
 }
@@ -156,7 +156,7 @@ pub async fn attempts_ahead_are_counted_only_on_request(opened: Opened) {
     assert_eq!(returned, expected, "all else is returned all the same");
 }
 
-/// The other tenant fills all but one of the 10,000 positions that are read.
+/// The other tenant fills all but one of the 10,000 queue positions that are read.
 pub async fn own_attempts_are_found_among_the_first_ten_thousand(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;
@@ -193,7 +193,7 @@ async fn loads(rig: &Rig, scope: &Scope, secs: &[i64], limit: u32) -> Vec<SlotLo
     rig.store.slot_loads(scope, &slots, limit).await.unwrap()
 }
 
-/// Returns the loads of slots of which all jobs were read.
+/// Returns the counts for time slots of which all jobs were read.
 fn all<const N: usize>(jobs: [u32; N]) -> [SlotLoad; N] {
     jobs.map(|jobs| SlotLoad { jobs, counted_all: true })
 }
@@ -255,8 +255,8 @@ pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
     assert_eq!(loads(&rig, &other, &[60], 10).await, all([3]));
 }
 
-/// Together they have 300 jobs in all shards: of any 100, at most the 3 of the smaller tenant are
-/// its own.
+/// Both tenants together have 300 jobs in all shards. Of any 100 of these jobs, at most 3 belong to
+/// the smaller tenant.
 pub async fn jobs_of_a_large_tenant_are_read_and_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;

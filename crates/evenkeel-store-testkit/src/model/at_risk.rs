@@ -1,4 +1,4 @@
-//! At-risk jobs.
+//! Jobs that are at risk of missing their deadlines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use super::ModelStore;
 use super::data::{Data, JobRow, Waiting, attempts_of, count};
 use super::lists::{cut, with_items};
 
-/// Earlier than any time.
+/// Due time of a job that must be judged immediately, earlier than any other time.
 const AT_ONCE: Timestamp = Timestamp::MIN;
 
 #[derive(Default)]
 pub(super) struct AtRiskJobs {
     rows: BTreeMap<JobNo, AtRiskRow>,
-    /// When to judge each job.
+    /// When each job is due to be judged.
     due: BTreeSet<(Shard, Timestamp, JobNo)>,
-    /// Counts all changes, so that `touched` never repeats for a job that is marked again.
+    /// Counts all changes, so that `touched` never has an earlier value when a job is marked again.
     happened: i32,
 }
 
@@ -45,7 +45,7 @@ impl AtRiskJobs {
         count(self.rows.len())
     }
 
-    /// Returns the last judgement of a job.
+    /// Returns the condition of a job at its last judgement.
     pub fn level(&self, no: JobNo) -> Option<Level> {
         self.rows.get(&no)?.judged.map(|judged| judged.reason.level())
     }
@@ -76,7 +76,7 @@ impl Data {
         }
     }
 
-    /// Judges a job again if it is at risk.
+    /// Makes a job due to be judged again if it is at risk.
     pub fn touch(&mut self, no: JobNo) {
         if self.at_risk.rows.contains_key(&no) {
             self.mark_at_risk(&[no]);
@@ -112,8 +112,8 @@ impl Data {
         })
     }
 
-    /// Returns the newest attempt of the newest run and since when it is running. Ignores records
-    /// of skipped times.
+    /// Returns the newest attempt of the job's newest run, and when it started, if it is running.
+    /// Ignores records of skipped times.
     pub fn newest_running(&self, job: &JobRow) -> Option<(AttemptKey, Timestamp)> {
         let attempts = job.run_links.iter().rev().filter_map(|link| {
             let (scheduled_at, sequence) = (link.scheduled_at, link.sequence);
@@ -172,7 +172,7 @@ impl Data {
         }
     }
 
-    /// Returns the judged jobs, of all tenants or of one.
+    /// Returns the judged jobs of one tenant or of all tenants.
     fn judged(&self, scope: Option<&Scope>) -> impl Iterator<Item = (&JobRow, Judged)> {
         let tenant = scope.map(|scope| scope.tenant);
         self.at_risk.rows.iter().filter_map(move |(no, row)| {

@@ -1,4 +1,4 @@
-//! Rebalances and scores.
+//! Rebalances, which move jobs to other start times, and scores.
 
 use std::collections::BTreeMap;
 

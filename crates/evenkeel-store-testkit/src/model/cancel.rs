@@ -1,4 +1,4 @@
-//! Ends one run, or all active runs of jobs.
+//! Cancels one run, or supersedes all active runs of jobs.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptKey, JobNo, Timestamp};
@@ -49,7 +49,7 @@ impl Data {
         }
     }
 
-    /// A run did not succeed: its job is judged, and its scheduler loads it again.
+    /// After a run that did not succeed, marks its job as at risk and notifies the scheduler.
     pub fn tell_of_end(&mut self, no: JobNo) {
         if self.find(no).is_some_and(|job| !job.is_over()) {
             self.mark_at_risk(&[no]);

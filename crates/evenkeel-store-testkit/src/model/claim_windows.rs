@@ -1,4 +1,4 @@
-//! Claim windows, and what is ahead of waiting attempts.
+//! Claim windows, and the number of attempts ahead of waiting attempts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use evenkeel_store::{ClaimWindow, ClosedAttempt, Scope, SlotLoad, WaitingAttempt
 
 use super::data::{Data, Place, Ready, Waiting};
 
-/// The number of positions of a pool that are read.
+/// Maximum number of queue positions of a pool that are read.
 const LOOKED_AT_MAX: usize = 10_000;
-/// The number of attempts ahead that are counted.
+/// Maximum number of attempts ahead that are counted.
 const COUNTED_MAX: usize = 1_000;
-/// The number of attempts of a job that are returned.
+/// Maximum number of waiting attempts of a job that are returned.
 const TOLD_MAX: usize = 100;
 
 impl Data {
@@ -44,7 +44,7 @@ impl Data {
         }
     }
 
-    /// Applies the definition of a job to its queued attempts: claim window, excluded nodes, and
+    /// Applies a new definition to the job's queued attempts: claim window, excluded nodes, and
     /// priority unless the run has its own.
     pub fn open_anew(&mut self, no: JobNo, now: Timestamp) {
         let job = self.job(no);
@@ -117,7 +117,8 @@ impl Data {
             .collect()
     }
 
-    /// Reads the first attempts of the pool by priority, and of each lane by waiting time.
+    /// Counts the attempts ahead. Considers the first attempts of the pool by priority and of each
+    /// lane by waiting time.
     fn ahead_of(
         &self,
         scope: &Scope,
@@ -141,7 +142,7 @@ impl Data {
         for lane in lanes {
             let mut waited: Vec<_> = lane.iter().filter_map(known).collect();
             waited.sort_by_key(|(_, _, ready)| ready.rise);
-            // For the others only the priority counts.
+            // Attempts that have not gained rank by waiting are found by priority.
             waited.retain(|(_, _, ready)| {
                 rank(ready) > Rank(i64::from(ready.order.priority.0.get()))
             });

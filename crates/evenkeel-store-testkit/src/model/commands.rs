@@ -65,7 +65,7 @@ impl Data {
             Action::Resume { next_at } => {
                 let job = self.job(no);
                 (job.state, job.stopped_at) = (effect.state, None);
-                // A job without a next time keeps none; nothing was decided for it.
+                // A resume without a next scheduled time does not set one.
                 if next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }

@@ -1,4 +1,4 @@
-//! The tables and their indexes.
+//! The tables of the in-memory store and their indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,26 +27,26 @@ pub(super) struct Data {
     /// Job number `n` is at index `n - 1`.
     pub jobs: Vec<JobRow>,
     pub ids: BTreeMap<JobId, JobNo>,
-    /// Tenant and public number of all jobs, also deleted ones.
+    /// Tenant and public number of all jobs, including deleted jobs.
     pub numbers: BTreeMap<(TenantNo, i64), JobNo>,
     /// Tenant, name and configuration of jobs that are not deleted.
     pub names: BTreeMap<(TenantNo, String, String), JobNo>,
-    /// Active jobs by the slot of their next time.
+    /// Active jobs by the time slot of their next scheduled time.
     pub due: BTreeSet<(Shard, Slot, JobNo)>,
     pub changed: BTreeSet<(Shard, JobNo)>,
     pub delayed: BTreeSet<(Shard, Timestamp, AttemptKey)>,
-    /// The waiting attempts of each job: queued or delayed.
+    /// Waiting attempts of each job: queued, or delayed until their due time.
     pub waiting: BTreeMap<(JobNo, AttemptKey), Waiting>,
-    /// The lanes of each pool in dispatch order.
+    /// The lanes of each pool, in dispatch order.
     pub queue: BTreeMap<String, [BTreeSet<Place>; 3]>,
     pub runs: BTreeMap<AttemptKey, RunRow>,
     pub running: BTreeSet<(NodeNo, AttemptKey)>,
-    /// Attempts that are asked to end, and whether a newer time replaces them.
+    /// Attempts that were asked to stop, with `true` if a newer scheduled time replaces them.
     pub cancellations: BTreeMap<(NodeNo, AttemptKey), bool>,
     pub notes: BTreeMap<AttemptKey, NoteRow>,
-    /// By the first attempt of the run.
+    /// Keyed by the first attempt of the run.
     pub checkpoints: BTreeMap<AttemptKey, Vec<u8>>,
-    /// The messages of each node, oldest first.
+    /// Messages to each node, oldest first.
     pub messages: BTreeMap<NodeNo, Vec<NodeMessage>>,
     /// Node number `n` is at index `n - 1`.
     pub nodes: Vec<NodeRow>,
@@ -64,13 +64,12 @@ pub(super) struct Data {
     pub scores: super::balance::Scores,
     pub letters_of_dead: super::dead_letters::Letters,
     pub failing: BTreeMap<JobNo, super::dead_letters::Failing>,
-    /// The permits in use.
+    /// Permits in use.
     pub permits: BTreeSet<(LimitKey, AttemptKey)>,
     pub keys: super::dedup::Keys,
 }
 
-/// A position in the queue. The job number decides between attempts that dispatch order treats as
-/// equal.
+/// A position in the queue. The job number orders attempts that are equal in dispatch order.
 pub(super) type Place = (DispatchKey, JobNo, AttemptKey);
 
 pub(super) enum Waiting {
@@ -88,12 +87,12 @@ pub(super) struct Ready {
     pub rise: Rise,
     pub is_own_priority: bool,
     pub limit: Option<KeyLimit>,
-    /// The pool and the limit of an attempt in a limit queue.
+    /// Pool and limit of an attempt that waits in a limit queue.
     pub parked: Option<(String, Limit)>,
 }
 
 impl Ready {
-    /// The priority of this run, if it differs from the job's.
+    /// Returns the priority of this run, if it differs from the priority of the job.
     pub fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.order.priority.0)
     }
@@ -106,43 +105,43 @@ pub(super) struct JobRow {
     pub tenant: TenantNo,
     pub about: About,
     pub definition: Definition,
-    /// The stored definition.
+    /// The stored job definition.
     pub text: String,
     pub state: JobState,
     /// When the job was paused, cancelled or deleted.
     pub stopped_at: Option<Timestamp>,
-    /// The note of a pause.
+    /// The note of the pause.
     pub note: Option<String>,
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Since when the deadline promise counts.
+    /// Only deadlines after this time count.
     pub since: Timestamp,
     pub next_at: Option<Timestamp>,
-    /// The slot under which `due` has the job.
+    /// The time slot under which `due` contains the job.
     pub slot: Option<Slot>,
     pub last_fired_at: Option<Timestamp>,
     pub live: u32,
     pub executions: u64,
-    /// The number of regular times that were fired.
+    /// Number of scheduled times that were fired.
     pub fired: u64,
     pub last_outcome: Option<Outcome>,
     pub succeeded_runs: u64,
     pub failed_runs: u64,
     pub history: History,
-    /// The runs, oldest first. The databases store the newest, and in each run a link to the one
-    /// before.
+    /// The runs of the job, oldest first. Databases instead store the newest run in the job, and in
+    /// each run a link to the previous run.
     pub run_links: Vec<RunLink>,
     pub newest_good: Option<AttemptKey>,
     pub newest_failed: Option<AttemptKey>,
-    /// The counted load, while the job has a next time.
+    /// The load profile and cost that are counted while the job has a next scheduled time.
     pub counted: Option<super::load_profiles::Counted>,
-    /// Since when the job names its target, if not from its registration on.
+    /// When the job got its current target, if it was not registered with it.
     pub target_since: Option<Timestamp>,
 }
 
 pub(super) struct RunRow {
-    /// The priority of this run, if it differs from the job's.
+    /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
     pub tenant: TenantNo,
     pub status: AttemptStatus,
@@ -169,12 +168,12 @@ pub(super) struct NodeRow {
     pub bound: OwnedBound,
 }
 
-/// Where a database starts its search for the attempts of a node.
+/// The scheduled time from which a database searches for the attempts of a node.
 #[derive(Clone, Debug)]
 pub(super) struct OwnedBound {
-    /// No older attempt of the node is open, but for long ones.
+    /// The node has no older unfinished attempt, except long-running attempts.
     pub oldest_open: Timestamp,
-    /// The oldest attempt that the node has got since its last ping.
+    /// Oldest scheduled time of the attempts that the node got since its last ping.
     pub oldest_new: Option<Timestamp>,
     pub long: BTreeSet<AttemptKey>,
 }
@@ -188,12 +187,12 @@ impl JobRow {
         self.state == JobState::Deleted
     }
 
-    /// True if the job is cancelled or deleted.
+    /// Returns true if the job is cancelled or deleted.
     pub fn is_over(&self) -> bool {
         matches!(self.state, JobState::Cancelled | JobState::Deleted)
     }
 
-    /// True if runs for this time are stopped.
+    /// Returns true if a pause, cancellation or deletion stops runs with this scheduled time.
     pub fn stops(&self, scheduled_at: Timestamp) -> bool {
         self.is_over() || self.stopped_at.is_some_and(|stopped_at| scheduled_at <= stopped_at)
     }
@@ -220,17 +219,17 @@ impl Data {
         *self.tenants.entry(name.into()).or_insert(next)
     }
 
-    /// Finds a job by a number that a caller gave.
+    /// Finds a job by a number from a caller, which may be unknown.
     pub fn find(&self, no: JobNo) -> Option<&JobRow> {
         self.jobs.get(index(no))
     }
 
-    /// Returns a job that exists because something of it was found.
+    /// Returns a job that is known to exist.
     pub fn job(&mut self, no: JobNo) -> &mut JobRow {
         &mut self.jobs[index(no)]
     }
 
-    /// Updates the index of next times after a change of the next time or the state.
+    /// Updates the index `due` after a change of the job's next scheduled time or state.
     pub fn place(&mut self, no: JobNo) {
         let shard = Shard::of(no);
         let job = &mut self.jobs[index(no)];
@@ -247,13 +246,13 @@ impl Data {
         }
     }
 
-    /// Makes a run the newest of its job.
+    /// Makes a run the newest run of its job.
     pub fn link(&mut self, key: AttemptKey) {
         let link = RunLink { scheduled_at: key.scheduled_at, sequence: key.sequence };
         self.job(key.job_no).run_links.push(link);
     }
 
-    /// Removes a waiting attempt.
+    /// Removes an attempt from the waiting attempts.
     pub fn stop_waiting(&mut self, key: AttemptKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&(key.job_no, key))?;
         match &waiting {
@@ -270,13 +269,13 @@ impl Data {
         Some(waiting)
     }
 
-    /// Adds a delayed attempt, with a priority of its own if the run has one.
+    /// Adds an attempt that waits until its due time, with its own priority if the run has one.
     pub fn add_delayed(&mut self, key: AttemptKey, due: Timestamp, priority: Option<Priority>) {
         self.delayed.insert((Shard::of(key.job_no), due, key));
         self.waiting.insert((key.job_no, key), Waiting::Delayed { due, priority });
     }
 
-    /// Returns the own priority of a delayed attempt.
+    /// Returns the run-specific priority of an attempt that waits until its due time.
     pub fn delayed_priority(&self, key: AttemptKey) -> Option<Priority> {
         match self.waiting.get(&(key.job_no, key))? {
             Waiting::Delayed { priority, .. } => *priority,
@@ -319,7 +318,7 @@ impl Data {
     }
 }
 
-/// Returns the keys of all attempts of a run.
+/// Returns the range of the keys of all attempts of a run.
 pub(super) fn attempts_of(key: AttemptKey) -> std::ops::RangeInclusive<AttemptKey> {
     key.with_attempt(AttemptNo::FIRST)..=key.with_attempt(AttemptNo(u16::MAX))
 }

@@ -1,4 +1,4 @@
-//! Dead messages, and jobs with consecutive failures.
+//! Dead letters, and jobs with consecutive failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::ModelStore;
 use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
-/// Dead messages by the first attempt of their run.
+/// Dead letters by the first attempt of their run.
 pub(super) type Letters = BTreeMap<AttemptKey, LetterRow>;
 
 pub(super) struct LetterRow {
@@ -30,7 +30,7 @@ pub(super) struct LetterRow {
     redriven: Option<(Timestamp, AttemptKey)>,
 }
 
-/// The consecutive failures of a job, and its number of successes at the last one.
+/// Number of consecutive failures of a job, and its number of successes at the last failure.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Failing {
     runs: u32,
@@ -39,7 +39,7 @@ pub(super) struct Failing {
 }
 
 impl Data {
-    /// Carries out the hook of a stored end.
+    /// Applies the hook of a stored result: a dead letter or a failure count.
     pub fn obey_hook(&mut self, finish: &Finish) {
         let key = finish.key.with_attempt(AttemptNo::FIRST);
         match finish.hook {
@@ -75,7 +75,7 @@ impl Data {
         }
     }
 
-    /// Deletes up to `limit` dead messages of a purged job.
+    /// Deletes up to `limit` dead letters of a purged job.
     pub fn purge_dead(&mut self, job: JobNo, limit: u32) -> u64 {
         let of_job = self.letters_of_dead.keys().filter(|key| key.job_no == job);
         let gone: Vec<AttemptKey> = of_job.take(limit as usize).copied().collect();

@@ -10,11 +10,11 @@ use evenkeel_store::{DedupClaim, DedupStore, JobState, PrunedDedup, StoreError};
 use super::ModelStore;
 use super::data::{Data, JobRow, count};
 
-/// The last job that took each key, and when.
+/// The last job that took each deduplication key, and when.
 pub(super) type Keys = BTreeMap<(TenantNo, DedupKey), (JobNo, Timestamp)>;
 
 impl Data {
-    /// Returns the job that keeps another one out.
+    /// Returns the job that holds the deduplication key and blocks the request.
     pub fn kept_out_by(
         &self,
         tenant: TenantNo,
@@ -35,7 +35,7 @@ impl Data {
         wanted.is_kept_out(job.id, &holder, now).then_some(job.id)
     }
 
-    /// Gives the job the key that it claimed.
+    /// Gives the deduplication key to the job that requested it.
     pub fn take_key(
         &mut self,
         tenant: TenantNo,
@@ -51,7 +51,7 @@ impl Data {
         }
     }
 
-    /// Releases the key if the job holds it.
+    /// Releases the deduplication key if the job holds it.
     pub fn let_go(&mut self, tenant: TenantNo, key: Option<DedupKey>, no: JobNo) {
         let Some(key) = key.map(|key| (tenant, key)) else { return };
         if self.keys.get(&key).is_some_and(|(holder, _)| *holder == no) {
@@ -59,8 +59,8 @@ impl Data {
         }
     }
 
-    /// Returns the run of a job that stands in for a refused one: a waiting run, a running one, the
-    /// next time, or the last run.
+    /// Returns the run that replaces a rejected duplicate: a waiting run, else a running run, else
+    /// the run at the next scheduled time, else the last run.
     pub fn run_instead(&self, no: JobNo) -> Option<AttemptKey> {
         let job = self.find(no)?;
         let waiting = self.waiting_of(no).map(|(key, _)| key).max();

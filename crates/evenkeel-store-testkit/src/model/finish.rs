@@ -1,4 +1,4 @@
-//! Ends of attempts.
+//! Results of attempts.
 
 use evenkeel_core::advance::SkipReason::{EndNotStored, Overlap};
 use evenkeel_core::attempt::AttemptStatus;
@@ -61,9 +61,10 @@ impl Data {
             }
             Then::Retry { .. } => true,
             Then::EndRun { stop_job, next_at } => {
-                // The end of a run that was asked to end says nothing about its job.
+                // A run that was asked to stop does not stop its job.
                 let stops = stop_job && !asked_to_end;
-                // The same is true of an end that was decided under an older schedule.
+                // A result that was decided under an older schedule does not change the next
+                // scheduled time.
                 if since <= finish.started_at {
                     self.go_on(key.job_no, stops, next_at);
                 }
@@ -89,8 +90,8 @@ impl Data {
         FinishResult::Done
     }
 
-    /// Corrects the skip records of the job from `since` on, which were made because the store did
-    /// not know that a run had ended.
+    /// Corrects the reason of the job's skip records from `since` on, which were made because the
+    /// store did not know that the run had finished.
     fn correct_skips(&mut self, job: JobNo, since: Timestamp) {
         let later = self.runs.range_mut(AttemptKey::regular(JobNo(i64::MIN), since)..);
         for (_, run) in later.filter(|(key, _)| key.job_no == job) {
@@ -100,7 +101,7 @@ impl Data {
         }
     }
 
-    /// Sets the next regular time of a job of which a run has ended.
+    /// Sets the next scheduled time of a job after one of its runs has finished.
     fn go_on(&mut self, no: JobNo, stops: bool, next_at: Option<Timestamp>) {
         let job = self.job(no);
         let follows = job.definition.schedule.follows_its_end();

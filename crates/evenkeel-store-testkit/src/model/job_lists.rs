@@ -1,4 +1,4 @@
-//! Lists and counts of jobs, by reading all jobs.
+//! Lists and counts of jobs, computed by reading all jobs.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
@@ -75,7 +75,7 @@ impl Data {
     }
 }
 
-/// Returns the position of a job in a list by `by`, if it is listed.
+/// Returns the position of a job in a list sorted by `by`; `None` if it is not listed.
 fn place_of(job: &Job, by: SortBy) -> Option<ListPosition> {
     let mut place = ListPosition { at: 0, name: None, no: job.no };
     match by {

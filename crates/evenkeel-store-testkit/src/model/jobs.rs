@@ -1,4 +1,4 @@
-//! Verbs on jobs that users reach.
+//! Verbs on jobs that API users call.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,8 @@ impl Data {
         Registered::Created { no, number }
     }
 
-    /// Notifies the scheduler of a job that it may not have loaded with its slot.
+    /// Notifies the scheduler of a job that is due so soon that the scheduler may have loaded its
+    /// time slot already.
     pub fn tell_if_soon(&mut self, no: JobNo, now: Timestamp) {
         if self.job(no).slot.is_some_and(|slot| slot <= Slot::of(now).next()) {
             self.notify_scheduler(no);
@@ -102,7 +103,7 @@ impl Data {
         self.changed.insert((Shard::of(no), no));
     }
 
-    /// Returns the number of a job of the scope.
+    /// Returns the internal number of a job of the tenant.
     pub fn seen(&self, scope: &Scope, id: JobId) -> Option<JobNo> {
         let job = self.find(*self.ids.get(&id)?)?;
         (job.tenant == scope.tenant && !job.is_deleted()).then_some(job.no)
@@ -182,7 +183,7 @@ impl Data {
         named
     }
 
-    /// Ends a waiting attempt and its run.
+    /// Finishes a waiting attempt and its run.
     pub fn withdraw(&mut self, key: AttemptKey, outcome: Outcome, now: Timestamp) {
         let Some(waiting) = self.stop_waiting(key) else { return };
         let is_wake = matches!(waiting, Waiting::Delayed { .. });

@@ -1,4 +1,4 @@
-//! Concurrency limits. A permit exists exactly while its attempt runs.
+//! Concurrency limits. A permit exists exactly while its attempt is running.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, Waiting, index};
 
-/// A limit queue to read, the number of attempts to read of each lane, and what is known of its
-/// permits.
+/// A limit queue to read, the number of attempts to read of each lane, and how many permits are
+/// free.
 #[derive(Copy, Clone)]
 struct Look {
     room: LimitKey,
@@ -26,8 +26,8 @@ struct Look {
 }
 
 impl Data {
-    /// Returns the limits of which the attempt gets a permit if it starts. Otherwise parks it and
-    /// returns `None`.
+    /// Returns the limits under which the attempt gets permits when it starts. If a limit is
+    /// exhausted, moves the attempt to its limit queue and returns `None`.
     pub fn admit(&mut self, claim: &Claim, key: AttemptKey) -> Option<Vec<LimitKey>> {
         let Some(Waiting::Ready(ready)) = self.waiting.get(&(key.job_no, key)) else { return None };
         let (lane, limit) = (ready.order.lane, ready.limit);
@@ -89,7 +89,7 @@ impl Data {
         self.first_places(&all, now).into_iter().map(|(_, _, key)| key).collect()
     }
 
-    /// Returns the limits that an attempt is under.
+    /// Returns the concurrency limits that apply to an attempt.
     fn limits_on(&self, key: AttemptKey, limits: &Limits) -> Vec<Limit> {
         match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => {
@@ -99,9 +99,9 @@ impl Data {
         }
     }
 
-    /// Releases from a limit queue the attempts that could start, and those that would only block
-    /// others. Returns how many went back to their pools, and whether permits are left for attempts
-    /// behind those that were read.
+    /// Releases from a limit queue the attempts that could start now, and moves attempts that
+    /// another limit blocks to the queue of that limit. Returns how many attempts went back to
+    /// their pools, and whether permits are left for attempts behind those that were read.
     fn let_out(
         &mut self,
         look: Look,
@@ -195,7 +195,8 @@ impl Data {
         unparked
     }
 
-    /// Returns the lowest and the highest limit that attempts of a queue were parked under.
+    /// Returns the lowest and the highest limit that was in effect when an attempt of the queue
+    /// started to wait.
     fn room(&self, key: LimitKey) -> LimitQueue {
         let turned_away = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| *limit),
@@ -207,7 +208,7 @@ impl Data {
         LimitQueue { key, lowest, highest }
     }
 
-    /// Counts the attempts that wait for permits, by scope.
+    /// Counts the attempts that wait for permits, by the scope of the limit.
     pub fn parked(&self, limit: u32) -> [u64; LimitScope::ALL.len()] {
         let parked = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| limit.key.scope()),
@@ -220,7 +221,7 @@ impl Data {
 }
 
 impl ModelStore {
-    /// Returns attempts that wait for permits although each limit has some left.
+    /// Returns attempts that wait for permits although all their limits have free permits.
     pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<AttemptKey> {
         let (data, now) = (self.lock(), self.resolve(Now::Database));
         let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_queue_pool(pool));

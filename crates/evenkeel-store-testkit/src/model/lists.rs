@@ -1,4 +1,4 @@
-//! Lists of attempts. They are slow, since tests rarely call them.
+//! Lists of attempts. These lists are slow, because tests rarely read them.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -27,7 +27,7 @@ impl Data {
         with_items(page, |key| self.run(*key).map(Attempt::for_list))
     }
 
-    /// Newest scheduled time first.
+    /// Returns the attempts, newest scheduled time first.
     fn runs_of_tenant(&self, tenant: TenantNo) -> Vec<AttemptKey> {
         let of_tenant = self.runs.iter().filter(|(_, run)| run.tenant == tenant);
         let mut keys: Vec<AttemptKey> = of_tenant.map(|(key, _)| *key).collect();
@@ -39,7 +39,7 @@ impl Data {
         keys
     }
 
-    /// Newest run first, and within a run the newest attempt first.
+    /// Returns the attempts, newest run first, and within a run the newest attempt first.
     fn runs_of_job(&self, tenant: TenantNo, no: JobNo) -> Vec<AttemptKey> {
         let Some(job) = self.find(no).filter(|job| job.tenant == tenant) else {
             return Vec::new();
@@ -90,8 +90,8 @@ impl Data {
         Some(run)
     }
 
-    /// Returns the attempt for which attempt 0 stands: the latest that started or is queued, else
-    /// the delayed one.
+    /// Returns the attempt that is returned for attempt number 0: the newest that started or is
+    /// queued, else the one that waits for its due time.
     fn latest_attempt(&self, key: AttemptKey) -> Option<AttemptKey> {
         let (first, last) = attempts_of(key).into_inner();
         let mut waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));

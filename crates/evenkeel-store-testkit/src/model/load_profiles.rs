@@ -1,4 +1,4 @@
-//! Counts of load profiles, and moves between them.
+//! Counts of jobs by load profile, and moves of jobs to other start times.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use evenkeel_store::{
 
 use super::data::{Data, JobRow, count};
 
-/// The counted load of a job.
+/// The load profile and cost with which a job is counted.
 #[derive(Copy, Clone)]
 pub(super) struct Counted {
     key: LoadProfileKey,
@@ -19,7 +19,7 @@ pub(super) struct Counted {
     is_stated: bool,
 }
 
-/// The jobs of one load profile; at least one.
+/// The jobs that share one load profile; at least one job.
 pub(super) struct Together {
     profile: String,
     jobs: u64,
@@ -29,7 +29,7 @@ pub(super) struct Together {
 pub(super) type LoadProfiles = BTreeMap<(TenantNo, LoadProfileKey), Together>;
 
 impl JobRow {
-    /// The next time, while the job is active.
+    /// Returns the next scheduled time if the job is active.
     fn plans(&self) -> Option<Timestamp> {
         self.next_at.filter(|_| self.state == JobState::Active)
     }
@@ -49,7 +49,8 @@ impl JobRow {
         })
     }
 
-    /// Returns true if the job is as expected and may be moved there.
+    /// Returns true if the job has not changed since the plan and may be moved to the new start
+    /// time.
     fn can_move(&self, to: &Move, even_live: bool, now: Timestamp) -> bool {
         self.plans() == Some(to.old_at)
             && self.generation == to.generation
@@ -61,7 +62,7 @@ impl JobRow {
 }
 
 impl Data {
-    /// Counts a job again after a change of its next time, state or definition.
+    /// Updates the counts after a change of a job's next scheduled time, state or definition.
     pub fn recount(&mut self, no: JobNo) {
         let job = self.job(no);
         let average = job.history.average_good_duration;

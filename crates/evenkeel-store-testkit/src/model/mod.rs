@@ -1,9 +1,9 @@
-//! A store in memory: the port's contract in its simplest form.
+//! An in-memory store that implements the store interface in the simplest way.
 //!
-//! The databases are compared with it, and the engine's simulation runs on it. It is deterministic:
-//! nothing depends on the order of a hash map.
-//! It never waits and never spawns, and no frequent verb reads more than it returns.
-//! Clones share one database, as the nodes of a cluster do.
+//! Tests compare the databases with this model, and the engine's simulation runs on it. The model
+//! is deterministic: nothing depends on the order of a hash map. The model never waits and never
+//! spawns tasks, and no frequent verb reads more rows than it returns. All clones share one
+//! database, like the nodes of a cluster.
 
 mod access;
 mod at_risk;
@@ -44,7 +44,7 @@ use evenkeel_store::{BatchSizing, Census, EventRing, Now, Signal, Signals, Store
 
 use data::Data;
 
-/// The clock of [`Now::Database`].
+/// The clock for [`Now::Database`].
 pub type ModelClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 #[derive(Clone)]
@@ -71,14 +71,16 @@ impl ModelStore {
         }
     }
 
-    /// Returns the same database, which asks for `count` parallel batches.
+    /// Returns the same database with
+    /// [`BatchSizing::parallel_batches`](evenkeel_store::BatchSizing::parallel_batches) set to
+    /// `count`.
     #[must_use]
     pub fn with_parallel_batches(self, count: usize) -> Self {
         Self { parallel_batches: count, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {
-        // A panic in another case does not affect the stored data.
+        // A panic in another thread does not affect the stored data.
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! The lease of each node, and the bound from which its attempts are found.
+//! Leases of nodes, and the scheduled time from which the attempts of a node are searched.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Data {
         self.node(no).is_some_and(|node| node.state == NodeState::Live)
     }
 
-    /// Returns true if the node has retired or never existed.
+    /// Returns true if the node was removed or never existed.
     pub fn is_gone(&self, no: NodeNo) -> bool {
         self.node(no).is_none_or(|node| node.state == NodeState::Gone)
     }
@@ -67,7 +67,7 @@ impl Data {
         }
     }
 
-    /// Keeps the bound of a node below an attempt that the node got.
+    /// Lowers the search bound of a node to an attempt that the node got.
     pub fn lower_bound(&mut self, node: NodeNo, key: AttemptKey) {
         if let Some(node) = self.node_mut(node) {
             node.bound.lower(key.scheduled_at);
@@ -143,7 +143,7 @@ impl OwnedBound {
         self.oldest_new = Some(self.oldest_new.map_or(time, |oldest| oldest.min(time)));
     }
 
-    /// Returns true if a search from the bound finds the attempt.
+    /// Returns true if a search from the node's bound finds the attempt.
     pub fn finds(&self, key: AttemptKey) -> bool {
         key.scheduled_at >= self.oldest_open || self.long.contains(&key)
     }

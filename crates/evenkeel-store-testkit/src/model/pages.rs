@@ -1,4 +1,4 @@
-//! Pages, and a search that reads all of them.
+//! Web pages, and a search that reads all of them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Words {
         }
     }
 
-    /// The sort key of a page among the matches; the least comes first.
+    /// Returns the sort key of a page among the matches; the lowest key comes first.
     fn rank(&self, needles: &Needles) -> Option<(bool, Reverse<usize>)> {
         let all = |needle: &Needle| 10 * times(needle, &self.title) + times(needle, &self.text);
         let found: Vec<usize> = needles.wanted.iter().map(all).collect();
@@ -113,7 +113,7 @@ fn times(needle: &Needle, words: &[String]) -> usize {
 }
 
 impl Data {
-    /// Returns the pages that a filter without a query lets pass, by number.
+    /// Returns the pages that pass a filter without a search query, ordered by number.
     fn pages_seen(&self, scope: &Scope, filter: &PageFilter) -> Vec<PageNo> {
         let fits = |row: &PageRow| {
             self.seen_job(scope, row).is_some_and(|id| filter.job.is_none_or(|job| job == id))
@@ -122,7 +122,7 @@ impl Data {
         self.pages.kept.iter().filter(|(_, row)| fits(row)).map(|(no, _)| *no).collect()
     }
 
-    /// Returns the id of a page's job, if it is of the scope.
+    /// Returns the id of a page's job, if it belongs to the tenant.
     fn seen_job(&self, scope: &Scope, row: &PageRow) -> Option<evenkeel_core::JobId> {
         let job = self.find(row.job).filter(|job| !job.is_deleted())?;
         (row.tenant == scope.tenant).then_some(job.id)

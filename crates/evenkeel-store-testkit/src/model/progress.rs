@@ -12,7 +12,7 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, attempts_of};
 
-/// The notes of an attempt under a fence.
+/// Progress and log of an attempt, valid for one fence.
 pub(super) struct NoteRow {
     pub fence: Fence,
     pub progress: Option<Progress>,
@@ -45,7 +45,7 @@ impl Data {
         true
     }
 
-    /// Returns the notes of an attempt that still runs.
+    /// Returns the progress and log of an attempt if it is still running with the same fence.
     pub fn note_of(&self, key: AttemptKey) -> Option<&NoteRow> {
         let run = self.runs.get(&key).filter(|run| run.status == AttemptStatus::Running)?;
         self.notes.get(&key).filter(|note| note.fence == run.fence)
@@ -56,7 +56,7 @@ impl Data {
         self.checkpoints.get(&run_of(key))
     }
 
-    /// Deletes or replaces notes and checkpoint at the end of an attempt.
+    /// Deletes progress and log, and deletes or replaces the checkpoint, when an attempt finishes.
     pub fn close_attachments(&mut self, key: AttemptKey, attachments: Attachments) {
         if attachments.has_notes {
             self.notes.remove(&key);
@@ -72,7 +72,7 @@ impl Data {
         }
     }
 
-    /// Deletes the notes of an ended attempt and the checkpoint of an ended run.
+    /// Deletes the progress and log of a finished attempt and the checkpoint of a finished run.
     pub fn forget_leftovers(&mut self, key: AttemptKey) {
         let goes_on = |status| matches!(status, AttemptStatus::Pending | AttemptStatus::Running);
         if !self.runs.get(&key).is_some_and(|run| goes_on(run.status)) {
@@ -108,7 +108,7 @@ impl Data {
     }
 }
 
-/// All attempts of a run share its checkpoint.
+/// Returns the key of a run's checkpoint, which all attempts of the run share.
 fn run_of(key: AttemptKey) -> AttemptKey {
     key.with_attempt(AttemptNo::FIRST)
 }

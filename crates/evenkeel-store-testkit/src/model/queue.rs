@@ -1,4 +1,4 @@
-//! The queue for workers.
+//! The queue from which workers claim attempts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Data {
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
 
-    /// Starts an attempt on a node. All attempts start here.
+    /// Starts an attempt on a node. Every attempt is started by this function.
     pub fn start(
         &mut self,
         node: NodeNo,
@@ -112,7 +112,7 @@ impl Data {
         Claimed { now, attempts, again: false }
     }
 
-    /// Returns the positions that a claim gets, in dispatch order.
+    /// Returns the queue positions that a claim gets, in dispatch order.
     pub fn first_places(&self, claim: &Claim, now: Timestamp) -> Vec<Place> {
         let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane, now));
         let mut shares = [0; Lane::ALL.len()];
@@ -133,7 +133,7 @@ impl Data {
             .collect()
     }
 
-    /// Returns all claimable attempts of a lane, sorted by their rank now, without an index.
+    /// Returns all claimable attempts of a lane, sorted by their current rank, without an index.
     fn first_of_lane(&self, claim: &Claim, lane: Lane, now: Timestamp) -> Vec<Place> {
         let pools = claim.pools.iter().collect::<BTreeSet<_>>().into_iter();
         let pools = pools.filter_map(|pool| self.queue.get(pool));
@@ -180,7 +180,7 @@ impl Data {
         run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
         let (fence, crashes) = (run.fence, run.crashes);
         if stops || asked_to_end.is_some() {
-            // No worker may start it again, so it ends here.
+            // No worker may start the attempt again, so it is finished here.
             run.status = match asked_to_end {
                 Some(true) => Outcome::Superseded.into(),
                 Some(false) | None => Outcome::Cancelled.into(),

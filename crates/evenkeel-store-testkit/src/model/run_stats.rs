@@ -1,4 +1,4 @@
-//! Totals over attempts.
+//! Totals of attempts by outcome.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ impl Data {
         let groups = self.sums.failures.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
         let mut keys: Vec<FailureCursor> =
             groups.map(|((_, fingerprint), group)| (group.last_at, *fingerprint)).collect();
-        // In the order of the databases, which store a signed number.
+        // The databases store the fingerprint as a signed number, which determines the order.
         let order = |(at, fingerprint): &FailureCursor| (*at, fingerprint.0.cast_signed());
         keys.sort_unstable_by_key(|key| std::cmp::Reverse(order(key)));
         let page = cut(keys, page, |key, after| order(key) < order(after));

@@ -13,7 +13,7 @@ use super::ModelStore;
 use super::data::{Data, JobRow, count};
 use super::lists::{cut, with_items};
 
-/// By tenant and number. What is derived from jobs is computed on request.
+/// Targets by tenant and number. Values that depend on jobs are computed on request.
 pub(super) type Targets = BTreeMap<(TenantNo, i64), TargetRow>;
 
 pub(super) struct TargetRow {
@@ -21,19 +21,19 @@ pub(super) struct TargetRow {
     generation: i32,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// The last success of jobs that no longer name the target.
+    /// The last success of jobs that no longer refer to the target.
     last_success_at: Option<Timestamp>,
 }
 
 impl JobRow {
-    /// The last success of the job while it named its current target.
+    /// Returns the last success of the job since it refers to its current target.
     fn success_for_target(&self) -> Option<Timestamp> {
         self.history.last_good_end_at.filter(|at| self.target_since.is_none_or(|since| *at > since))
     }
 }
 
 impl Data {
-    /// Changes the target of a job. Its last success stays with the old target.
+    /// Changes the target of a job. The last success of the job stays with its old target.
     pub(super) fn leave_target(&mut self, no: JobNo, target: Option<i64>, now: Timestamp) {
         let job = self.job(no);
         let (tenant, left, success) = (job.tenant, job.about.target, job.success_for_target());
@@ -43,7 +43,7 @@ impl Data {
         }
     }
 
-    /// Returns all jobs that name a target.
+    /// Returns all jobs that refer to a target.
     fn naming(&self, tenant: TenantNo, number: i64) -> impl Iterator<Item = &JobRow> {
         self.jobs.iter().filter(move |job| job.tenant == tenant && job.about.target == Some(number))
     }

@@ -1,4 +1,5 @@
-//! The traits of the port. Each verb takes the lock once, so it is one transaction.
+//! Implements the traits of the store interface. Each verb takes the lock once, so it is one
+//! transaction.
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
