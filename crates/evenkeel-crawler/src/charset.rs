@@ -2,14 +2,15 @@
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far a page is searched for its charset.
+/// How many bytes of a page are searched for its charset.
 const CLAIM_BYTES: usize = 1024;
 
-/// Decodes a page by its byte order mark, else by the server's charset, else by the page's own,
-/// else as UTF-8 if it is valid, else as windows-1252. Undecodable bytes become U+FFFD.
+/// Decodes a page by the first of these that applies: its byte order mark, the charset that the
+/// server declares, the charset that the page declares, UTF-8 if it is valid, windows-1252.
+/// Undecodable bytes become U+FFFD.
 ///
 /// Servers often declare a Western charset for pages in UTF-8. Valid UTF-8 sequences are hardly a
-/// coincidence, so such a page is decoded as UTF-8.
+/// coincidence, so a page that contains them is decoded as UTF-8.
 pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding.decode(bytes).0.into_owned();
@@ -21,7 +22,7 @@ pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => {
-                // A page in UTF-8 may have a broken character.
+                // A page in UTF-8 may contain a broken character, so one valid sequence is enough.
                 let wide = bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
                 let encoding = if wide && claimed.is_none() { UTF_8 } else { WINDOWS_1252 };
                 encoding.decode_without_bom_handling(bytes).0.into_owned()
@@ -30,7 +31,7 @@ pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
     }
 }
 
-/// Returns the charset of a `<meta>` tag near the beginning.
+/// Returns the charset of a `<meta>` tag near the beginning of the page.
 fn claim(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(CLAIM_BYTES)];
     let lower = head.to_ascii_lowercase();

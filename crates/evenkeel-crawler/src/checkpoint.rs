@@ -1,7 +1,8 @@
-//! The format of checkpoints.
+//! The format of the checkpoints of crawls.
 //!
-//! A magic number with the version, then deflated data: a header in JSON, the queue as lines of
-//! text, and the hashes of seen URLs, contents and pointers as binary numbers.
+//! A checkpoint begins with a magic number that includes the version. Deflated data follows: a
+//! header in JSON, the queue as lines of text, and the hashes of seen URLs, contents and pointers
+//! as binary numbers.
 
 use std::io::{Read, Write};
 
@@ -20,9 +21,9 @@ use crate::counts::CrawlCounts;
 use crate::entry::Entry;
 use crate::normal_url::key_of;
 
-/// Changes with the format.
+/// Identifies the version of the checkpoint format, and changes with it.
 const MAGIC: &[u8; 8] = b"ekcrawl2";
-/// Limit for the decompressed data.
+/// Maximum number of bytes of a checkpoint after decompression.
 const UNPACKED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// The state of a crawl at one moment.
@@ -32,19 +33,19 @@ pub(crate) struct Checkpoint {
     pub(crate) queue: Vec<Entry>,
     pub(crate) seen: Vec<u64>,
     pub(crate) contents: Contents,
-    /// Pages that named another page as their original.
+    /// Hashes of pages that named another page as their canonical page.
     pub(crate) pointers: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// The hash of the configuration.
+    /// The hash of the crawl configuration.
     pub(crate) fingerprint: u64,
     pub(crate) counts: CrawlCounts,
     pub(crate) sitemaps_read: bool,
-    /// Why the first start URL was lost.
+    /// Why the first of the unreadable start URLs could not be read.
     pub(crate) first_loss: Option<String>,
-    /// Queued entries that did not fit.
+    /// How many queued URLs did not fit into the checkpoint.
     pub(crate) cut: u64,
 }
 
@@ -60,9 +61,9 @@ pub(crate) enum Unusable {
 }
 
 impl Checkpoint {
-    /// Encodes the checkpoint in at most `bytes_max`. Drops what matters least if needed: first
-    /// what recognises copies (a copy may stay until the next crawl), then the end of the queue,
-    /// and last the seen URLs (some pages are read again).
+    /// Encodes the checkpoint in at most `bytes_max` bytes. If needed it drops the least important
+    /// data: first the content hashes that recognise copies (a copy may stay until the next crawl),
+    /// then the end of the queue, and last the seen URLs (some pages are read again).
     pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
         loop {
             let data = self.pack();
@@ -81,7 +82,7 @@ impl Checkpoint {
         }
     }
 
-    /// Drops contents. Hashes do not compress, so the number to drop is known.
+    /// Drops content hashes. Hashes do not compress, so the number to drop is known.
     fn cut_contents(&mut self, excess: usize) {
         self.pointers.clear();
         let contents = &mut self.contents.0;
@@ -89,8 +90,8 @@ impl Checkpoint {
         *contents = contents.drain().take(kept).collect();
     }
 
-    /// Drops the second half of the queue. The dropped URLs no longer count as seen, and the
-    /// sitemaps, which may name them, are read again.
+    /// Drops the second half of the queue of URLs. The dropped URLs no longer count as seen, and
+    /// the sitemaps, which may name these URLs, are read again.
     fn cut_queue(&mut self) {
         let cut = self.queue.split_off(self.queue.len() / 2);
         self.head.cut += cut.len() as u64;
@@ -127,7 +128,7 @@ impl Checkpoint {
         packed.unwrap_or_default()
     }
 
-    /// Decodes a checkpoint that was made with the same configuration.
+    /// Decodes a checkpoint that was saved with the same configuration.
     pub(crate) fn decode(data: &[u8], fingerprint: u64) -> Result<Self, Unusable> {
         let broken = |what: &str| Unusable::Broken(what.into());
         let packed = data.strip_prefix(MAGIC).ok_or(Unusable::Version)?;
@@ -238,7 +239,7 @@ mod tests {
         let read = Checkpoint::decode(&data, 7).unwrap();
         assert!(!read.queue.is_empty() && saved.queue.starts_with(&read.queue));
         assert_eq!(read.head.cut as usize + read.queue.len(), 10_000);
-        // Dropped URLs may be queued again; queued and visited URLs may not.
+        // URLs that were dropped may be queued again, but queued and visited URLs may not.
         assert_eq!(read.seen, saved.seen[..visited + read.queue.len()]);
         assert!(!read.head.sitemaps_read);
     }
@@ -262,7 +263,7 @@ mod tests {
         for number in 0..40_000_u32 {
             assert!(seen.contains(&key_of(&format!("http://a/visited/{number}"))), "{number}");
         }
-        // The encoding ends even if nothing fits.
+        // Encoding ends even if no data fits.
         assert!(saved.encode(1000).len() <= 1000);
     }
 

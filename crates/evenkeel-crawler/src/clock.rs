@@ -1,4 +1,4 @@
-//! The monotonic clock.
+//! The monotonic clock of the crawler.
 
 use tokio::time::Instant;
 

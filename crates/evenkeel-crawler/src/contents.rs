@@ -1,4 +1,4 @@
-//! Recognises pages with the same content.
+//! Recognises pages that have the same content.
 
 use evenkeel_core::PageId;
 use rustc_hash::FxHashMap;
@@ -7,13 +7,13 @@ use crate::normal_url::first_eight;
 
 /// The contents that a crawl has found, each with the page that represents it.
 ///
-/// Of several pages with the same content, the crawl keeps the one with the shortest URL, and of
-/// those the one with the smallest id. The choice does not depend on the order of discovery, so the
-/// next crawl makes the same choice.
+/// Of several pages with the same content, the crawl keeps the page with the shortest URL, and of
+/// several shortest the page with the lowest id. The choice does not depend on the order in which
+/// pages are found, so the next crawl makes the same choice.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Contents(pub(crate) FxHashMap<u64, Representative>);
 
-/// The page that represents a content.
+/// The page that is kept of all pages with the same content.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Representative {
     pub(crate) url_len: u16,
@@ -25,11 +25,11 @@ pub(crate) struct Representative {
 /// The result of [`Contents::note`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum CopyCheck {
-    /// No other page has the content so far.
+    /// No other page has had this content so far.
     Unique,
-    /// Another page represents the content.
+    /// Another page represents this content.
     Copy,
-    /// The page represents the content from now on, instead of this one.
+    /// The page represents the content from now on, in place of the given page.
     Replaces(Representative),
 }
 

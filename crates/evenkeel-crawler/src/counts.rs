@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlCounts {
-    /// Pages that were requested and processed, with any result.
+    /// Pages that were requested and processed, whatever the result.
     pub visited: u64,
-    /// Requests, without those for robots.txt and sitemaps.
+    /// Requests for pages, without those for robots.txt and sitemaps.
     pub requests: u64,
     /// Pages that were read or found unchanged.
     pub crawled: u64,
     /// New or changed pages that were saved.
     pub indexed: u64,
-    /// Pages with the content of another page.
+    /// Pages that have the same content as another page.
     pub copies: u64,
     /// Pages that were left out because of robots directives, type or size.
     pub skipped: u64,
@@ -27,6 +27,6 @@ pub struct CrawlCounts {
     pub starts_read: u64,
     /// Start URLs that could not be read.
     pub starts_lost: u64,
-    /// Links that were left out because they look endless.
+    /// Links that were ignored because they look like one of endlessly many URLs.
     pub traps: u64,
 }

@@ -1,4 +1,4 @@
-//! What all crawls of a node share.
+//! State shared by all crawls of a node.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::hosts::Hosts;
 use crate::settings::CrawlerSettings;
 use crate::silence::Silence;
 
-/// Shared by all crawls of a node, because limits per host apply to all of them together. A node
-/// makes one.
+/// Shared by all crawls of a node, because limits per host apply to all crawls together. A node
+/// creates only one crawler.
 #[derive(Debug)]
 pub struct Crawler {
     outbound: Outbound,
@@ -27,17 +27,17 @@ pub struct Crawler {
 /// The input of one crawl.
 pub struct CrawlRequest {
     pub config: CrawlConfig,
-    /// The ids of pages contain it.
+    /// The job of the crawl, which is part of the ids of its pages.
     pub job: JobNo,
-    /// The name of the export file: letters, digits and dashes.
+    /// The name of the export file, in letters, digits and dashes.
     pub export_name: String,
     pub archive: Arc<dyn PageArchive>,
     pub listener: Arc<dyn Listener>,
-    /// The checkpoint of an earlier crawl of the run.
+    /// The checkpoint of an earlier attempt of the same run.
     pub checkpoint: Option<Vec<u8>>,
 }
 
-/// What the parts of one crawl share.
+/// State shared by all tasks of one crawl.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) outbound: Outbound,
@@ -59,7 +59,7 @@ impl Shared {
 }
 
 impl Crawler {
-    /// `outbound` should decompress responses.
+    /// `outbound` should be a client that decompresses responses.
     pub fn new(outbound: Outbound, settings: CrawlerSettings) -> Self {
         let hosts = Arc::new(Hosts::new(&settings));
         Self { outbound, settings: Arc::new(settings), hosts }
@@ -69,7 +69,7 @@ impl Crawler {
         CrawlConfig::read(config, &self.settings)
     }
 
-    /// Prepares a crawl, from the beginning or from its checkpoint.
+    /// Prepares a crawl that starts from the beginning or continues from its checkpoint.
     pub fn begin(&self, request: CrawlRequest) -> Crawl {
         let shared = Shared {
             outbound: self.outbound.clone(),

@@ -2,7 +2,7 @@
 
 use crate::counts::CrawlCounts;
 
-/// A crawl with a larger share of failed pages has partly failed.
+/// Maximum percentage of failed pages; a crawl with more has partly failed.
 const FAILED_PERCENT_MAX: u64 = 10;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,16 +13,16 @@ pub struct Ended {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// At least one start was read, at most one page in ten failed, and all pages were saved.
+    /// At least one start page was read, at most one page in ten failed, and all pages were saved.
     Completed,
-    /// A start was read, but more than one page in ten failed, or pages did not fit into
-    /// `max_store_mb`.
+    /// At least one start page was read, but more than one page in ten failed, or pages did not fit
+    /// into `max_store_mb`.
     PartlyFailed(String),
-    /// No start could be read, or pages could not be saved.
+    /// No start page could be read, or pages could not be saved.
     Failed {
         error: String,
-        /// True if a retry would fail, too: robots.txt forbids the start, its address may not be
-        /// called, or it redirects out of scope.
+        /// True if a retry would fail as well: robots.txt forbids the start URL, its address may
+        /// not be called, or it redirects out of scope.
         hopeless: bool,
     },
 }
@@ -31,7 +31,7 @@ pub enum Ending {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Losses {
     pub(crate) first: Option<String>,
-    /// True if a retry may succeed for one of them.
+    /// True if a retry may succeed for at least one of the start URLs.
     pub(crate) hopeful: bool,
 }
 

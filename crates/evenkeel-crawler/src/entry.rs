@@ -8,18 +8,18 @@ use evenkeel_outbound::reqwest::Url;
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Entry {
     pub(crate) url: Url,
-    /// The number of links from the start.
+    /// The number of links from a start URL to this page.
     pub(crate) depth: u16,
     /// Failed attempts so far.
     pub(crate) tries: u8,
     /// Redirects so far.
     pub(crate) hops: u8,
-    /// True for a start URL, and for the target of its redirect.
+    /// True for a start URL, and for the target of a redirect from a start URL.
     pub(crate) is_start: bool,
     pub(crate) known: Lookup,
 }
 
-/// What earlier crawls have saved of a page.
+/// The stored version of a page from earlier crawls, if it was looked up.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) enum Lookup {
     #[default]

@@ -13,14 +13,14 @@ use crate::silence::{OpenRequest, Silence};
 #[derive(Clone, Debug)]
 pub(crate) struct FetchRequest<'a> {
     pub(crate) url: Url,
-    /// The stored page, to ask whether it has changed.
+    /// The stored version of the page, to ask the server whether the page has changed.
     pub(crate) known: Option<&'a KnownPage>,
     pub(crate) user_agent: Option<&'a HeaderValue>,
     pub(crate) bytes_max: usize,
-    /// Time limit for the request and the whole response.
+    /// Maximum time for the request and the whole response.
     pub(crate) time_max: Duration,
     pub(crate) wanted: Wanted,
-    /// Measures the time without data.
+    /// Measures how long the crawl receives no data.
     pub(crate) silence: &'a Silence,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
     pub(crate) location: Option<String>,
-    /// The pause that the server requests.
+    /// The pause that the server requests with `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
     pub(crate) directives: RobotsDirectives,
     pub(crate) body: Body,
@@ -51,7 +51,7 @@ pub(crate) struct Answer {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
     Whole(Vec<u8>),
-    /// The beginning of a body that is longer than allowed.
+    /// The beginning of a response body that is longer than allowed.
     Cut(Vec<u8>),
     Unread,
 }
@@ -67,7 +67,7 @@ pub(crate) enum FetchError {
     Failed(String),
 }
 
-/// Sends a request and reads the response. Redirects are returned, not followed.
+/// Sends a request and reads the response. Redirects are returned and not followed.
 pub(crate) async fn fetch(
     outbound: &Outbound,
     ask: &FetchRequest<'_>,
@@ -89,7 +89,8 @@ async fn exchange(
     fill_headers(request.headers_mut(), ask);
     let mut response = outbound.send(request).await.map_err(|error| match error {
         CallError::Refused(refused) => FetchError::Refused(refused.to_string()),
-        // The address of a name may change, and a private address is treated like a missing name.
+        // The address of a host name may change, and a private address is treated like a missing
+        // name.
         error => FetchError::Failed(error.to_string()),
     })?;
     open_request.received();
@@ -146,7 +147,8 @@ fn read_head(response: &Response, robots_name: &str) -> Answer {
         charset,
         etag: text(header::ETAG, 500),
         last_modified: text(header::LAST_MODIFIED, 100),
-        // Locations are often not ASCII, although the standard requires it.
+        // `Location` headers often contain characters outside ASCII, although the standard forbids
+        // it.
         location: headers
             .get(header::LOCATION)
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
@@ -157,7 +159,7 @@ fn read_head(response: &Response, robots_name: &str) -> Answer {
     }
 }
 
-/// Parses `Retry-After`: seconds, or a date relative to the response's own date.
+/// Parses `Retry-After`, which holds seconds or a date relative to the date of the response.
 fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
     if let Ok(secs) = value.parse() {
         return Some(Duration::from_secs(secs));
@@ -167,7 +169,8 @@ fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
     until.duration_since(said_at).ok()
 }
 
-/// Reads the body. The limit applies to decompressed bytes, which stops decompression bombs.
+/// Reads the response body. The size limit applies to decompressed bytes, which stops decompression
+/// bombs.
 async fn read_body(
     response: &mut Response,
     ask: &FetchRequest<'_>,
@@ -176,7 +179,7 @@ async fn read_body(
     let bytes_max = ask.bytes_max;
     let announced = usize::try_from(response.content_length().unwrap_or_default());
     let announced = announced.unwrap_or(usize::MAX);
-    // The beginning of a page is useless.
+    // A page that is cut off is useless, so it is not read at all.
     if announced > bytes_max && ask.wanted == Wanted::Pages {
         return Ok(Body::Cut(Vec::new()));
     }

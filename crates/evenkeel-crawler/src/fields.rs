@@ -1,30 +1,29 @@
-//! Values that a job extracts from pages.
+//! Fields: named values that a job extracts from pages.
 
 use scraper::Selector;
 use scraper::selector::ToCss;
 
 pub const FIELDS_MAX: usize = 50;
-/// Longer values are cut.
+/// Maximum number of bytes of a field value; longer values are cut.
 pub(crate) const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Limit for all fields of a page; further values are left out.
+/// Maximum number of bytes of all field values of a page; further values are ignored.
 pub(crate) const FIELDS_BYTES_MAX: usize = 128 * 1024;
-/// Limit for the values of a field with `all`.
+/// Maximum number of values of a field with `all`.
 pub(crate) const FIELD_VALUES_MAX: usize = 100;
 pub(crate) const SELECTOR_CHARS_MAX: usize = 500;
 
-/// A named value of a page: the text of the elements that a selector matches, or an attribute of
-/// them.
+/// A named value of a page: the text, or an attribute, of the elements that a CSS selector matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) selector: Selector,
     pub(crate) attribute: Option<String>,
-    /// True for a list of all matches, false for the first match.
+    /// True for a list of all matching elements, false for the first matching element.
     pub(crate) all: bool,
 }
 
 impl Field {
-    /// An error says what is wrong with the selector.
+    /// The error describes what is wrong with the selector.
     pub(crate) fn new(
         name: &str,
         selector: &str,
@@ -37,7 +36,7 @@ impl Field {
         let selector = Selector::parse(selector).map_err(|_| {
             format!("{selector:?} is not a CSS selector; write it like .price, or a[href]")
         })?;
-        // For each element it searches all descendants, which takes quadratic time.
+        // `:has()` searches all descendants of each element, which takes quadratic time.
         if selector.to_css_string().contains(":has(") {
             return Err("must not use :has(): it takes too long on large pages".into());
         }

@@ -1,4 +1,4 @@
-//! The queue of a crawl.
+//! The queue of URLs that a crawl has still to visit.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,19 +8,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::entry::{Entry, Lookup};
 use crate::normal_url::{host_of, key_of};
 
-/// How many URLs a crawl remembers; further ones are left out.
+/// Maximum number of URLs that a crawl remembers as seen; further URLs are ignored.
 const SEEN_MAX: usize = 200_000;
-/// Limit for the bytes of all queued URLs.
+/// Maximum number of bytes of all queued URLs.
 const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Limit for the hosts of a crawl.
+/// Maximum number of hosts of a crawl.
 const LANES_MAX: usize = 1000;
-/// Queries of one path. More are likely an endless calendar or session ids.
+/// Maximum number of different queries of one path; more queries are likely an endless calendar or
+/// session ids.
 const QUERIES_PER_PATH_MAX: u16 = 200;
-/// A path segment that repeats more often comes from a relative link that loops.
+/// How many times a path segment may occur in a URL; a segment that occurs more often comes from a
+/// relative link that loops.
 const SAME_SEGMENT_MAX: usize = 3;
 
-/// The queue of a crawl, breadth first. Each host has its own lane, so that a slow host does not
-/// delay the others.
+/// The queue of URLs of a crawl, breadth first. Each host has a separate lane in the queue, so that
+/// a slow host does not delay other hosts.
 #[derive(Debug)]
 pub(crate) struct Frontier {
     lanes: BTreeMap<String, Lane>,
@@ -30,7 +32,7 @@ pub(crate) struct Frontier {
     queued: usize,
     bytes: usize,
     next_no: u64,
-    /// URLs that were left out because a limit was reached.
+    /// URLs that were ignored because a limit was reached.
     pub(crate) left_out: u64,
 }
 
@@ -38,7 +40,7 @@ pub(crate) struct Frontier {
 struct Lane {
     queue: VecDeque<(u64, Entry)>,
     in_flight: usize,
-    /// Errors of the host in a row.
+    /// Number of errors of the host in a row.
     host_errors: u32,
     is_given_up: bool,
 }
@@ -48,10 +50,10 @@ struct Lane {
 pub(crate) enum Offered {
     Queued,
     Seen,
-    /// The URL looks like one of endlessly many.
+    /// The URL looks like one of endlessly many URLs.
     Trap,
     Full,
-    /// The crawl has given up the host.
+    /// The crawl no longer visits the host, because it had too many errors.
     GivenUp,
 }
 
@@ -69,12 +71,12 @@ impl Frontier {
         }
     }
 
-    /// Makes a queue that has seen these URLs already.
+    /// Returns a queue that treats these URLs as already seen.
     pub(crate) fn with_seen(queue_max: usize, seen: impl IntoIterator<Item = u64>) -> Self {
         Self { seen: seen.into_iter().take(SEEN_MAX).collect(), ..Self::new(queue_max) }
     }
 
-    /// Queues a URL, unless it was seen before or looks like a trap.
+    /// Queues a URL, unless it was seen before or looks like one of endlessly many.
     pub(crate) fn offer(&mut self, entry: Entry) -> Offered {
         let is_full = self.queued >= self.queue_max || self.bytes >= QUEUE_BYTES_MAX;
         let offered = self.admit(&entry.url, is_full);
@@ -84,7 +86,7 @@ impl Frontier {
         offered
     }
 
-    /// Decides whether to queue a URL. A URL that is to be queued counts as seen from now on.
+    /// Decides whether to queue a URL. A URL that is to be queued counts as seen from then on.
     fn admit(&mut self, url: &Url, is_full: bool) -> Offered {
         let key = key_of(url.as_str());
         if self.seen.contains(&key) {
@@ -108,7 +110,7 @@ impl Frontier {
         Offered::Queued
     }
 
-    /// Queues an entry again.
+    /// Queues an entry again at the end of the queue.
     pub(crate) fn put_last(&mut self, entry: Entry) {
         let no = self.next_no;
         self.next_no += 1;
@@ -116,8 +118,8 @@ impl Frontier {
         self.lane(&entry).queue.push_back((no, entry));
     }
 
-    /// Queues the target of a redirect in the place of the page that redirected, even if the queue
-    /// is full.
+    /// Queues the target of a redirect at the position of the page that redirected, even if the
+    /// queue is full.
     pub(crate) fn replace(&mut self, no: u64, entry: Entry) -> Offered {
         let offered = self.admit(&entry.url, false);
         if offered == Offered::Queued {
@@ -127,7 +129,7 @@ impl Frontier {
         offered
     }
 
-    /// Takes the next page: the first one in the queue whose host has a free connection.
+    /// Takes the first page in the queue whose host has a free connection.
     pub(crate) fn pick(&mut self, connections: usize) -> Option<(u64, Entry)> {
         let free = self.lanes.values_mut().filter(|lane| lane.in_flight < connections);
         let first = free.filter(|lane| !lane.queue.is_empty());
@@ -139,14 +141,14 @@ impl Frontier {
         Some((no, entry))
     }
 
-    /// Frees the connection of this URL's host.
+    /// Frees the connection to the host of this URL.
     pub(crate) fn release(&mut self, url: &Url) {
         if let Some(lane) = self.lanes.get_mut(&host_of(url)) {
             lane.in_flight = lane.in_flight.saturating_sub(1);
         }
     }
 
-    /// Records whether the host had an error. Returns the number of errors in a row.
+    /// Records whether the host had an error. Returns the host's number of errors in a row.
     pub(crate) fn note(&mut self, url: &Url, is_host_error: bool) -> u32 {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return 0 };
         lane.host_errors = if is_host_error { lane.host_errors + 1 } else { 0 };
@@ -157,7 +159,7 @@ impl Frontier {
         self.lanes.get(&host_of(url)).is_some_and(|lane| lane.is_given_up)
     }
 
-    /// Gives up the host of this URL, and returns its queued entries.
+    /// Stops visiting the host of this URL, and returns its queued entries.
     pub(crate) fn give_up(&mut self, url: &Url) -> Vec<Entry> {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return Vec::new() };
         lane.is_given_up = true;
@@ -167,11 +169,12 @@ impl Frontier {
         entries
     }
 
-    /// Returns the next entries that were not looked up yet, in no particular order.
+    /// Returns the next queue entries that were not looked up in the archive yet, in no particular
+    /// order.
     pub(crate) fn not_looked_up(&mut self, count_max: usize) -> Vec<&mut Entry> {
         let mut upcoming: Vec<&mut Entry> = Vec::with_capacity(count_max);
         for lane in self.lanes.values_mut() {
-            // Only the first entries of each lane: later ones are looked up later.
+            // Only the first entries of each lane are returned; the rest is looked up later.
             let next = lane.queue.iter_mut().take(2 * count_max).map(|(_, entry)| entry);
             let missing = count_max - upcoming.len();
             upcoming.extend(next.filter(|entry| entry.known == Lookup::NotYet).take(missing));
@@ -182,7 +185,7 @@ impl Frontier {
         upcoming
     }
 
-    /// Returns all queued entries in order.
+    /// Returns all queued entries in queue order.
     pub(crate) fn entries(&self) -> Vec<(u64, &Entry)> {
         let all = self.lanes.values().flat_map(|lane| &lane.queue);
         let mut entries: Vec<_> = all.map(|(no, entry)| (*no, entry)).collect();
@@ -267,7 +270,7 @@ mod tests {
         }
         assert_eq!((frontier.queued(), frontier.left_out), (2, 3));
         frontier.pick(1);
-        // The URL was not marked as seen, so it can be offered again.
+        // The URL was not marked as seen, so it can be offered to the queue again.
         assert_eq!(frontier.offer(entry("http://a/4")), Offered::Queued);
     }
 

@@ -1,10 +1,11 @@
-//! Patterns with `*`.
+//! Text patterns with the wildcard `*`.
 
-/// A pattern in which `*` matches any characters, including none and `/`. Other characters match
-/// themselves; `?` is common in URLs. Matching takes linear time.
+/// A pattern in which `*` matches any characters, including none and `/`. All other characters
+/// match themselves, even `?`, which is common in URLs. Matching a pattern takes linear time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Glob {
-    /// One string without repeated stars, because hosts may send thousands of patterns.
+    /// The pattern is one string without repeated stars, to save memory, because hosts may send
+    /// thousands of patterns.
     pattern: Box<str>,
     /// True if the pattern must match to the end of the text.
     to_the_end: bool,
@@ -21,12 +22,13 @@ impl Glob {
         Self { pattern: tidy.into(), to_the_end: true }
     }
 
-    /// A pattern for the beginning of texts.
+    /// Returns a pattern that must match only the beginning of a text.
     pub(crate) fn beginning(pattern: &str) -> Self {
         Self { to_the_end: false, ..Self::whole(pattern) }
     }
 
-    /// Returns the length without repeated stars; a pattern to the end counts one more.
+    /// Returns the length of the pattern without repeated stars, plus one if the pattern must match
+    /// to the end.
     pub(crate) fn len(&self) -> usize {
         self.pattern.len() + usize::from(self.to_the_end)
     }
@@ -41,7 +43,8 @@ impl Glob {
         };
         let Some(mut rest) = text.strip_prefix(first) else { return false };
         let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
-        // The leftmost match of each part leaves the most text for the following parts.
+        // The leftmost match of each part of the pattern leaves the most text for the following
+        // parts.
         for part in middle.split('*') {
             match rest.find(part) {
                 Some(at) => rest = &rest[at + part.len()..],

@@ -15,9 +15,9 @@ use crate::silence::Silence;
 
 /// How long robots.txt is cached.
 const FRESH: Duration = Duration::from_secs(3600);
-/// How long it is used if it cannot be refreshed (RFC 9309).
+/// How long a cached robots.txt is used if it cannot be refreshed (RFC 9309).
 const STALE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The pause after a failed refresh.
+/// The pause after a failed refresh of robots.txt.
 const REFRESH_PAUSE: Duration = Duration::from_secs(60);
 /// How long a host with a forbidden address is not resolved again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 pub(crate) struct RobotsCache {
     rules: Option<Rules>,
-    /// The last failure, if no rules are cached.
+    /// The last failure to read robots.txt, if no rules are cached.
     silence: Option<(Instant, NoRobots)>,
 }
 
@@ -44,7 +44,7 @@ struct Rules {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NoRobots {
     pub(crate) why: String,
-    /// True if the address guard refuses the host.
+    /// True if the address guard refuses the address of the host.
     pub(crate) refused: bool,
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct RobotsClient<'a> {
     pub(crate) silence: &'a Silence,
 }
 
-/// Returns the rules of the host of `url`. Concurrent callers wait for the same response. After a
-/// failure, the next caller tries again, once the host's pause is over.
+/// Returns the robots.txt rules of the host of `url`. Concurrent callers wait for the same
+/// response. After a failure, the next caller tries again once the pause of the host has passed.
 pub(crate) async fn robots(
     host: &Host,
     url: &Url,
@@ -135,7 +135,7 @@ async fn ask(host: &Host, url: &Url, robots_client: RobotsClient<'_>) -> Result<
             _ => return Ok(Robots::default()),
         }
     }
-    // Too many redirects count as a missing file.
+    // If there are too many redirects, the host is treated as if it had no robots.txt.
     Ok(Robots::default())
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use crate::hosts::Hosts;
     use crate::settings::CrawlerSettings;
 
-    /// A host that answers once, and then with 503.
+    /// Starts a host that responds normally once, and then with 503.
     async fn host_with_one_answer(asked: &Arc<AtomicUsize>) -> Url {
         let asked = Arc::clone(asked);
         let answer = get(move || {
@@ -203,12 +203,12 @@ mod tests {
         for _ in 0..3 {
             assert!(!robots(&host, &url, robots_client).await.unwrap().allows(&url));
         }
-        // The refresh is not repeated at once.
+        // A failed refresh is not repeated immediately.
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         age(STALE_MAX).await;
         let silence = robots(&host, &url, robots_client).await.unwrap_err();
         assert!(silence.why.contains("503") && !silence.refused, "{silence:?}");
-        // The next caller tries again.
+        // The next caller requests robots.txt again.
         robots(&host, &url, robots_client).await.unwrap_err();
         assert_eq!(asked.load(Ordering::SeqCst), 4);
     }

@@ -1,4 +1,4 @@
-//! Limits per host, which apply to all crawls of the node together: connections, delays and pauses
+//! Limits per host, which apply to all crawls of the node together: connections, delays, and pauses
 //! after errors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,11 @@ use crate::clock::now;
 use crate::host_robots::RobotsCache;
 use crate::settings::CrawlerSettings;
 
-/// Limit for remembered hosts; unused ones are dropped first.
+/// Maximum number of remembered hosts; unused hosts are dropped first.
 const HOSTS_MAX: usize = 10_000;
-/// A host without requests for this time is dropped; its robots.txt is outdated by then.
+/// A host without requests for this time is dropped; its cached robots.txt is outdated by then.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
-/// How often idle hosts are searched.
+/// The interval between two searches for idle hosts.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
@@ -44,16 +44,16 @@ pub(crate) struct Host {
 
 #[derive(Debug)]
 struct Pace {
-    /// The last request, and the delay of the crawl that made it.
+    /// The time of the last request, and the delay of the crawl that made it.
     last: Option<(Instant, Duration)>,
-    /// No requests before this time, because of errors.
+    /// No request is made before this time, because of earlier errors.
     paused_until: Instant,
     used_at: Instant,
-    /// Errors in a row.
+    /// Number of errors of the host in a row.
     host_errors: u32,
 }
 
-/// Permits one request. Held until the response is read.
+/// A permit for one request, held until the response is read.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _connection: OwnedSemaphorePermit,
@@ -99,7 +99,8 @@ impl Hosts {
 }
 
 impl Table {
-    /// Drops hosts that were idle for `idle`. Hosts in use or in a pause stay, so no limit is lost.
+    /// Drops hosts that were idle for the time `idle`. Hosts in use or in a pause are kept, so that
+    /// their limits stay in force.
     fn sweep(&mut self, now: Instant, idle: Duration) {
         self.sweep_at = now + SWEEP_EVERY;
         self.hosts.retain(|_, host| {
@@ -112,11 +113,11 @@ impl Table {
 }
 
 impl Host {
-    /// Waits for a connection, and until `delay` after the last request that was made before this
-    /// call. Requests of crawls with a shorter delay may come in between; otherwise they could
-    /// block each other forever.
+    /// Waits for a free connection to the host, and until `delay` has passed since the last request
+    /// before this call. Meanwhile, crawls with a shorter delay may make requests to the same host;
+    /// otherwise they could block this crawl forever.
     pub(crate) async fn enter(&self, delay: Duration) -> Permit {
-        // The semaphore is never closed.
+        // The semaphore is never closed, so the loop ends.
         let connection = loop {
             if let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await {
                 break permit;
@@ -135,14 +136,14 @@ impl Host {
                 }
                 turn
             };
-            // An error may have extended the pause meanwhile, so check again.
+            // An error may have extended the pause in the meantime, so the loop checks again.
             tokio::time::sleep_until(wait_until).await;
         }
         Permit { _connection: connection }
     }
 
-    /// Records an error: no crawl calls the host for the requested time, or else for a pause that
-    /// doubles up to five times.
+    /// Records an error of the host. No crawl calls the host for the time that the host requested,
+    /// or otherwise for a pause that doubles with each error, up to five times.
     pub(crate) fn record_error(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
         let doubled = self.pause.saturating_mul(2_u32.pow(pace.host_errors.min(5)));
@@ -152,7 +153,7 @@ impl Host {
         wait
     }
 
-    /// Records a good response, which resets the pause.
+    /// Records a successful response, which resets the pause after errors.
     pub(crate) fn recovered(&self) {
         self.pace().host_errors = 0;
     }
@@ -251,7 +252,7 @@ mod tests {
         let start = now();
         let slow = Duration::from_secs(5);
         drop(host.enter(slow).await);
-        // A crawl with a short delay does not wait for one with a long delay.
+        // A crawl with a short delay does not wait for a crawl with a long delay.
         drop(host.enter(DELAY).await);
         assert_eq!(now() - start, DELAY);
         let waiting = tokio::spawn({

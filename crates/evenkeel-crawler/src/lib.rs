@@ -1,13 +1,13 @@
-//! A polite web crawler. Independent of the store and the scheduler.
+//! A polite web crawler, independent of the store and the scheduler.
 //!
-//! A [`Crawler`] is shared by all crawls of a node, because the limits per host (connections,
-//! delays, robots.txt) apply to all of them together. A [`Crawl`] saves pages in a [`PageArchive`],
-//! reports to a [`Listener`], and makes all requests through an
-//! [`Outbound`](evenkeel_outbound::Outbound), which refuses private addresses.
+//! All crawls of a node share one [`Crawler`], because the limits per host (connections, delays,
+//! robots.txt) apply to all crawls together. A [`Crawl`] saves pages in a [`PageArchive`], reports
+//! to a [`Listener`], and makes all requests through an [`Outbound`](evenkeel_outbound::Outbound),
+//! which refuses private addresses.
 //!
-//! A page counts as changed if its title, text or fields differ. If the server says that a page has
-//! not changed, the crawl does not fetch it, but follows its stored links; unless the job's fields
-//! have changed.
+//! A page counts as changed if its title, text or fields differ. If the server reports a page as
+//! unchanged, the crawl does not fetch the page, but follows its stored links, unless the job's
+//! fields have changed.
 //!
 //! - `crawl`: the loop of a crawl, with its `frontier` (queue), `contents` (copies) and
 //!   `checkpoint`

@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 /// Longer URLs are ignored.
 pub(crate) const URL_CHARS_MAX: usize = 2000;
 
-/// Returns the normal form of a URL, or `None` if it cannot be crawled.
+/// Returns the normal form of a URL, or `None` if the URL cannot be crawled.
 ///
-/// The parser has already lowered scheme and host, dropped default ports and resolved dot segments.
-/// This removes the fragment, an empty query and credentials, and normalises percent-encoding.
-/// Parameters are not sorted, because their order may matter.
+/// The URL parser has already converted scheme and host to lower case, dropped default ports and
+/// resolved dot segments. This function removes the fragment, an empty query and credentials, and
+/// normalises percent-encoding. Query parameters are not sorted, because their order may matter.
 pub(crate) fn normalise(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return None;
@@ -38,18 +38,18 @@ pub(crate) fn normalise(mut url: Url) -> Option<Url> {
     (url.as_str().len() <= URL_CHARS_MAX).then_some(url)
 }
 
-/// Resolves a link of a page.
+/// Resolves a link of a page to an absolute URL.
 pub(crate) fn resolve(base: &Url, link: &str) -> Option<Url> {
     let link = link.trim();
-    // These checks are cheaper than joining.
+    // These checks are cheaper than resolving the link.
     if link.is_empty() || link.starts_with('#') || link.len() > 2 * URL_CHARS_MAX {
         return None;
     }
     normalise(base.join(link).ok()?)
 }
 
-/// Normalises percent-encoding: upper-case digits, and only where needed. Bytes outside ASCII are
-/// encoded.
+/// Normalises percent-encoding: hexadecimal digits in upper case, and only characters that need it
+/// are encoded. Bytes outside ASCII are encoded.
 pub(crate) fn tidy_percent(text: &str) -> String {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
@@ -89,7 +89,7 @@ pub(crate) fn tidy_percent(text: &str) -> String {
     tidy
 }
 
-/// Returns a hash that identifies a text, the same on every node.
+/// Returns a hash that identifies a text and is the same on every node.
 pub(crate) fn key_of(text: &str) -> u64 {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     first_eight(&digest)
@@ -100,7 +100,7 @@ pub(crate) fn first_eight(hash: &[u8; 32]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Returns host and port, to which the limits per host apply.
+/// Returns the host and port of a URL, to which the limits per host apply.
 pub(crate) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())

@@ -8,22 +8,23 @@ use crate::glob::Glob;
 use crate::normal_url::{URL_CHARS_MAX, tidy_percent};
 use crate::scope::after_host;
 
-/// The RFC requires crawlers to read at least this much.
+/// Maximum number of bytes of robots.txt that are read; the RFC requires crawlers to read at least
+/// this many.
 pub(crate) const ROBOTS_BYTES_MAX: usize = 500 * 1024;
-/// A longer crawl-delay is cut to this.
+/// Maximum crawl-delay; a longer delay in robots.txt is shortened to this.
 pub(crate) const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
-/// Limits for the rules of a host: their number, the characters of each, and the bytes of all.
-/// Hand-written files stay below.
+/// Limits for the robots.txt rules of a host: their number, the characters of each rule, and the
+/// bytes of all rules. Files written by hand stay below these limits.
 const RULES_MAX: usize = 5000;
 const RULE_CHARS_MAX: usize = 1000;
 const RULES_BYTES_MAX: usize = 64 * 1024;
 const SITEMAPS_MAX: usize = 50;
 
-/// The rules of a host for this crawler.
+/// The robots.txt rules of a host that apply to this crawler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Robots {
     rules: Vec<Rule>,
-    /// The delay between requests.
+    /// The delay between requests that robots.txt requires.
     pub(crate) delay: Option<Duration>,
     pub(crate) sitemaps: Vec<String>,
 }
@@ -34,7 +35,7 @@ struct Rule {
     glob: Glob,
 }
 
-/// The rules for one user agent, or for all.
+/// The rules for one user agent, or for all user agents.
 #[derive(Default)]
 struct Group {
     is_there: bool,
@@ -57,14 +58,14 @@ impl Group {
 }
 
 impl Robots {
-    /// Reads the rules for the crawler `name`, or else the rules for all. Rules for others are
-    /// skipped.
+    /// Reads the rules for the crawler `name`, or else the rules for all crawlers. Rules for other
+    /// crawlers are skipped.
     pub(crate) fn parse(text: &str, name: &str) -> Self {
         let (mut ours, mut for_all) = (Group::default(), Group::default());
-        // Which groups the current lines belong to.
+        // Whether the current lines apply to this crawler, and whether they apply to all crawlers.
         let (mut is_ours, mut is_for_all) = (false, false);
         let mut sitemaps = Vec::new();
-        // Consecutive user-agent lines share the rules that follow.
+        // Consecutive user-agent lines share the rules that follow them.
         let mut naming = false;
         for line in text.trim_start_matches('\u{feff}').split(['\n', '\r']) {
             let line = line.split('#').next().unwrap_or_default();
@@ -108,7 +109,7 @@ impl Robots {
         }
         let path = tidy_percent(after_host(url));
         let fitting = self.rules.iter().filter(|rule| rule.glob.matches(&path));
-        // Of two rules with the same length, the one that allows wins.
+        // Of two rules with the same length, the rule that allows the URL wins.
         fitting.max_by_key(|rule| (rule.length(), rule.allows)).is_none_or(|rule| rule.allows)
     }
 }
@@ -123,7 +124,7 @@ impl Rule {
         Self { allows, glob }
     }
 
-    /// Returns the length of the pattern: the longest matching rule wins.
+    /// Returns the length of the rule's pattern; the longest matching rule wins.
     fn length(&self) -> usize {
         self.glob.len()
     }

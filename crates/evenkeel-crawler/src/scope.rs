@@ -7,15 +7,16 @@ use crate::glob::Glob;
 /// How far a crawl may go from its start URLs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Reach {
-    /// The host and port of the start. A leading `www.` is ignored, and so is the difference
-    /// between http and https on their default ports, because sites redirect from one to the other.
+    /// The crawl stays on the host and port of the start URL. A leading `www.` is ignored. On
+    /// default ports, http and https count as the same, because sites redirect from one to the
+    /// other.
     #[default]
     Host,
-    /// Also all hosts below the start's (`docs.example.com` for `example.com`), on the default
-    /// ports or the start's port.
+    /// Like `Host`, but includes all subdomains (`docs.example.com` for `example.com`), on the
+    /// default ports or the port of the start URL.
     Site,
-    /// Like `Host`, but only URLs below the start's path: `/docs/` for the starts `/docs/` and
-    /// `/docs/index.html`; `/docs` and `/docs/` for the start `/docs`.
+    /// Like `Host`, but only URLs below the path of the start URL: `/docs/` for the starts `/docs/`
+    /// and `/docs/index.html`; `/docs` and `/docs/` for the start `/docs`.
     Prefix,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct Scope {
     exclude: Vec<Pattern>,
 }
 
-/// The area around one start.
+/// The URLs that one start URL allows.
 #[derive(Clone, Debug)]
 struct Area {
     reach: Reach,
@@ -36,7 +37,7 @@ struct Area {
     path: String,
 }
 
-/// A pattern for whole URLs or, if it begins with `/`, for path and query.
+/// A pattern for whole URLs or, if it begins with `/`, for the path and query of URLs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     glob: Glob,
@@ -53,7 +54,7 @@ impl Pattern {
     }
 }
 
-/// Returns path and query.
+/// Returns the path and query of a URL.
 pub(crate) fn after_host(url: &Url) -> &str {
     let text = url.as_str();
     let start = text.find("://").map_or(0, |at| at + 3);
@@ -71,12 +72,13 @@ impl Scope {
         Self { areas, include, exclude }
     }
 
-    /// True if the URL is in the area of a start.
+    /// True if the URL is in the area of one of the start URLs.
     pub(crate) fn covers(&self, url: &Url) -> bool {
         self.areas.iter().any(|area| area.covers(url))
     }
 
-    /// True if a link to the URL is followed. Start URLs are crawled whatever the patterns say.
+    /// True if a link to the URL is followed. Start URLs are crawled even if the patterns exclude
+    /// them.
     pub(crate) fn wants(&self, url: &Url) -> bool {
         self.covers(url)
             && (self.include.is_empty() || self.include.iter().any(|p| p.matches(url)))
@@ -89,7 +91,7 @@ impl Area {
         let host = bare_host(start).to_owned();
         let path = start.path();
         let last = path.rsplit('/').next().unwrap_or_default();
-        // A last segment with a dot is a file, so its directory counts.
+        // A last path segment with a dot is a file, so only its directory counts.
         let path = if last.contains('.') { &path[..path.len() - last.len()] } else { path };
         Self {
             reach,
@@ -125,7 +127,7 @@ impl Area {
 
 fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
-    // `www.com` is a domain of its own.
+    // `www.com` is a domain, so its `www.` is not removed.
     host.strip_prefix("www.").filter(|rest| rest.contains('.')).unwrap_or(host)
 }
 

@@ -5,26 +5,29 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct CrawlerSettings {
-    /// The name in robots.txt to which our rules apply.
+    /// The crawler name that is looked up in robots.txt to find the rules that apply.
     pub robots_name: String,
     /// True if jobs may ignore robots.txt.
     pub may_ignore_robots: bool,
-    /// The shortest delay between requests to a host, whatever jobs set.
+    /// The minimum delay between requests to a host, even if a job sets a shorter delay.
     pub delay_min: Duration,
-    /// Connections to a host, for all crawls of the node together.
+    /// Maximum number of connections to a host, for all crawls of the node together.
     pub connections_per_host: usize,
-    /// The directory for export files; without it, jobs cannot request any.
+    /// The directory for export files; without it, jobs cannot request an export.
     pub export_dir: Option<PathBuf>,
-    /// The first pause after an error of a host. It doubles up to 32 times the value.
+    /// The first pause after an error of a host. Each further error doubles the pause, up to 32
+    /// times this value.
     pub error_pause: Duration,
-    /// The longest pause that a host can request with `Retry-After`.
+    /// The maximum pause after an error of a host, even if the host requests a longer pause with
+    /// `Retry-After`.
     pub error_pause_max: Duration,
-    /// Concurrent crawls of the node; others wait.
+    /// Maximum number of concurrent crawls of the node; further crawls wait.
     pub crawls_max: usize,
-    /// Time limit for all sitemaps of a crawl; the rest is left out.
+    /// Maximum time for reading all sitemaps of a crawl; sitemaps that were not read by then are
+    /// skipped.
     pub sitemaps_time_max: Duration,
     pub checkpoint_bytes_max: usize,
-    /// The shortest time between checkpoints. Large ones are further apart.
+    /// The minimum time between checkpoints of a crawl. The time is longer after large checkpoints.
     pub checkpoint_every: Duration,
 }
 

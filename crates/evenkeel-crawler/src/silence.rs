@@ -7,17 +7,17 @@ use tokio::time::Instant;
 
 use crate::clock::now;
 
-/// Measures how long a crawl has waited for responses without receiving a byte. The crawler's own
-/// waits, between requests or for a permit, do not count.
+/// Measures how long a crawl has waited for responses without receiving a byte. The pauses that the
+/// crawler makes, between requests or for a permit, do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Silence(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     in_flight: usize,
-    /// Silence of requests that have ended since the last byte.
+    /// The silence of requests that have finished since the last byte was received.
     before: Duration,
-    /// Since when the open requests are silent; `None` without open requests.
+    /// Since when the open requests receive no data; `None` without open requests.
     since: Option<Instant>,
 }
 
@@ -26,7 +26,7 @@ struct State {
 pub(crate) struct OpenRequest<'a>(&'a Silence);
 
 impl Silence {
-    /// Starts a request.
+    /// Records the start of a request.
     pub(crate) fn begin_request(&self) -> OpenRequest<'_> {
         let mut state = self.state();
         state.in_flight += 1;
@@ -91,7 +91,7 @@ mod tests {
         tokio::time::advance(SECOND).await;
         drop(second);
         assert_eq!(silence.so_far(), 3 * SECOND);
-        // Without open requests, time does not count.
+        // Without open requests, time does not count as silence.
         tokio::time::advance(100 * SECOND).await;
         assert_eq!(silence.so_far(), 3 * SECOND);
         let third = silence.begin_request();

@@ -5,9 +5,9 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// Limit for a decompressed sitemap; the rest is left out.
+/// Maximum number of bytes of a decompressed sitemap; the rest is ignored.
 pub(crate) const SITEMAP_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Limit for the sitemaps of a crawl.
+/// Maximum number of sitemaps of a crawl.
 pub(crate) const SITEMAPS_MAX: usize = 50;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Sitemap {
     pub(crate) sitemaps: Vec<String>,
 }
 
-/// Reads a sitemap, a sitemap index or a plain list of URLs, compressed or not. Takes at most
+/// Reads a sitemap, a sitemap index or a plain list of URLs, compressed or not. Returns at most
 /// `urls_max` URLs.
 pub(crate) fn read(bytes: &[u8], urls_max: usize) -> Sitemap {
     let unpacked = unpack(bytes);
@@ -40,13 +40,13 @@ fn unpack(bytes: &[u8]) -> Cow<'_, [u8]> {
         return bytes.into();
     }
     let mut unpacked = Vec::new();
-    // What was decompressed before an error or the limit is used.
+    // The data that was decompressed before an error or the limit is used.
     let _ = GzDecoder::new(bytes).take(SITEMAP_BYTES_MAX as u64).read_to_end(&mut unpacked);
     unpacked.into()
 }
 
-/// Returns the texts of all `<loc>` elements. Those of images and videos are in another namespace
-/// (`<image:loc>`) and are skipped.
+/// Returns the texts of all `<loc>` elements. `<loc>` elements of images and videos are in another
+/// namespace (`<image:loc>`) and are skipped.
 fn places(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = text;
     std::iter::from_fn(move || {

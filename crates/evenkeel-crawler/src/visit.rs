@@ -1,4 +1,4 @@
-//! Fetches and reads one page.
+//! Fetches and parses one page.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::host_robots::{NoRobots, robots};
 use crate::hosts::Host;
 use crate::normal_url::host_of;
 
-/// Pages up to this size are parsed in place; larger pages, and pages with fields, on a blocking
-/// thread.
+/// Pages up to this size are parsed in the async task; larger pages, and pages of jobs with fields,
+/// are parsed on a blocking thread.
 const SMALL_BYTES: usize = 8 * 1024;
-/// Attempts of a page whose host has errors.
+/// Maximum number of tries for a page whose host has errors.
 pub(crate) const TRIES: u8 = 3;
-/// Attempts of a page that times out, because each takes the whole timeout.
+/// Maximum number of tries for a page that times out, because each try takes the whole timeout.
 const TRIES_IF_SLOW: u8 = 2;
 
-/// A visited page.
+/// The result of visiting one page of the queue.
 #[derive(Debug)]
 pub(crate) struct Visit {
     pub(crate) no: u64,
@@ -39,17 +39,17 @@ pub(crate) struct Visit {
 #[derive(Debug)]
 pub(crate) enum VisitResult {
     Page(Box<ReadPage>),
-    /// The page is the same as the stored one.
+    /// The page is equal to its stored version.
     Unchanged,
     Gone,
-    /// The `Location` of the response.
+    /// The `Location` header of the response.
     Redirect(String),
     Forbidden,
-    /// The page exists, but is not crawled.
+    /// The page exists, but is not saved.
     Skipped(String),
     /// Robots.txt could not be read, so the page was not requested.
     RobotsUnavailable(String),
-    /// The visit may succeed later, unless `tries` attempts have failed.
+    /// The visit may succeed later; after `tries` failed tries it is not repeated.
     HostError {
         why: String,
         tries: u8,
@@ -69,7 +69,8 @@ pub(crate) struct ReadPage {
     pub(crate) hash: [u8; 32],
 }
 
-/// Visits a page: checks robots.txt, waits for a permit, fetches and parses.
+/// Visits a page: checks robots.txt, waits for a permit of the host, fetches the page and parses
+/// it.
 pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let mut visit = Visit {
         no,
@@ -93,7 +94,7 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let started = now();
     let ask = FetchRequest {
         url: url.clone(),
-        // A page that was parsed with other settings must be read again, even if it has not
+        // A page that was parsed with other settings must be read again, even if the page has not
         // changed.
         known: visit
             .entry
@@ -116,7 +117,7 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
             let why = error.to_string();
             visit.found = match error {
                 FetchError::Refused(_) => VisitResult::Failed { why, hopeless: true },
-                // A single page may be slow on a healthy host.
+                // A single page may be slow even if its host works well.
                 FetchError::TimedOut(_) => VisitResult::HostError { why, tries: TRIES_IF_SLOW },
                 FetchError::Failed(_) => {
                     host.record_error(None);
@@ -211,7 +212,8 @@ async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> VisitR
         let (etag, last_modified) = (answer.etag, answer.last_modified);
         Ok(ReadPage { content_type, etag, last_modified, extract, hash })
     };
-    // A page that makes the parser panic fails alone. The parser is not used again.
+    // A page that makes the parser panic fails without affecting other pages, because the parser is
+    // not used again.
     let read: Option<Result<ReadPage, extract::TooHard>> = if is_quick {
         catch_unwind(AssertUnwindSafe(work)).ok()
     } else {

@@ -1,5 +1,5 @@
-//! Decides which addresses jobs may call, so that no job reaches the private network: the cloud's
-//! metadata service, a database's admin port, other machines.
+//! Decides which addresses jobs may call, so that no job reaches the private network, such as the
+//! cloud's metadata service or the admin port of a database.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::Resolver;
 
-/// The URL's host is an address that jobs may not call.
+/// The error if the host of a URL is an address that jobs may not call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{host} is an address which is not public; --allow-network can open such a network")]
 pub struct Refused {
     host: String,
 }
 
-/// A name has no address that jobs may call. The text is the same for names that do not exist and
-/// for private addresses: otherwise a client that can create jobs could explore the private network
-/// name by name.
+/// The error if a host name has no address that jobs may call. The message is the same for host
+/// names that do not exist and for private addresses. Otherwise a client that can create jobs could
+/// explore the private network name by name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{host} has no address that jobs may call: it does not exist, or it is at one which is not public; \
@@ -29,19 +29,19 @@ pub struct NoAddress {
     host: String,
 }
 
-/// The rule for addresses. Cheap to clone.
+/// The rule that decides which addresses may be called. Cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct Guard(Arc<[IpNet]>);
 
 impl Guard {
-    /// Allows public addresses and these networks.
+    /// Returns a guard that allows public addresses and these networks.
     pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self(allow_networks.into())
     }
 
-    /// Checks a URL whose host is an address, because addresses are never resolved. The URL parser
-    /// has already normalised decimal, octal and hexadecimal forms, and the connector uses the same
-    /// parser.
+    /// Checks a URL whose host is an address, because the resolver never sees such a host. The URL
+    /// parser has already normalised decimal, octal and hexadecimal forms of addresses, and the
+    /// connector uses the same parser.
     pub fn check_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
@@ -57,7 +57,7 @@ impl Guard {
     }
 }
 
-/// A resolver that checks all addresses before they are used.
+/// A resolver that checks all addresses of a host name before they are used.
 pub(crate) struct GuardedResolver {
     guard: Guard,
     resolver: Arc<dyn Resolver>,
@@ -70,9 +70,9 @@ impl GuardedResolver {
 }
 
 impl Resolve for GuardedResolver {
-    /// Resolves a name. The connection uses exactly the checked addresses, so a later change of the
-    /// name has no effect. One forbidden address refuses the name, because such a name is likely an
-    /// attack.
+    /// Resolves a host name and checks its addresses. The connection uses exactly the checked
+    /// addresses, so a later change of the name in DNS has no effect. A host name with one
+    /// forbidden address is refused, because such a name is likely an attack.
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.guard.clone();
         let found = self.resolver.resolve(name.as_str());
@@ -89,11 +89,12 @@ impl Resolve for GuardedResolver {
             })?;
             for address in &mut addresses {
                 if !guard.allows(address.ip()) {
-                    // Only the operator may see the address.
+                    // The address is written to the log only, because only the operator may see it.
                     tracing::info!(host, address = %address.ip(), "blocked a request to a forbidden address");
                     return Err(no_address().into());
                 }
-                // The port comes from the URL; a port of the resolver would take precedence.
+                // The port must come from the URL, but a port set by the resolver would take
+                // precedence.
                 address.set_port(0);
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -108,8 +109,8 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// True for addresses that the IANA registry calls globally reachable, except those of cloud
-/// platforms.
+/// True for addresses that the IANA registry lists as globally reachable, except those that cloud
+/// platforms use internally.
 fn is_public_v4(ip: Ipv4Addr) -> bool {
     let [a, b, c, d] = ip.octets();
     let special = match a {
@@ -129,7 +130,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
-        // NAT64: the embedded IPv4 address counts.
+        // A NAT64 address is checked by the IPv4 address that it embeds.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             let [a, b] = high.to_be_bytes();
             let [c, d] = low.to_be_bytes();
@@ -138,9 +139,10 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false, // Teredo, documentation
         [0x2002, ..] => false,                                              // 6to4 hides any IPv4
         [0x3fff, second, ..] if second < 0x1000 => false,                   // documentation
-        // ISATAP: embeds a private IPv4 address after any prefix.
+        // An ISATAP address embeds a private IPv4 address after any prefix, so it is refused.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => false,
-        // Global unicast is 2000::/3. Loopback, mapped, link-local, ULA and multicast are outside.
+        // Global unicast is 2000::/3. Loopback, mapped, link-local, ULA and multicast addresses are
+        // outside this range.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

@@ -1,9 +1,10 @@
-//! HTTP calls to URLs that users choose.
+//! Makes HTTP calls to URLs that users choose.
 //!
-//! A client that can create a job chooses a URL, and the node calls it from inside the operator's
-//! network. Every call goes through an [`Outbound`], which refuses addresses that are not public
-//! (unless they are allowed), connects to exactly the address it checked, follows no redirects and
-//! uses no proxy: a proxy would resolve names where the guard cannot check them.
+//! A client that can create a job chooses a URL, and the node calls this URL from inside the
+//! operator's network. Every call goes through an [`Outbound`], which refuses addresses that are
+//! not public (unless they are allowed) and connects to exactly the address it checked. It follows
+//! no redirects and uses no proxy, because a proxy would resolve names where the guard cannot check
+//! them.
 //!
 //! - `guard`: which addresses may be called
 //! - `resolver`: how names become addresses
@@ -32,9 +33,9 @@ pub struct OutboundSettings {
     pub allow_networks: Vec<ipnet::IpNet>,
     pub connect_timeout: Duration,
     pub user_agent: String,
-    /// True if responses may be compressed and are decompressed.
+    /// True if the client accepts compressed responses and decompresses them.
     pub decompress: bool,
-    /// Resolves names. The guard checks the result.
+    /// Resolves host names. The address guard checks the result.
     pub resolver: Arc<dyn Resolver>,
 }
 
@@ -58,34 +59,36 @@ pub enum SetupError {
     Client(#[from] reqwest::Error),
 }
 
-/// Why a call got no response.
+/// Why an HTTP call got no response.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     #[error(transparent)]
     Refused(#[from] Refused),
     #[error(transparent)]
     NoAddress(#[from] NoAddress),
-    /// The machine has no certificates to trust.
+    /// The machine has no trusted certificates.
     #[error("https can't be used on this node: {0}")]
     NoTls(rustls::Error),
-    /// The call failed. The text names all causes, but not the URL, which may hold a secret.
+    /// The HTTP call failed. The message names all causes, but not the URL, which may hold a
+    /// secret.
     #[error("{}", describe(.0))]
     Failed(reqwest::Error),
 }
 
-/// Idle connections per host: about as many as a node runs attempts.
+/// Maximum number of idle connections per host, about as many as a node runs attempts.
 const IDLE_MAX: usize = 4096;
 
-/// Makes checked calls. Cheap to clone; clones share their connections.
+/// Makes HTTP calls to checked addresses. Clones are cheap and share their connections.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     client: Client,
     shared: Arc<Shared>,
-    /// Why https does not work on this machine. Plain http still does, so the server starts anyway.
+    /// Why https does not work on this machine. Plain http still works, so the server starts
+    /// anyway.
     tls_fault: Option<rustls::Error>,
 }
 
-/// What clients with different TLS options share.
+/// Settings shared by clients with different TLS options.
 #[derive(Debug)]
 struct Shared {
     guard: Guard,
@@ -98,8 +101,9 @@ impl Outbound {
         Self::build(Arc::new(Shared { guard, settings }), &TlsOptions::default())
     }
 
-    /// Makes a client with the same guard and settings, but its own TLS options and connections.
-    /// Reads the machine's certificates, which takes some milliseconds.
+    /// Returns a client with the same address guard and settings, but with other TLS options and
+    /// separate connections. The function reads the machine's certificates, which takes some
+    /// milliseconds.
     pub fn with_tls(&self, tls: &TlsOptions) -> Result<Self, SetupError> {
         Self::build(Arc::clone(&self.shared), tls)
     }
@@ -123,15 +127,16 @@ impl Outbound {
             .tcp_nodelay(true)
             .tcp_keepalive(Duration::from_secs(15))
             .pool_max_idle_per_host(IDLE_MAX)
-            // Shorter than most servers keep idle connections: a call on a closed connection fails.
+            // This is shorter than most servers keep idle connections, because a call on a closed
+            // connection fails.
             .pool_idle_timeout(Duration::from_secs(30))
             .user_agent(&settings.user_agent)
             .build()?;
         Ok(Self { client, shared, tls_fault })
     }
 
-    /// Makes one call. A redirect is returned like any response. Credentials in the URL become an
-    /// `Authorization` header, unless the request has one.
+    /// Makes one HTTP call. A redirect is returned like any other response. Credentials in the URL
+    /// become an `Authorization` header, unless the request has one.
     pub async fn send(&self, mut request: Request) -> Result<Response, CallError> {
         self.take_credentials(&mut request)?;
         self.shared.guard.check_literal(request.url())?;
@@ -146,7 +151,7 @@ impl Outbound {
         if request.url().username().is_empty() && request.url().password().is_none() {
             return Ok(());
         }
-        // The client does this for requests that it builds itself.
+        // The client does this only for requests that it builds.
         let built = self.client.get(request.url().clone()).build();
         let mut built = built.map_err(CallError::from_client)?;
         *request.url_mut() = built.url().clone();
@@ -171,14 +176,14 @@ impl CallError {
     }
 }
 
-/// Returns an error with all its causes. The text names the URL, which may hold a secret, unless it
-/// was removed from the error.
+/// Returns the message of an error with all its causes. The message contains the URL, which may
+/// hold a secret, unless the URL was removed from the error.
 pub fn describe(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
         let message = source.to_string();
-        // Some errors repeat their cause.
+        // Some errors already contain the message of their cause.
         if !text.contains(&message) {
             text = format!("{text}: {message}");
         }

@@ -1,4 +1,4 @@
-//! Resolves names to addresses.
+//! Resolves host names to addresses.
 
 use std::fmt::Debug;
 use std::io;
@@ -7,21 +7,22 @@ use std::pin::Pin;
 
 use tokio::sync::Semaphore;
 
-/// The addresses of a name. Their ports are ignored.
+/// The addresses of a host name, whose ports are ignored.
 pub type ResolvedAddresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// Resolves names. The guard checks all results, so a wrong resolver does no harm.
+/// Resolves host names. The guard checks all results, so a wrong resolver cannot lead to a
+/// forbidden address.
 pub trait Resolver: Debug + Send + Sync + 'static {
-    /// Resolves `host`, which is never an address itself.
+    /// Resolves `host`, which is always a name and never an address.
     fn resolve(&self, host: &str) -> ResolvedAddresses;
 }
 
-/// Uses the resolver of the machine.
+/// The resolver of the operating system.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct SystemResolver;
 
-/// Limits concurrent look-ups; others wait, within the connection timeout. Each look-up occupies a
-/// thread until the machine's resolver answers, even if the caller has given up.
+/// Limits concurrent DNS look-ups; further look-ups wait, within the connection timeout. Each DNS
+/// look-up occupies a thread until the system's resolver answers, even if the caller has given up.
 static THREADS: Semaphore = Semaphore::const_new(64);
 
 impl Resolver for SystemResolver {
@@ -31,7 +32,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Runs `work` on a thread that may block. The work holds the permit until it ends, even if the
+/// Runs `work` on a thread that may block. The work holds the permit until it finishes, even if the
 /// caller has given up.
 async fn on_a_thread<T: Send + 'static>(
     threads: &'static Semaphore,

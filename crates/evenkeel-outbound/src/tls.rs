@@ -1,4 +1,4 @@
-//! TLS options of a client.
+//! TLS options of an HTTP client.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use rustls_platform_verifier::Verifier;
 
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// Trusted besides the machine's certificates.
+    /// Certificates that are trusted in addition to the machine's certificates.
     pub extra_roots: Roots,
-    /// Refuses TLS 1.2.
+    /// True if TLS 1.2 is refused.
     pub only_tls13: bool,
-    /// Sent to servers that ask for a client certificate.
+    /// The client certificate, sent to servers that request one.
     pub identity: Option<Identity>,
     /// True if server certificates are verified.
     pub verify: bool,
@@ -28,7 +28,7 @@ impl Default for TlsOptions {
     }
 }
 
-/// A PEM text without a usable certificate or key.
+/// The error for a PEM text without a usable certificate or key.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
     #[error("is not PEM: {0}")]
@@ -44,7 +44,7 @@ pub enum PemError {
 pub struct Roots(Vec<CertificateDer<'static>>);
 
 impl Roots {
-    /// Reads all certificates of a PEM text; at least one.
+    /// Reads all certificates of a PEM text, which must contain at least one.
     pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
         let certificates = certificates(pem)?;
         let mut store = RootCertStore::empty();
@@ -59,7 +59,7 @@ impl Roots {
 pub struct Identity(Arc<CertifiedKey>);
 
 impl Identity {
-    /// Reads a PEM text with the certificate, its issuers if needed, and the private key.
+    /// Reads a PEM text with the client certificate, its issuers if needed, and the private key.
     pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
         let chain = certificates(pem)?;
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(PemError::Unreadable)?;
@@ -79,7 +79,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Returns the configuration of a client, and an error if it cannot verify any server.
+/// Returns the TLS configuration of a client, and an error if the client cannot verify any server.
 pub(crate) fn config(
     options: &TlsOptions,
 ) -> Result<(ClientConfig, Option<rustls::Error>), rustls::Error> {
@@ -116,7 +116,7 @@ pub(crate) fn config(
     Ok((config, fault))
 }
 
-/// Accepts every server certificate.
+/// A certificate verifier that accepts every server certificate.
 #[derive(Debug)]
 struct NoVerification(Arc<CryptoProvider>);
 

@@ -17,7 +17,8 @@ use crate::scope::{Reach, Scope};
 use crate::settings::CrawlerSettings;
 use reader::Reader;
 
-/// Increase it when pages are parsed differently, so that all pages count as changed.
+/// The version of the page parser. Increase it when pages are parsed differently, so that all pages
+/// count as changed.
 const PARSE_VERSION: u32 = 1;
 const MIB: u64 = 1024 * 1024;
 
@@ -38,13 +39,13 @@ pub struct CrawlConfig {
     pub(crate) store_bytes_max: u64,
     pub(crate) fields: Vec<Field>,
     pub(crate) ndjson: bool,
-    /// Identifies how pages are parsed. Each content hash ends with it.
+    /// Identifies how pages are parsed. Each content hash ends with these bytes.
     pub(crate) parse_version: [u8; 4],
     /// Identifies the configuration. A checkpoint with another fingerprint is not used.
     pub(crate) fingerprint: u64,
 }
 
-/// All fields of the configuration.
+/// All fields of the crawl configuration.
 pub const CONFIG_FIELDS: [ConfigField; 17] = [
     ConfigField::new("url", FieldKind::Url),
     ConfigField::new("start_urls", FieldKind::UrlList),
@@ -66,7 +67,8 @@ pub const CONFIG_FIELDS: [ConfigField; 17] = [
 ];
 
 impl CrawlConfig {
-    /// Reads a configuration, and refuses what makes no sense or is not allowed here.
+    /// Reads a configuration, and refuses values that are invalid or that the settings do not
+    /// allow.
     pub fn read(config: &Value, settings: &CrawlerSettings) -> Result<Self, ConfigFault> {
         if config.is_null() {
             return Err(ConfigFault::new("", "must be an object"));
@@ -125,20 +127,21 @@ impl CrawlConfig {
         })
     }
 
-    /// Returns the limit for the job's pages, in bytes.
+    /// Returns the maximum number of bytes that the job's pages may use in the store.
     pub const fn store_bytes_max(&self) -> u64 {
         self.store_bytes_max
     }
 
-    /// Returns the limit for requests. Redirects and retries do not count as pages, but must end,
-    /// too.
+    /// Returns the maximum number of requests of a crawl. Redirects and retries do not count as
+    /// pages, so this separate limit bounds them.
     pub(crate) const fn requests_max(&self) -> u64 {
         3 * self.pages_max + 100
     }
 
-    /// Returns the limit for queued URLs.
+    /// Returns the maximum number of queued URLs.
     pub(crate) const fn queue_max(&self) -> usize {
-        // Some queued pages turn out to be forbidden or copies. `clamp` is not const.
+        // The queue holds more URLs than pages, because some queued pages turn out to be forbidden
+        // or copies. (`clamp` cannot be used in a const function.)
         let urls = self.pages_max as usize * 20;
         if urls < 1000 {
             1000

@@ -1,4 +1,4 @@
-//! Readers of the configuration's fields whose errors name the field.
+//! Reads fields of the configuration, with errors that name the field.
 
 use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::Url;

@@ -1,4 +1,4 @@
-//! Saves and resumes checkpoints.
+//! Saves checkpoints of a crawl and resumes from them.
 
 use std::time::Duration;
 
@@ -10,17 +10,18 @@ use crate::entry::{Entry, Lookup};
 use crate::frontier::Frontier;
 use crate::normal_url::key_of;
 
-/// Time limit for saving pages when a crawl is interrupted.
+/// Maximum time for saving pages when a crawl is interrupted.
 const WIND_UP_MAX: Duration = Duration::from_millis(500);
-/// Checkpoints take at most one part in this many of the time.
+/// Saving checkpoints takes at most 1 / `CHECKPOINT_SHARE` of the time of a crawl.
 const CHECKPOINT_SHARE: u32 = 20;
-/// But their distance grows at most by this factor.
+/// The interval between checkpoints grows at most by this factor.
 const CHECKPOINT_PAUSE_MAX: u32 = 10;
-/// For each of these bytes, the next checkpoint is one interval later.
+/// Each time the checkpoint is larger by this many bytes, the pause until the next checkpoint grows
+/// by one interval.
 const CHECKPOINT_BYTES: usize = 128 * 1024;
 
 impl Crawl {
-    /// Continues from a checkpoint. Returns false if it cannot be used.
+    /// Continues from a checkpoint. Returns false if the checkpoint cannot be used.
     pub(super) fn resume(&mut self, data: &[u8]) -> bool {
         let config = &self.shared.config;
         let Checkpoint { head, queue, seen, contents, pointers } =
@@ -70,20 +71,23 @@ impl Crawl {
             pointers: self.pointers.iter().copied().collect(),
         };
         let bytes_max = self.shared.settings.checkpoint_bytes_max;
-        // Compressing a large checkpoint takes a moment, and cannot fail.
+        // Compressing a large checkpoint takes some time, so a blocking thread does it; it cannot
+        // fail.
         let packing = tokio::task::spawn_blocking(move || checkpoint.encode(bytes_max));
         packing.await.unwrap_or_default()
     }
 
-    /// Returns the checkpoint of an interrupted crawl. Saves the pages that were read, if the
-    /// archive is fast enough.
+    /// Returns the checkpoint of an interrupted crawl. First it saves the pages that were read, if
+    /// the archive is fast enough.
     pub async fn save_interrupted(&mut self) -> Vec<u8> {
-        // Pages that were not saved in time stay in the checkpoint, and are read again.
+        // Pages that were not saved in time stay in the checkpoint, so the next attempt reads them
+        // again.
         let _ = tokio::time::timeout(WIND_UP_MAX, self.flush()).await;
         self.save().await
     }
 
-    /// Saves a checkpoint if it is time. Pages that the checkpoint omits are saved first.
+    /// Saves a checkpoint if the interval since the last checkpoint has passed. Pages that the
+    /// checkpoint does not contain are saved first.
     pub(super) async fn save_if_due(&mut self) -> Result<(), CrawlError> {
         let every = self.shared.settings.checkpoint_every;
         let pause = pause_after(every, self.saving_took, self.saved_bytes);
@@ -101,7 +105,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Returns the checkpoint of a crawl that has not started.
+    /// Returns the checkpoint of a crawl that has not started yet.
     pub(super) fn save_beginning(&self) -> Vec<u8> {
         let queue = self.starts();
         let seen = queue.iter().map(|entry| key_of(entry.url.as_str())).collect();
@@ -111,7 +115,8 @@ impl Crawl {
     }
 }
 
-/// Returns the time to the next checkpoint after one that took `took` and has `bytes`.
+/// Returns the pause until the next checkpoint, if saving the last one took `took` and it has
+/// `bytes` bytes.
 fn pause_after(every: Duration, took: Duration, bytes: usize) -> Duration {
     let costs = took.saturating_mul(CHECKPOINT_SHARE);
     let by_time = costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX));

@@ -1,4 +1,4 @@
-//! Lines of the run's log.
+//! Writes the lines of the attempt's log.
 
 use evenkeel_outbound::reqwest::Url;
 
@@ -23,7 +23,7 @@ impl LogLine {
         self.with(&self.what)
     }
 
-    /// Returns the line with another text.
+    /// Returns the log line with another text.
     pub(super) fn with(&self, what: &str) -> String {
         format!("{} {} {what}", self.head, self.url)
     }

@@ -1,4 +1,4 @@
-//! One crawl from beginning to end.
+//! Runs one crawl from beginning to end.
 
 mod checkpointing;
 mod log_line;
@@ -28,14 +28,15 @@ use crate::frontier::Frontier;
 use crate::visit::{Visit, visit};
 use pending::Pending;
 
-/// Concurrent requests to all hosts of a crawl.
+/// Maximum number of concurrent requests to all hosts of a crawl.
 const IN_FLIGHT_MAX: usize = 8;
-/// The shortest wait for a page before the crawl saves what it has.
+/// Minimum time that a crawl waits for a page before it saves the pages it has.
 const QUIET_MIN: Duration = Duration::from_millis(100);
-/// Pages that are looked up or saved at once.
+/// Maximum number of pages that are looked up or saved together.
 const BATCH: usize = 32;
 
-/// One crawl. `run` can be dropped at any moment; `save_interrupted` then returns a checkpoint.
+/// One crawl. The future of `run` can be dropped at any moment; `save_interrupted` then returns a
+/// checkpoint.
 pub struct Crawl {
     shared: Arc<Shared>,
     archive: Arc<dyn PageArchive>,
@@ -46,12 +47,13 @@ pub struct Crawl {
     frontier: Frontier,
     contents: Contents,
     counts: CrawlCounts,
-    /// Pages that were taken from the queue and are not done: requested, or waiting to be saved.
+    /// Pages that were taken from the queue and are not finished, because they are requested or
+    /// wait to be saved.
     open: BTreeMap<u64, Entry>,
     pending: Pending,
     losses: Losses,
     first_failure: Option<String>,
-    /// Pages that named another page as their original.
+    /// Hashes of pages that named another page as their canonical page.
     pointers: FxHashSet<u64>,
     sitemaps_read: bool,
     saved_at: Instant,
@@ -120,7 +122,7 @@ impl Crawl {
         self.shared.config.starts.iter().map(start).collect()
     }
 
-    /// Runs the crawl to its end. Dropping the future aborts open requests.
+    /// Runs the crawl to its end and returns the result. Dropping the future aborts open requests.
     pub async fn run(&mut self) -> Ended {
         let ending = match self.run_all().await {
             Ok(()) => judge(&self.counts, &self.losses, self.first_failure.as_deref()),
@@ -132,7 +134,8 @@ impl Crawl {
         self.report_progress();
         self.log_summary();
         if matches!(ending, Ending::Failed { .. }) && self.counts.starts_read == 0 {
-            // The next attempt starts from the beginning, whatever an earlier checkpoint has.
+            // If the run is attempted again, it must start from the beginning, so this replaces an
+            // earlier checkpoint.
             self.listener.checkpoint(self.save_beginning());
         }
         Ended { ending, counts: self.counts.clone() }
@@ -158,7 +161,8 @@ impl Crawl {
         let mut visits: JoinSet<Visit> = JoinSet::new();
         loop {
             self.start_visits(&mut visits).await?;
-            // While it waits for a slow page, the crawl saves and reports what it has.
+            // While the crawl waits for a slow page, it saves the pages it has and reports
+            // progress.
             let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
             let Ok(next) = tokio::time::timeout(quiet, visits.join_next()).await else {
                 self.save_if_due().await?;
@@ -216,7 +220,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Looks up this page and the next ones in the archive.
+    /// Looks up this page and the next queued pages in the archive.
     async fn look_up(&mut self, no: u64) -> Result<(), CrawlError> {
         let job = self.job;
         let id = |entry: &Entry| PageId::of(job, entry.url.as_str());
@@ -227,7 +231,7 @@ impl Crawl {
         let known = pending::with_retries(|| archive.known(&ids)).await?;
         let mut known: BTreeMap<PageId, _> =
             known.into_iter().map(|page| (page.id, Arc::new(page))).collect();
-        // Nothing was queued in between, so these are the same entries.
+        // No page was queued in between, so these are the same entries as above.
         let queued = self.frontier.not_looked_up(BATCH - 1);
         for entry in self.open.get_mut(&no).into_iter().chain(queued) {
             entry.known = Lookup::Done(known.remove(&id(entry)));
@@ -236,7 +240,7 @@ impl Crawl {
     }
 
     /// Completes once the crawl has waited for responses for `longest` without receiving a byte.
-    /// The crawler's own waits, between requests or for a permit, do not count.
+    /// The pauses that the crawler makes, between requests or for a permit, do not count.
     pub fn silent_for(&self, longest: Duration) -> impl Future<Output = ()> + use<> {
         let shared = Arc::clone(&self.shared);
         async move { shared.silence.lasts(longest).await }

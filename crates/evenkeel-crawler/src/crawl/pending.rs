@@ -1,4 +1,4 @@
-//! Collects pages and saves them in batches.
+//! Collects pages and saves them in the archive in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::log_line::LogLine;
 use super::{BATCH, Crawl, CrawlError};
 use crate::archive::ArchiveError;
 
-/// Limit for the bytes of waiting pages, besides the last page.
+/// Maximum number of bytes of pages that wait to be saved, not counting the last page.
 const BYTES_MAX: u64 = 256 * 1024;
-/// Attempts of a call to the archive that may succeed later, 1 s apart.
+/// Number of tries of a call to the archive that may succeed later, 1 s apart.
 const TRIES: u32 = 10;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Changes that wait to be saved.
+/// Pages and changes that wait to be saved in the archive.
 #[derive(Default)]
 pub(super) struct Pending {
     pages: Vec<(u64, PageContent, LogLine)>,
@@ -50,7 +50,7 @@ impl Pending {
         self.deleted.push(page);
     }
 
-    /// Removes a page that waits to be saved. Returns its number in the queue.
+    /// Removes a page that waits to be saved. Returns the number of its queue entry.
     pub(super) fn withdraw(&mut self, page: PageId) -> Option<u64> {
         let at = self.pages.iter().position(|(_, content, _)| content.id == page)?;
         let (no, content, _) = self.pages.remove(at);
@@ -67,7 +67,7 @@ impl Pending {
 }
 
 impl Crawl {
-    /// Saves all that waits, and finishes what the archive has accepted.
+    /// Saves all waiting pages, and finishes the pages that the archive has accepted.
     pub(super) async fn flush(&mut self) -> Result<(), CrawlError> {
         let archive = Arc::clone(&self.archive);
         if !self.pending.pages.is_empty() {
@@ -124,7 +124,8 @@ fn is_new(kept: Kept) -> bool {
     matches!(kept, Kept::New | Kept::Changed)
 }
 
-/// Calls the archive, and repeats calls that may succeed later. All its methods can be repeated.
+/// Calls the archive, and repeats a call that may succeed later. All methods of the archive can be
+/// repeated safely.
 pub(super) async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, ArchiveError>
 where
     F: Future<Output = Result<T, ArchiveError>>,

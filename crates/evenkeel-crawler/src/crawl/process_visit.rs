@@ -16,15 +16,16 @@ use crate::frontier::Offered;
 use crate::normal_url::{key_of, resolve};
 use crate::visit::{ReadPage, TRIES, Visit, VisitResult};
 
-/// Limit for redirects in a row.
+/// Maximum number of redirects in a row.
 const HOPS_MAX: u8 = 10;
-/// The crawl gives up a host after this many errors in a row. The pause after each error is longer.
+/// The crawl stops visiting a host after this many errors in a row. The pause after each error is
+/// longer than the pause before.
 const HOST_ERRORS_MAX: u32 = 10;
-/// Limit for the links of a page that are saved.
+/// Maximum number of bytes of the links that are saved with a page.
 const LINKS_BYTES_MAX: usize = 128 * 1024;
 
 impl Crawl {
-    /// Processes a visited page.
+    /// Processes the result of a page visit.
     pub(super) fn process(&mut self, visit: Visit) {
         self.is_changed = true;
         self.frontier.release(&visit.entry.url);
@@ -66,8 +67,8 @@ impl Crawl {
                 line.what = format!("will retry: {why}");
                 self.retry_later(no, Entry { tries, ..entry }, &line);
             }
-            // The page was not requested, so this does not count as an attempt: the entry fails
-            // when its host is given up. Only a start page fails earlier.
+            // The page was not requested, so this does not count as a try. The entry fails when the
+            // crawl gives up its host. Only a start page fails earlier, without waiting for that.
             VisitResult::RobotsUnavailable(why)
                 if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) =>
             {
@@ -119,8 +120,9 @@ impl Crawl {
         };
         links.truncate(links.iter().take_while(fits).count());
         if entry.known.page().is_some_and(|k| k.content_hash == hash && k.links != links) {
-            // The archive keeps the old links of an unchanged page. Without validators, the next
-            // crawl reads the page in full and follows the new links.
+            // If the server reports the page as unchanged, the archive keeps its old links. Without
+            // validators (`ETag`, `Last-Modified`), the next crawl reads the page in full and
+            // follows its new links.
             (etag, last_modified) = (None, None);
         }
         let content = PageContent {
@@ -156,7 +158,8 @@ impl Crawl {
         }
     }
 
-    /// True if the page represents its content. Removes the page that represented it before.
+    /// Returns true if the page represents its content, and removes the page that represented the
+    /// content before.
     fn represents_content(&mut self, hash: &[u8; 32], id: PageId, entry: &Entry) -> bool {
         match self.contents.note(hash, id, entry.url.as_str()) {
             CopyCheck::Unique => true,
@@ -174,22 +177,23 @@ impl Crawl {
         }
     }
 
-    /// Finishes a page that was read but must not be saved, and deletes its old version.
+    /// Finishes a page that was read but must not be saved, and deletes the stored version of the
+    /// page.
     fn finish_without_saving(&mut self, no: u64, entry: &Entry) {
         self.delete_stored(entry);
         self.close(no, Disposition::Crawled);
     }
 
-    /// Deletes the stored version of a page. If the crawl ends before, the next one decides the
-    /// same.
+    /// Deletes the stored version of a page. If the crawl ends before that, the next crawl makes
+    /// the same decision.
     fn delete_stored(&mut self, entry: &Entry) {
         if let Some(known) = entry.known.page() {
             self.pending.delete(known.id);
         }
     }
 
-    /// True if the crawl visits `original` instead of this page. False for two pages that name each
-    /// other.
+    /// True if the crawl visits the canonical page `original` instead of this page. False for two
+    /// pages that name each other.
     fn visits_original(&mut self, entry: &Entry, original: Url) -> bool {
         if !self.shared.config.scope.wants(&original)
             || self.pointers.contains(&key_of(original.as_str()))
@@ -219,7 +223,7 @@ impl Crawl {
         }
     }
 
-    /// Queues the target of a redirect in the place of the page.
+    /// Queues the target of a redirect at the position of the page that redirected.
     fn redirect(&mut self, no: u64, entry: &Entry, location: &str, line: &LogLine) {
         let scope = &self.shared.config.scope;
         let Some(target) = resolve(&entry.url, location) else {
@@ -289,7 +293,8 @@ impl Crawl {
         let text =
             format!("{host} had too many errors: given up, with {} queued pages", left.len());
         self.listener.log(&text);
-        // Only pages that would have been visited count as failed.
+        // Of the queued pages of this host, only those that would have been visited count as
+        // failed.
         let asked_for = self.counts.visited + self.open.len() as u64;
         let count = self.shared.config.pages_max.saturating_sub(asked_for).min(left.len() as u64);
         self.counts.failed += count;
@@ -304,7 +309,7 @@ impl Crawl {
         }
     }
 
-    /// Finishes a page, so that checkpoints no longer contain it.
+    /// Finishes a page, so that checkpoints no longer contain its entry.
     pub(super) fn close(&mut self, no: u64, disposition: Disposition) {
         let Some(entry) = self.open.remove(&no) else { return };
         self.counts.visited += u64::from(disposition != Disposition::NotVisited);

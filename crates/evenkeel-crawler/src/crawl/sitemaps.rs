@@ -1,4 +1,4 @@
-//! Reads sitemaps and queues their pages.
+//! Reads sitemaps and queues the pages that they list.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -19,13 +19,13 @@ use crate::normal_url::{host_of, resolve};
 use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
 
 const REDIRECTS_MAX: usize = 5;
-/// Pages that are queued before the task yields.
+/// Number of pages that are queued before the task yields to other tasks.
 const QUEUED_AT_ONCE: usize = 1000;
 
 /// A sitemap to read.
 struct Place {
     url: Url,
-    /// True if robots.txt names the sitemap, and so allows it.
+    /// True if robots.txt names the sitemap, so that reading it is allowed.
     is_named: bool,
 }
 
@@ -34,21 +34,21 @@ enum Read {
     Sitemap(Lists),
     /// The sitemap does not exist, or may not be read.
     Nothing,
-    /// This host has errors.
+    /// The host of the sitemap responds with errors.
     HostError(String),
 }
 
 /// The URLs in a sitemap.
 struct Lists {
     named: usize,
-    /// The pages that are in scope.
+    /// The pages of the sitemap that are in the scope of the crawl.
     pages: Vec<Url>,
     sitemaps: Vec<Url>,
 }
 
 impl Crawl {
-    /// Reads the sitemaps of the start URLs' hosts. Their pages count as one link from the start.
-    /// Sitemaps that cannot be read in time are left out, because they are optional.
+    /// Reads the sitemaps of the hosts of all start URLs. Pages in a sitemap count as one link away
+    /// from the start. Sitemaps that cannot be read in time are skipped, because they are optional.
     pub(super) async fn read_sitemaps(&mut self) {
         let config = &self.shared.config;
         if config.sitemaps && config.depth > 0 && self.counts.visited < config.pages_max {
@@ -58,7 +58,8 @@ impl Crawl {
                 self.listener.log(&format!("sitemaps left out: not all were read within {secs} s"));
             }
         }
-        // Set last: if the future is dropped before, a later crawl reads them.
+        // The flag is set last: if the future is dropped earlier, a resumed crawl reads the
+        // sitemaps.
         self.sitemaps_read = true;
         self.is_changed = true;
     }
@@ -106,7 +107,7 @@ impl Crawl {
         }
     }
 
-    /// Awaits a future, and reports progress meanwhile.
+    /// Awaits a future, and reports progress while it waits.
     async fn with_progress<T>(&self, future: impl Future<Output = T>) -> T {
         let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
         let mut future = pin!(future);
@@ -118,7 +119,7 @@ impl Crawl {
         }
     }
 
-    /// Queues pages. Returns how many are new.
+    /// Queues the pages of a sitemap. Returns how many of these pages are new.
     async fn queue_named(&mut self, pages: Vec<Url>) -> usize {
         let mut queued = 0;
         for (count, page) in pages.into_iter().enumerate() {
@@ -156,13 +157,13 @@ async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
     places
 }
 
-/// True if the URL is on a host of this crawl.
+/// True if the URL is on one of the hosts of this crawl.
 fn is_ours(shared: &Shared, place: &Url) -> bool {
     let starts = &shared.config.starts;
     shared.config.scope.covers(place) || starts.iter().any(|start| host_of(start) == host_of(place))
 }
 
-/// Reads a sitemap and follows its redirects. Each request obeys the limits of its host.
+/// Reads a sitemap and follows its redirects. Each request respects the limits of its host.
 async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
     let config = &shared.config;
     let Place { mut url, mut is_named } = Place { url: place.url.clone(), ..*place };
@@ -224,8 +225,8 @@ fn record_error(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
     Read::HostError(host_of(url))
 }
 
-/// Parses a sitemap. Runs on a blocking thread, because a sitemap may have a hundred thousand
-/// pages.
+/// Parses a sitemap. The function runs on a blocking thread, because a sitemap may list a hundred
+/// thousand pages.
 fn lists(shared: &Shared, url: &Url, bytes: &[u8], urls_max: usize) -> Lists {
     let sitemap = sitemap::read(bytes, urls_max);
     let pages = sitemap.pages.iter().filter_map(|page| resolve(url, page));

@@ -1,8 +1,8 @@
 //! Extracts title, text, links, metadata and the job's fields from a page.
 //!
-//! HTML is read as a stream of tags and texts, without a tree that a page could make arbitrarily
-//! deep or large. Only for a job with fields, a simple tree of bounded depth and size is built
-//! ([`tree`]). Parsing has a time budget, so that no page blocks a thread for long.
+//! HTML is read as a stream of tags and texts, without a tree, because a page could make a tree
+//! arbitrarily deep or large. Only a job with fields needs a tree, a simple one of bounded depth
+//! and size ([`tree`]). Parsing a page has a time limit, so that no page blocks a thread for long.
 
 mod page;
 mod text;
@@ -22,26 +22,26 @@ use page::{PageSink, Raw};
 use text::cut;
 pub(crate) use text::{TEXT_BYTES_MAX, one_line};
 
-/// CPU time limit for a page; a page that takes longer is left out.
+/// Maximum CPU time for parsing a page; a page that takes longer is skipped.
 const READING_MAX: Duration = Duration::from_secs(5);
-/// Bytes that are parsed between two checks of the clock.
+/// Number of bytes that are parsed between two checks of the time limit.
 const PIECE_BYTES: usize = 8 * 1024;
 
-/// The content of a page.
+/// The extracted content of a page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Extract {
     pub(crate) title: Option<String>,
     pub(crate) text: String,
-    /// Links that may be followed, absolute, normalised and unique.
+    /// The links that may be followed, absolute, normalised and unique.
     pub(crate) links: Vec<String>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) fields: Map<String, Value>,
-    /// The page that this page names as its original.
+    /// The URL that the page names as its canonical page.
     pub(crate) canonical: Option<Url>,
     pub(crate) directives: RobotsDirectives,
 }
 
-/// Directives of a page or its server to crawlers.
+/// Directives to crawlers, from a page or from its server.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct RobotsDirectives {
     pub(crate) noindex: bool,
@@ -49,7 +49,7 @@ pub(crate) struct RobotsDirectives {
 }
 
 impl RobotsDirectives {
-    /// Reads a list such as `noindex, nofollow`.
+    /// Reads a list of directives such as `noindex, nofollow`.
     pub(crate) fn read(&mut self, words: &str) {
         for word in words.split(',').map(|word| word.trim().to_ascii_lowercase()) {
             self.noindex |= matches!(word.as_str(), "noindex" | "none");
@@ -57,7 +57,7 @@ impl RobotsDirectives {
         }
     }
 
-    /// Reads an `X-Robots-Tag`, which may apply to one crawler only.
+    /// Reads an `X-Robots-Tag` header, which may apply to one crawler only.
     pub(crate) fn read_header(&mut self, header: &str, name: &str) {
         match header.split_once(':') {
             Some((meant, words)) if meant.trim().eq_ignore_ascii_case(name) => self.read(words),
@@ -67,12 +67,12 @@ impl RobotsDirectives {
     }
 }
 
-/// The page takes too much time or memory to parse.
+/// The error for a page that takes too much time or memory to parse.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooHard;
 
-/// The time budget of a page. Counts the CPU time of this thread, so that a busy machine makes no
-/// difference.
+/// The time limit for parsing a page. It counts the CPU time of this thread, so the load of the
+/// machine makes no difference.
 #[derive(Copy, Clone)]
 pub(crate) struct Budget(Duration);
 
@@ -88,7 +88,7 @@ impl Budget {
 
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
-    // The thread's clock starts at zero.
+    // The CPU clock of the thread is never negative, so this cannot fail.
     Duration::try_from(time).unwrap_or_default()
 }
 
@@ -109,7 +109,8 @@ pub(crate) fn html(
         let (piece, after) = rest.split_at(cut(rest, PIECE_BYTES).len());
         rest = after;
         queue.push_back(StrTendril::from(piece));
-        // The tokenizer stops after scripts; there is nothing to run.
+        // The tokenizer stops after each script, and the loop continues, because scripts are not
+        // run.
         while !matches!(tokenizer.feed(&queue), html5ever::TokenizerResult::Done) {}
     }
     tokenizer.end();
@@ -158,10 +159,10 @@ pub(crate) fn plain(text: &str) -> Extract {
 }
 
 impl Extract {
-    /// Returns the hash of title, text and fields. Markup, links and metadata change with
-    /// advertisements and time stamps, so they do not count. The hash ends with the version of the
-    /// parsing, so that a page that was parsed differently counts as changed, even if the server
-    /// says it is not.
+    /// Returns the hash of the page's title, text and fields. Markup, links and metadata are not
+    /// part of the hash, because they change with advertisements and time stamps. The hash ends
+    /// with the version of the parser. So a page that was parsed by another version counts as
+    /// changed, even if the server reports it as unchanged.
     pub(crate) fn content_hash(&self, parse_version: [u8; 4]) -> [u8; 32] {
         let mut hash = Sha256::new();
         let fields = Value::Object(self.fields.clone()).to_string();

@@ -11,13 +11,13 @@ use super::text::{Flow, one_line};
 use super::tree::TreeMaker;
 use super::{RobotsDirectives, TooHard};
 
-/// Further links of a page are ignored.
+/// Maximum number of links of a page; further links are ignored.
 const LINKS_MAX: usize = 2000;
 const META_ENTRIES_MAX: usize = 50;
 const META_BYTES_MAX: usize = 1000;
 const TITLE_BYTES_MAX: usize = 500;
 
-/// What was collected.
+/// The title, text, links and metadata collected so far.
 #[derive(Default)]
 pub(super) struct Raw {
     pub(super) title: Option<String>,
@@ -34,13 +34,13 @@ pub(super) struct Raw {
 pub(super) struct PageSink(RefCell<State>);
 
 struct State {
-    /// The crawler's name in robots directives.
+    /// The name of this crawler in robots directives.
     name: String,
     raw: Raw,
     main: Flow,
-    /// Text in menus and the like. It counts only if there is no other text.
+    /// Text in menus, sidebars and footers. It is used only if the page has no other text.
     aside: Flow,
-    /// The enclosing element whose text does not count.
+    /// The enclosing element whose text is ignored.
     hidden: Option<String>,
     asides: Vec<String>,
     title: Option<String>,
@@ -138,7 +138,7 @@ impl State {
             "title" if self.hidden.is_none() && self.raw.title.is_none() => {
                 self.title = Some(String::new());
             }
-            // An unclosed menu does not include the main content.
+            // A menu that is not closed does not include the main content.
             "main" | "article" => self.asides.clear(),
             _ if is_aside(name) && !tag.self_closing && self.asides.len() < 100 => {
                 self.asides.push(name.to_owned());
@@ -212,7 +212,7 @@ impl State {
         }
     }
 
-    /// Records metadata. The first value of a key stays.
+    /// Records metadata. If a key occurs twice, the first value is kept.
     fn note(&mut self, key: &str, value: Option<String>) {
         let metadata = &mut self.raw.metadata;
         if let Some(value) = value
@@ -234,7 +234,7 @@ fn rel_has(tag: &Tag, wanted: &str) -> bool {
     })
 }
 
-/// Elements without readable text.
+/// True for elements without readable text.
 #[rustfmt::skip]
 fn is_hidden(name: &str) -> bool {
     matches!(
@@ -244,7 +244,7 @@ fn is_hidden(name: &str) -> bool {
     )
 }
 
-/// Elements that repeat on every page.
+/// True for elements that repeat on every page, such as menus.
 fn is_aside(name: &str) -> bool {
     matches!(name, "nav" | "footer" | "aside")
 }

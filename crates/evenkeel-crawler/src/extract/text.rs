@@ -1,10 +1,10 @@
 //! Normalises texts of pages.
 
-/// Longer texts are cut.
+/// Maximum number of bytes of a text; longer texts are cut.
 pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Collects text: words separated by one space, blocks on separate lines. Control characters are
-/// dropped, because stores and search snippets use some of them.
+/// Collects text, with one space between words and blocks on separate lines. Control characters are
+/// removed, because stores and search snippets use some of them.
 #[derive(Default)]
 pub(super) struct Flow {
     text: String,
@@ -56,7 +56,7 @@ impl Flow {
     }
 }
 
-/// Returns the beginning of a text.
+/// Returns the beginning of a text, at most `bytes_max` bytes.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = bytes_max.min(text.len());
     while !text.is_char_boundary(end) {
@@ -65,7 +65,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// Returns a text on one line without control characters; `None` if nothing is left.
+/// Returns a text on one line without control characters, or `None` if the text is empty then.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> Option<String> {
     let mut line = String::new();
     for word in text.split_whitespace() {

@@ -1,8 +1,8 @@
-//! A simple tree of a page, for selectors.
+//! A simple tree of the elements of a page, for CSS selectors.
 //!
-//! Browsers repair bad markup in ways that can turn a small page into a huge tree. This tree closes
-//! elements that are usually left open, and otherwise takes tags as they come. Its size is
-//! proportional to the page, and its depth is bounded.
+//! Browsers repair bad markup in ways that can turn a small page into a huge tree. The tree closes
+//! elements that are usually left open, and otherwise takes tags in the order of the page. The size
+//! of the tree is proportional to the page, and its depth is bounded.
 
 use ego_tree::NodeId;
 use html5ever::QualName;
@@ -16,10 +16,10 @@ use super::text::one_line;
 use super::{Budget, TooHard};
 use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, FIELDS_BYTES_MAX, Field};
 
-/// Deeper elements become siblings.
+/// Maximum depth of the tree; deeper elements become siblings.
 const DEPTH_MAX: usize = 512;
-/// Limit for elements, attributes and texts. Each takes 100 to 200 bytes, however short it is in
-/// the page.
+/// Maximum number of elements, attributes and texts in the tree. Each of these nodes takes 100 to
+/// 200 bytes, however short it is in the page.
 pub(super) const NODES_MAX: usize = 250_000;
 
 pub(super) struct TreeMaker {
@@ -78,8 +78,8 @@ impl TreeMaker {
         Some(self.html.tree.get_mut(*parent)?.append(node).id())
     }
 
-    /// Closes elements whose end tag is optional: a `<li>` closes an open `<li>` of the same list,
-    /// and so on.
+    /// Closes elements whose end tag is optional; for example, a `<li>` closes an open `<li>` of
+    /// the same list.
     fn close_implied(&mut self, name: &str) {
         let (closes, within): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu"]),
@@ -91,7 +91,8 @@ impl TreeMaker {
             "p" | "div" | "ul" | "ol" | "dl" | "table" | "h1" | "h2" | "h3" | "h4" | "h5"
             | "h6" | "section" | "article" | "form" | "pre" | "blockquote" | "main" | "nav"
             | "header" | "footer" | "aside" | "hr" => {
-                // Only a direct parent: a paragraph contains only inline elements.
+                // Only a direct parent is closed, because a paragraph contains only inline
+                // elements.
                 if self.open.last().is_some_and(|(_, open)| **open == *"p") {
                     self.open.pop();
                 }
@@ -121,7 +122,7 @@ fn is_void(name: &str) -> bool {
     )
 }
 
-/// Returns the values of the fields.
+/// Returns the values of the job's fields in this page.
 pub(super) fn select(
     html: &Html,
     fields: &[Field],
@@ -133,7 +134,7 @@ pub(super) fn select(
         let mut values = Vec::new();
         for node in html.tree.root().descendants() {
             let Some(element) = ElementRef::wrap(node) else { continue };
-            // Checked for each element, because a single match can take long.
+            // The time limit is checked for each element, because a single match can take long.
             budget.check()?;
             if !field.selector.matches(&element) {
                 continue;

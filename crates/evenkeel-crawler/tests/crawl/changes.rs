@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Rig, Site, links, settings};
 
-/// A site of ten pages, with or without ETags.
+/// Starts a site of ten pages, with or without ETags.
 async fn ten_pages(with_etags: bool) -> (Site, Arc<Mutex<Vec<String>>>) {
     let texts: Arc<Mutex<Vec<String>>> =
         Arc::new(Mutex::new((0..10).map(|n| format!("text {n}")).collect()));
@@ -58,7 +58,8 @@ async fn changed_page_is_saved_and_a_removed_page_deleted() {
         assert_eq!(ended.ending, Ending::Completed);
         assert_eq!(ended.counts.indexed, 1);
         assert_eq!(rig.archive.page("/3").text, "news");
-        // Page 0 may be unchanged by its ETag, and still links to page 9, which is gone.
+        // Page 0 may be unchanged by its ETag, although it still links to page 9, which no longer
+        // exists.
         let paths = rig.archive.paths();
         assert_eq!(paths.len(), if with_etags { 9 } else { 10 }, "{paths:?}");
     }
@@ -114,7 +115,7 @@ async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
             links("home", (0..version).map(|n| format!("/{n}"))).with("etag", etag)
         }
         "/robots.txt" | "/sitemap.xml" => Answer::status(404),
-        // Exists only from the third crawl on.
+        // The page exists only from the third crawl on.
         "/1" if asked.before == 0 => Answer::status(503),
         path => links(path, ["/"]),
     })
@@ -125,7 +126,7 @@ async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
     assert_eq!(rig.archive.paths(), ["/", "/0"]);
     version.store(2, Ordering::SeqCst);
     assert_eq!(rig.crawl(&site.url("/"), json!({"max_pages": 1})).await.counts.indexed, 0);
-    // The archive still has the old links; the third crawl must not rely on them.
+    // The archive still has the old links of the page, but the third crawl must not rely on them.
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/0", "/1"]);
 }
@@ -174,7 +175,7 @@ async fn page_that_names_its_original_is_not_saved() {
         "/a?print=1" => Answer::html("<link rel=canonical href='/a'>print"),
         "/a" => Answer::html("<link rel=canonical href='/a'>original"),
         "/foreign" => Answer::html("<link rel=canonical href='http://example.org/'>foreign"),
-        // Two pages that name each other: one of them stays.
+        // Two pages name each other as canonical page, and one of them is kept.
         "/x" => Answer::html("<link rel=canonical href='/y'>x"),
         "/y" => Answer::html("<link rel=canonical href='/x'>y"),
         _ => Answer::status(404),
@@ -207,7 +208,7 @@ async fn pages_are_saved_in_bounded_batches_and_reported() {
     assert_eq!(page.fields, json!({"n": "/42"}));
     assert_eq!(page.metadata, json!({"description": "about"}));
     assert_eq!(page.last_modified.as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
-    // 25 KB per page: a batch is full by its bytes.
+    // Each page has 25 KB, so the limit in bytes ends a batch.
     let batches = rig.archive.batches.lock().unwrap();
     assert!(batches.iter().all(|count| *count <= 11), "{batches:?}");
     let progress = rig.listener.progress.lock().unwrap().clone();
@@ -243,7 +244,7 @@ async fn new_and_changed_pages_are_exported() {
     assert_eq!(read().len(), 10);
     texts.lock().unwrap()[3] = "news".into();
     rig.crawl(&site.url("/0"), json!({"ndjson": true})).await;
-    // The same run again appends to its file; the last line of a page counts.
+    // Repeating the same run appends to its file; the last line of a page counts.
     let lines = read();
     assert_eq!(lines.len(), 11);
     assert_eq!(lines[10]["text"], "news");

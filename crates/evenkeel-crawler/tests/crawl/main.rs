@@ -1,6 +1,6 @@
-//! The crawler against a real server with traps.
+//! Tests the crawler with a real server that has traps.
 //!
-//! The modules are marked as tests, so that clippy lets their helpers unwrap.
+//! The modules are marked as tests, so that clippy allows `unwrap` in their helper functions.
 
 #[cfg(test)]
 mod changes;

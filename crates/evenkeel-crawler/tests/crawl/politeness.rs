@@ -27,7 +27,7 @@ async fn robots_rules_are_obeyed() {
     assert_eq!(site.times_asked("/private/a") + site.times_asked("/private/b"), 0);
     assert_eq!(site.times_asked("/robots.txt"), 1);
     assert_eq!(ended.counts.skipped, 2);
-    // Forbidden pages do not count against `max_pages`.
+    // Pages that robots.txt forbids do not count against `max_pages`.
     assert_eq!(ended.counts.visited, 3);
 }
 
@@ -116,7 +116,7 @@ async fn pages_of_a_host_without_robots_txt_fail_together() {
     let ended = rig.crawl(&site.url("/"), json!({"start_urls": starts})).await;
     assert!(other.asked().is_empty());
     assert!(rig.listener.has("given up"));
-    // The other host is crawled.
+    // The crawl continues on the other host.
     assert_eq!((ended.counts.crawled, ended.counts.starts_lost), (31, 30));
     assert_eq!(ended.counts.requests, 31);
     let times = other.times_asked("/robots.txt");
@@ -167,7 +167,7 @@ async fn longer_of_two_delays_is_kept() {
     .await;
     let started = now();
     Rig::new().crawl(&site.url("/"), json!({"sitemaps": false, "delay_ms": 10})).await;
-    // Four pages are three delays apart.
+    // Fetching four pages takes at least three delays.
     assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
     assert_eq!(site.asked().len(), 4);
 }
@@ -191,7 +191,7 @@ async fn retry_after_is_obeyed_and_the_page_is_retried() {
     assert_eq!(site.times_asked("/never"), 3);
     assert_eq!(ended.counts.failed, 1);
     assert!(matches!(&ended.ending, Ending::PartlyFailed(text) if text.contains("/never")));
-    // Between the first response and the retry, nothing else was requested.
+    // Between the first response and the retry, no other page was requested.
     assert!(rig.listener.has("pausing its host for 1 s"));
 }
 
@@ -228,7 +228,7 @@ async fn host_that_only_fails_is_given_up() {
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert!(matches!(ended.ending, Ending::PartlyFailed(_)), "{ended:?}");
     assert!(rig.listener.has("had too many errors: given up"));
-    // Not three requests for each page.
+    // The crawl does not make three requests for each page.
     assert!(site.asked().len() < 15, "{}", site.asked().len());
     assert_eq!((ended.counts.failed, ended.counts.visited), (200, 201));
 }

@@ -10,7 +10,7 @@ use crate::support::{Answer, Remains, Rig, Site, links, settings, until};
 
 const PAGES: usize = 150;
 
-/// A page of a tree; each page links to ten pages below.
+/// Returns a page of a tree in which each page links to ten pages below it.
 fn page(path: &str) -> Answer {
     let Ok(number) = path[1..].parse::<usize>() else { return Answer::status(404) };
     let below = (number * 10 + 1..=number * 10 + 10).filter(|n| *n < PAGES);
@@ -23,7 +23,7 @@ async fn tree() -> Site {
 
 #[tokio::test]
 async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
-    // Only this many pages are answered, so each crawl ends in the middle.
+    // The site answers only this many requests, so each crawl ends before it is complete.
     let answered = Arc::new(AtomicUsize::new(0));
     let (limit, count) = (Arc::clone(&answered), AtomicUsize::new(0));
     let site = Site::serve(move |asked| {
@@ -44,7 +44,7 @@ async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
             ended = crawl.run() => break ended,
             () = until("enough is asked", || site.asked().len() > enough) => {}
         }
-        // Every second time as after a crash: only what was saved exists.
+        // Every second crawl ends as in a crash, so only saved data exists afterwards.
         checkpoint = if lives % 2 == 0 {
             Some(crawl.save_interrupted().await)
         } else {
@@ -57,7 +57,7 @@ async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!((ended.counts.visited, ended.counts.crawled), (PAGES as u64, PAGES as u64));
     assert_eq!(rig.archive.paths().len(), PAGES);
-    // A page may be fetched twice, if it was open or not yet in a checkpoint.
+    // A page may be fetched twice if it was open or not yet in a checkpoint when the crawl ended.
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     site.asked().into_iter().for_each(|path| *times.entry(path).or_default() += 1);
     assert_eq!(times.len(), PAGES);
@@ -81,7 +81,7 @@ async fn dropped_crawl_sends_no_more_requests() {
     let saved =
         tokio::time::timeout(Duration::from_secs(2), crawl.save_interrupted()).await.unwrap();
     assert_eq!(site.asked().len(), 1);
-    // The only connection to this host is free for the next crawl.
+    // The only connection to this host is free again for the next crawl.
     let mut other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
     let run = tokio::time::timeout(Duration::from_secs(60), other.run());
     assert_eq!(run.await.expect("it is not held up").counts.crawled, PAGES as u64);

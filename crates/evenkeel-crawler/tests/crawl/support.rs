@@ -1,4 +1,4 @@
-//! A site on this machine, and an archive in memory.
+//! A test site on this machine, and a page archive in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 pub struct Asked {
     pub path: String,
     pub headers: HeaderMap,
-    /// Earlier requests of this path.
+    /// Number of earlier requests for this path.
     pub before: usize,
 }
 
@@ -108,7 +108,7 @@ impl Site {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns the requested paths without robots.txt and the default sitemap.
+    /// Returns the requested paths, except robots.txt and the default sitemap.
     pub fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap().clone();
         asked.into_iter().filter(|p| p != "/robots.txt" && p != "/sitemap.xml").collect()
@@ -128,16 +128,16 @@ impl Site {
     }
 }
 
-/// Saves pages in memory like a store.
+/// Saves pages in memory, as a store would.
 #[derive(Default)]
 pub struct MemoryArchive {
     pub pages: Mutex<BTreeMap<PageId, PageContent>>,
     pub seen: Mutex<BTreeSet<PageId>>,
     pub pages_max: Option<usize>,
     pub batches: Mutex<Vec<usize>>,
-    /// True if every call fails.
+    /// True if every call of the archive fails.
     pub is_down: AtomicBool,
-    /// True if saving pages takes forever.
+    /// True if saving pages never completes.
     pub is_slow: AtomicBool,
     /// How many calls of `save` there were.
     pub keeps: AtomicUsize,
@@ -229,7 +229,7 @@ impl PageArchive for MemoryArchive {
     }
 }
 
-/// Remembers what a crawl reports.
+/// Records everything that a crawl reports.
 #[derive(Default)]
 pub struct RecordingListener {
     pub log: Mutex<Vec<String>>,
@@ -237,12 +237,12 @@ pub struct RecordingListener {
     /// How many progress reports there were.
     pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
-    /// Copied with each checkpoint, if set.
+    /// If set, the archive is copied with each checkpoint.
     pub watched: Mutex<Option<Arc<MemoryArchive>>>,
     pub remains: Mutex<Vec<Remains>>,
 }
 
-/// What a crash right after a checkpoint would leave.
+/// The data that a crash right after a checkpoint would leave.
 pub struct Remains {
     pub checkpoint: Vec<u8>,
     pub pages: BTreeMap<PageId, PageContent>,
@@ -293,14 +293,14 @@ pub fn now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-/// A crawler with an archive and a listener.
+/// A crawler with a test archive and a test listener.
 pub struct Rig {
     pub crawler: Crawler,
     pub archive: Arc<MemoryArchive>,
     pub listener: Arc<RecordingListener>,
 }
 
-/// Fast settings, unless a test changes them.
+/// Returns settings with short delays, which a test may change.
 pub fn settings() -> CrawlerSettings {
     let ms = Duration::from_millis;
     CrawlerSettings {
@@ -327,7 +327,7 @@ impl Rig {
         Self { crawler, archive: Arc::default(), listener: Arc::default() }
     }
 
-    /// Begins a crawl with fast defaults; `extra` overrides them.
+    /// Begins a crawl with short delays; `extra` overrides fields of its configuration.
     pub fn begin(&self, url: &str, extra: Value, checkpoint: Option<Vec<u8>>) -> Crawl {
         let mut config = json!({"url": url, "delay_ms": 0, "depth": 10, "max_pages": 1000});
         for (key, value) in extra.as_object().unwrap() {

@@ -18,7 +18,7 @@ async fn endless_calendar_ends_at_the_limits() {
         path => {
             let day: u64 = path.rsplit(['/', '=']).next().unwrap().parse().unwrap();
             let (stem, _) = path.split_at(path.len() - day.to_string().len());
-            // The next day, and endless session ids.
+            // Each page links to the next day, and to endless session ids.
             links(path, [format!("{stem}{}", day + 1), format!("{stem}{}", day + 1_000_000)])
         }
     })
@@ -31,7 +31,7 @@ async fn endless_calendar_ends_at_the_limits() {
     let rig = Rig::new();
     site.forget_asked();
     let ended = rig.crawl(&site.url("/by-query?day=1"), json!({"depth": 100})).await;
-    // At most 200 queries of one path, and the start.
+    // The crawl visits at most 200 queries of one path, and the start page.
     assert!(ended.counts.visited <= 201, "{:?}", ended.counts);
     assert!(rig.listener.has("they look endless"));
 }
@@ -141,7 +141,7 @@ async fn forbidden_addresses_are_not_called() {
     let mut rig = Rig::new();
     rig.crawler = evenkeel_crawler::Crawler::new(outbound(&[]), settings());
     let by_name = format!("http://localhost:{}/", site.address.port());
-    // A private name is treated as missing, and may exist later.
+    // A host name with a private address is treated as missing, and may become valid later.
     for (url, expected) in [(site.url("/"), true), (by_name, false)] {
         let ended = rig.crawl(&url, json!({})).await;
         let Ending::Failed { error, hopeless } = ended.ending else { panic!("{ended:?}") };
@@ -191,7 +191,7 @@ async fn huge_pages_and_decompression_bombs_are_left_out() {
     );
 }
 
-/// A server of one page that arrives byte by byte and never ends.
+/// Starts a server with one page that arrives byte by byte and never ends.
 async fn drip() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

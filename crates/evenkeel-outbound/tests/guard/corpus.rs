@@ -1,9 +1,9 @@
-//! Thousands of spellings of private addresses, the same in every test run.
+//! Thousands of spellings of private addresses, which are the same in every test run.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Ranges of IPv4 that are not public: first and last address.
+/// The first and last addresses of IPv4 ranges that are not public.
 const RANGES: [(&str, &str); 18] = [
     ("0.0.0.0", "0.255.255.255"),
     ("10.0.0.0", "10.255.255.255"),
@@ -20,13 +20,13 @@ const RANGES: [(&str, &str); 18] = [
     ("203.0.113.0", "203.0.113.255"),
     ("224.0.0.0", "239.255.255.255"),
     ("240.0.0.0", "255.255.255.255"),
-    // Single addresses that must be among the samples.
+    // Single addresses that the samples must include.
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "0.0.0.0"),
     ("168.63.129.16", "168.63.129.16"),
 ];
 
-/// Metadata services of the large clouds, and a few neighbours that answer on such addresses.
+/// Metadata services of the large clouds, and other services that use addresses near them.
 const METADATA: [&str; 8] = [
     "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.169.253", "169.254.0.23",
     "100.100.100.200", "192.0.0.192", "168.63.129.16",
@@ -66,7 +66,7 @@ const V6: [&str; 30] = [
     "ff02::1",
 ];
 
-/// Some addresses of every range: both ends, and steps between them.
+/// Returns some addresses of every range: both ends, and addresses between them.
 pub fn inner_v4() -> Vec<Ipv4Addr> {
     let mut addresses = BTreeSet::new();
     for (first, last) in RANGES {
@@ -75,7 +75,7 @@ pub fn inner_v4() -> Vec<Ipv4Addr> {
         addresses.extend([first, last]);
         let step = (last - first) / 13;
         if step > 0 {
-            // An odd offset, so that the octets are not all zero.
+            // An odd offset is added, so that the octets are not all zero.
             addresses.extend((1..13).map(|n| first + n * step + n));
         }
     }
@@ -83,7 +83,7 @@ pub fn inner_v4() -> Vec<Ipv4Addr> {
     addresses.into_iter().map(Ipv4Addr::from).collect()
 }
 
-/// Returns the spellings of an IPv4 address as a URL's host.
+/// Returns the spellings of an IPv4 address as the host of a URL.
 fn spellings(ip: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = ip.octets();
     let n = u32::from(ip);
@@ -138,13 +138,13 @@ fn percent_encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
-/// `127` as `１２７`: browsers and resolvers read both alike.
+/// Writes `127` as `１２７`, which browsers and resolvers read as `127`.
 fn full_width(text: &str) -> String {
     let wide = |c: char| char::from_u32(u32::from(c) - u32::from('0') + 0xff10);
     text.chars().map(|c| if c.is_ascii_digit() { wide(c).unwrap() } else { c }).collect()
 }
 
-/// `127` as `①②⑦`, which URL parsers normalise.
+/// Writes `127` as `①②⑦`, which URL parsers normalise to `127`.
 fn circled(text: &str) -> String {
     let circle = |c: char| match c {
         '0' => '\u{24ea}',
@@ -154,7 +154,7 @@ fn circled(text: &str) -> String {
     text.chars().map(circle).collect()
 }
 
-/// URLs that lead to `host` but look as if they did not.
+/// Returns URLs that lead to `host` but look as if they led elsewhere.
 fn disguises(host: &str, port: u16) -> Vec<String> {
     vec![
         format!("http://1.1.1.1@{host}:{port}/"),
@@ -175,7 +175,8 @@ fn disguises(host: &str, port: u16) -> Vec<String> {
     ]
 }
 
-/// Returns all URLs, for servers that listen on `port`. All hosts are addresses, not names.
+/// Returns all URLs of the corpus, for servers that listen on `port`. All hosts are addresses, not
+/// names.
 pub fn urls(port: u16) -> Vec<String> {
     let mut urls = Vec::new();
     for ip in inner_v4() {
@@ -189,7 +190,7 @@ pub fn urls(port: u16) -> Vec<String> {
         for host in [text, &ip.to_string(), &text.to_uppercase(), &spelt_out.join(":")] {
             urls.push(format!("http://[{host}]:{port}/"));
             urls.extend(disguises(&format!("[{host}]"), port));
-            // URLs have no zone ids; they must not change the result.
+            // URLs cannot have zone ids, so a zone id must not change the result.
             urls.push(format!("http://[{host}%25lo]:{port}/"));
             urls.push(format!("http://[{host}%lo]:{port}/"));
         }

@@ -1,4 +1,4 @@
-//! A resolver that gives wrong and changing answers.
+//! A test resolver that gives wrong and changing answers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_outbound::{ResolvedAddresses, Resolver};
 
-/// Resolves a name to the next of its lists each time, cyclically, and counts the calls.
+/// Resolves a name to the next of its address lists on each call, cyclically, and counts the calls.
 #[derive(Debug, Default)]
 pub struct LyingResolver {
     pub answers: HashMap<String, Vec<Vec<IpAddr>>>,
@@ -19,7 +19,7 @@ impl Resolver for LyingResolver {
         let answer = self.answers.get(host).map(|lists| lists[turn % lists.len()].clone());
         Box::pin(async move {
             let addresses = answer.ok_or(std::io::ErrorKind::NotFound)?;
-            // The call must ignore this port.
+            // The HTTP call must ignore this port.
             Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, 9)).collect())
         })
     }

@@ -1,6 +1,6 @@
-//! Tests of the guard: no call to a private address may make a connection.
+//! Tests that no call to a private address makes a connection.
 //!
-//! The modules are marked as tests, so that clippy lets their helpers unwrap.
+//! The modules are marked as tests, so that clippy allows `unwrap` in their helper functions.
 
 #[cfg(test)]
 mod corpus;

@@ -1,4 +1,4 @@
-//! Servers that no call may reach.
+//! Test servers that no call may reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Trap {
         let connections = Arc::new(AtomicUsize::new(0));
         tokio::spawn(count(v4, Arc::clone(&connections)));
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-        // A machine without IPv6 has nothing there to protect.
+        // A machine without IPv6 has no IPv6 service to protect.
         if let Some(v6) = listen_v6(port) {
             tokio::spawn(count(v6, Arc::clone(&connections)));
             addresses.push(IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -29,8 +29,8 @@ impl Trap {
         Self { port, addresses, connections }
     }
 
-    /// Returns how many connections were made. Connects to every address itself and waits until
-    /// that is counted, so that earlier connections are counted, too.
+    /// Returns how many connections calls have made. It connects to every address and waits until
+    /// these connections are counted, so that earlier connections are counted as well.
     pub async fn visitors(&self) -> usize {
         let mut own = Vec::new();
         let mut others = 0;
@@ -49,7 +49,7 @@ impl Trap {
     }
 }
 
-/// `None` where `[::]` also serves IPv4: the port is then in use already.
+/// Returns `None` if `[::]` also serves IPv4, because the port is then already in use.
 fn listen_v6(port: u16) -> Option<TcpListener> {
     let socket = TcpSocket::new_v6().ok()?;
     socket.bind(SocketAddr::from(([0_u16; 8], port))).ok()?;
