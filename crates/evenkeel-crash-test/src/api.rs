@@ -1,4 +1,4 @@
-//! A minimal HTTP client for the servers' API, without any library.
+//! A minimal HTTP client for the API of the servers, written without an HTTP library.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

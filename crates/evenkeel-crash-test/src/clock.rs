@@ -1,4 +1,4 @@
-//! The crash test's source of time.
+//! Reads the clocks for the crash test.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Moment {
     /// `CLOCK_MONOTONIC`, which all processes of the machine share.
     pub mono_ns: u64,
-    /// Microseconds since 1970, to compare with scheduled times.
+    /// Wall-clock time in microseconds since 1970, to compare with scheduled times.
     pub wall_us: i64,
 }
 
@@ -36,7 +36,7 @@ pub fn pass(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Calls `look` every 10 ms until it returns a value, at most for `limit`.
+/// Calls `look` every 10 ms until it returns a value, but at most for `limit`.
 pub fn wait_for<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = mono_ns().saturating_add(ns(limit));
     loop {

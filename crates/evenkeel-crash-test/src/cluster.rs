@@ -13,9 +13,9 @@ use crate::plan::Fault;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub enum StoreKind {
-    /// One PostgreSQL server, shared by all.
+    /// One PostgreSQL server that all servers of the cluster share.
     Postgres,
-    /// One file, used by one server.
+    /// One SQLite file that one server uses.
     Sqlite,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for StoreKind {
 
 pub struct Cluster {
     pub nodes: Vec<Node>,
-    // Declared after the servers, so that it is dropped last.
+    // The database is declared after the servers, so that it is dropped last.
     postgres: Option<PrivatePostgres>,
     folder: PathBuf,
     program: PathBuf,
@@ -38,7 +38,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the database and the servers. All their files are in `folder`.
+    /// Starts the database and the servers. All files of the servers are in `folder`.
     pub fn start(kind: StoreKind, count: usize, program: &Path, folder: &Path) -> Result<Self> {
         Self::start_with(kind, count, program, folder, &[])
     }
@@ -87,7 +87,7 @@ impl Cluster {
         }
     }
 
-    /// Drains all servers. Returns which did not end properly.
+    /// Drains all servers. Returns the names of servers that did not end properly.
     pub fn drain(&mut self) -> Result<Vec<String>> {
         for node in &self.nodes {
             node.signal(Signal::TERM)?;
@@ -102,8 +102,9 @@ impl Cluster {
         Ok(incidents)
     }
 
-    /// Starts a server that only answers API requests, after the others have drained. SQLite has no
-    /// such role, so that server fires jobs but serves an empty pool.
+    /// Starts a server that only answers API requests, after all other servers have drained. With
+    /// SQLite a server always has all roles, so this server fires jobs, but serves only a pool
+    /// without jobs.
     pub fn start_reader(&self) -> Result<Node> {
         let roles: &[&str] = match self.postgres {
             Some(_) => &["--roles", "api"],
@@ -124,7 +125,8 @@ impl Cluster {
 }
 
 fn start_postgres() -> Result<PrivatePostgres> {
-    // Committed data must survive a crash; `Options::unit_test` does not sync.
+    // Committed data must survive a crash of the database. `Options::unit_test` cannot be used,
+    // because it does not sync to disk.
     let options = Options { shared_buffers_mb: 128, ..Options::benchmark() };
     PrivatePostgres::start(options).context("the database can't be started")
 }

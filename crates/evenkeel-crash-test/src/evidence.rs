@@ -1,4 +1,4 @@
-//! The evidence: everything the checks use.
+//! The data that the checks use: records, faults and answers of the API.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ impl Window {
 #[derive(Clone, Debug)]
 pub struct InjectedFault {
     pub fault: Fault,
-    /// Name and process id of the server; `None` for the database.
+    /// Name and process id of the affected server, or `None` for the database.
     pub victim: Option<(String, u32)>,
     pub from: Moment,
     pub to: Moment,
@@ -57,7 +57,7 @@ pub struct Skipped {
 /// An attempt, as returned by the API.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Execution {
-    /// The job's name; the API returns its id.
+    /// Name of the job. The API returns the job id instead.
     #[serde(skip)]
     pub job: String,
     #[serde(rename = "run_id")]
@@ -85,17 +85,17 @@ pub struct Evidence {
     pub records: Vec<Record>,
     pub executions: Vec<Execution>,
     pub faults: Vec<InjectedFault>,
-    /// Windows in which the machine was overloaded.
+    /// Periods in which the machine was overloaded.
     pub busy: Vec<Window>,
-    /// The window in which every scheduled time is checked. It ends a little before the servers
-    /// drain.
+    /// The period in which every scheduled time is checked. It ends a few seconds before the
+    /// servers drain.
     pub checked: Option<Window>,
-    /// Panics, servers that ended unexpectedly or did not end, and similar.
+    /// Unexpected events, such as panics and servers that ended unexpectedly or did not end.
     pub incidents: Vec<String>,
 }
 
-/// Reads all attempts of a job, page by page. Also writes the answers to `log`, for an analysis of
-/// violations.
+/// Reads all attempts of a job from the API, page by page. Also writes the answers of the API to
+/// `log`, for an analysis of violations.
 pub fn executions(api: &Api, job: &Job, log: &mut File) -> Result<Vec<Execution>> {
     let mut all = Vec::new();
     let mut cursor = String::new();

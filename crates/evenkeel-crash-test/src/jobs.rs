@@ -11,10 +11,10 @@ use crate::timestamp;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// Runs the probe for 50 to 200 ms.
+    /// Runs the probe program for 50 to 200 ms.
     Shell,
-    /// Runs the probe for longer than a takeover takes, so that a body that outlives its lease
-    /// overlaps with its successor.
+    /// Runs the probe program for longer than a takeover takes. If an attempt continued after its
+    /// lease ended, it would overlap with the next attempt.
     Long,
     /// Calls the receiver.
     Http,
@@ -26,23 +26,24 @@ pub struct Job {
     pub id: String,
     pub body: Body,
     pub every_us: i64,
-    /// The first due time, as returned by the API.
+    /// The first scheduled time of the job, as returned by the API.
     pub first_us: i64,
     pub policy: Policy,
 }
 
-/// How a job handles times hit by a fault.
+/// How a job handles scheduled times during a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Every time must run; missed times run one after the other.
+    /// Every scheduled time must run. Missed scheduled times run one after the other.
     MustRun,
-    /// Times may be skipped while an earlier run is active.
+    /// Scheduled times may be skipped while an earlier run is active.
     MaySkip,
-    /// Like `MaySkip`, and a started body never starts again: its run fails with its server.
+    /// Like `MaySkip`, but an attempt that has started never starts again. If its server is lost,
+    /// the run fails.
     AtMostOnce,
 }
 
-/// Files of the bodies, and the receiver's address.
+/// Files that the probe program uses, and the address of the HTTP receiver.
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub probe: PathBuf,
@@ -55,18 +56,18 @@ impl Paths {
         self.folder.join(format!("{job}.jsonl"))
     }
 
-    /// The file that a running body of the job locks.
+    /// Returns the file that a running probe of the job locks.
     pub fn lock(&self, job: &str) -> PathBuf {
         self.folder.join(format!("{job}.lock"))
     }
 
-    /// Long bodies end when this file exists.
+    /// Returns the file whose existence ends long probes.
     pub fn stop(&self) -> PathBuf {
         self.folder.join("stop")
     }
 }
 
-/// Body, interval in seconds, policy and count of the jobs.
+/// Returns the kinds of jobs, with interval in seconds, policy and number of jobs.
 fn wanted(store: StoreKind) -> Vec<(Body, i64, Policy, usize)> {
     let long = if store == StoreKind::Postgres { 3 } else { 1 };
     vec![
@@ -110,8 +111,8 @@ fn document(name: &str, body: Body, seconds: i64, policy: Policy, paths: &Paths)
         "executor_type": executor,
         "executor_config": config,
         "timeout_sec": 60,
-        // Bodies do not fail, and being killed is not a failure. If one fails nevertheless, its
-        // retry must follow soon.
+        // Attempts are not expected to fail, and an attempt whose server is killed does not count
+        // as failed. If an attempt fails nevertheless, its retry must follow soon.
         "max_retries": 5,
         "retry_backoff": "fixed",
         "retry_backoff_seconds": 1,
@@ -122,7 +123,7 @@ fn document(name: &str, body: Body, seconds: i64, policy: Policy, paths: &Paths)
     }
     match policy {
         Policy::MustRun => {
-            // Late times run one after the other.
+            // Late scheduled times run one after the other.
             document["overlap"] = "queue".into();
             document["misfire"] = "all".into();
             document["misfire_after"] = "1s".into();

@@ -1,15 +1,16 @@
-//! Crash test with real `evenkeel` processes, checked from outside.
+//! Crash test with real `evenkeel` processes, whose behaviour is checked from outside.
 //!
-//! Servers run jobs whose bodies record their start and end: the shell executor runs `probe`, the
-//! HTTP executor calls `receiver`. Meanwhile, servers are killed, frozen and restarted, and so is
-//! their database (faults and their times come from a seed, see `plan`). Then `check` compares the
-//! records and the API's answers with the expected times. It computes these itself and shares no
-//! code with the product.
+//! Servers run jobs that record the start and end of each attempt. Shell jobs run the program
+//! `probe`, and HTTP jobs call `receiver`. While jobs run, servers are killed, suspended and
+//! restarted, and the database crashes. The faults and their times come from a seed (see `plan`).
+//! At the end, `check` compares the records and the answers of the API with the expected run times.
+//! `check` computes these run times itself and shares no code with the server.
 //!
-//! All processes run on one machine and record `CLOCK_MONOTONIC`, so there is no clock skew.
+//! All processes run on one machine and record `CLOCK_MONOTONIC`, so their clocks do not differ.
 //!
-//! `cargo xtask crash` runs it for as long as you like, and prints the seed; `--seed` repeats the
-//! same faults. `rebalance` is a second test: it rebalances jobs and undoes it while they fire.
+//! `cargo xtask crash` runs the crash test for the given time and prints the seed. `--seed` repeats
+//! the same faults. The module `rebalance` is a second test, which rebalances jobs and undoes the
+//! rebalance while the jobs fire.
 
 mod api;
 mod check;

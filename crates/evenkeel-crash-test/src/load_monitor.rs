@@ -1,8 +1,8 @@
 //! Detects when the machine is overloaded.
 //!
-//! The limit of one second of lateness (I5) holds only while there is capacity. The monitor starts
-//! a small program four times a second, as the server does for a shell job. While that is slow,
-//! lateness is not checked, and the report shows for how long.
+//! Runs must start at most one second late (I5), but only while the machine has capacity. The
+//! monitor starts a small program four times per second, as the server does for a shell job. While
+//! starting this program is slow, lateness is not checked. The report shows for how long.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,9 +15,10 @@ use crate::clock::{Moment, ns, pass};
 use crate::evidence::Window;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// Normally the program takes a few milliseconds.
+/// The machine counts as overloaded if the small program takes longer than this. Normally it takes
+/// a few milliseconds.
 const SLOW: Duration = Duration::from_millis(150);
-/// Lateness is not checked this long before and after a slow start.
+/// Lateness of runs is not checked this long before and after a slow start of the small program.
 const AROUND_US: i64 = 1_000_000;
 
 pub struct LoadMonitor {
@@ -26,7 +27,7 @@ pub struct LoadMonitor {
 }
 
 impl LoadMonitor {
-    /// Starts measuring with `program`, which must end at once.
+    /// Starts the monitor with `program`, which must end at once when it is started.
     pub fn start(program: PathBuf) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -50,7 +51,7 @@ impl LoadMonitor {
         Self { stop, thread }
     }
 
-    /// Stops, and returns the windows of overload.
+    /// Stops the monitor. Returns the periods in which the machine was overloaded.
     pub fn stop(self) -> Vec<Window> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()

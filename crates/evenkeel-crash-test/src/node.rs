@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::clock::wait_for;
 
-/// Time for a server to start on a busy machine.
+/// Maximum time that a server may take to start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// Time for a server to drain: more than its own limit of 25 s.
+/// Maximum time that a server may take to drain. The server's own limit is 25 s.
 const STOP_LIMIT: Duration = Duration::from_secs(40);
 
-/// A server with its data directory. Dropping it kills the process.
+/// A server with its data directory. Dropping a `Node` kills the server process.
 #[derive(Debug)]
 pub struct Node {
     pub name: String,
@@ -33,9 +33,10 @@ impl Node {
         let data_dir = folder.join(name);
         let mut arguments: Vec<String> = ["serve", "--listen", "127.0.0.1:0", "--enable-shell"]
             .into_iter()
-            // Bodies write into a folder that belongs to this process's user.
+            // Without this flag, the programs of shell jobs could not write into the folder of the
+            // test.
             .chain(["--shell-unconfined"])
-            // The checks need the whole history.
+            // The checks need all runs, so no run may be pruned.
             .chain(["--allow-network", "127.0.0.0/8", "--retention-per-job", "1000000"])
             .chain(["--node-name", name, "--store", store, "--data-dir"])
             .map(str::to_owned)
@@ -78,7 +79,7 @@ impl Node {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Returns the exit status if the server has ended.
+    /// Returns the exit status of the server if its process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
@@ -119,7 +120,7 @@ impl Node {
         serde_json::from_str(&text).ok()
     }
 
-    /// Returns the lines of the server's log about panics.
+    /// Returns the lines about panics in the log of the server.
     pub fn panics(&self) -> Vec<String> {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -7,9 +7,9 @@ use crate::cluster::StoreKind;
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
-    /// A server gets SIGKILL and is started again later.
+    /// A server is killed with SIGKILL and started again later.
     Kill,
-    /// A server gets SIGSTOP, and SIGCONT after its lease has ended.
+    /// A server is suspended with SIGSTOP, and continues with SIGCONT after its lease has ended.
     Freeze,
     /// The database crashes and is started again later.
     Database,
@@ -29,13 +29,13 @@ impl fmt::Display for Fault {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     Node(usize),
-    /// The server that runs the youngest long body, which must neither survive nor be forgotten.
-    /// Without a long body, the server with this number.
+    /// The server on which the newest attempt of a long job runs. This attempt must stop with its
+    /// server and must start again. If no long job runs, the server with this number is used.
     LongBodyOwner(usize),
 }
 
 impl Target {
-    /// The server if no long body runs.
+    /// Returns the number of the server that is used if no long job runs.
     pub(crate) fn number(self) -> usize {
         match self {
             Self::Node(number) | Self::LongBodyOwner(number) => number,
@@ -45,10 +45,11 @@ impl Target {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PlannedFault {
-    /// Delay after the previous fault has ended.
+    /// Delay between the end of the previous fault and this fault.
     pub after: Duration,
-    /// Then waits until this many milliseconds after (or before, if negative) most jobs are due. A
-    /// crash between firing, starting and reporting is the hardest case.
+    /// If set, the fault begins this many milliseconds after the next scheduled time of most jobs,
+    /// or before it if negative. A crash between the firing of a job and the storing of its result
+    /// is the hardest case.
     pub offset_ms: Option<i64>,
     pub fault: Fault,
     pub target: Target,
@@ -59,15 +60,16 @@ pub struct PlannedFault {
 pub struct Plan {
     pub seed: u64,
     pub faults: Vec<PlannedFault>,
-    /// Time without faults after the last one.
+    /// Time without faults after the last fault.
     pub quiet_after: Duration,
 }
 
-/// Time to recover after a fault. Then all invariants must hold again.
+/// Maximum time of recovery after a fault. After that, all invariants must hold again.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 impl Plan {
-    /// Two kills, a freeze and a database crash: a test of 85 s.
+    /// Returns a plan of 85 s with two killed servers, a suspended server and a crash of the
+    /// database.
     #[must_use]
     pub fn short_on_postgres(seed: u64) -> Self {
         let mut rng = Rng(seed);
@@ -78,8 +80,8 @@ impl Plan {
             target,
             lasts: Duration::from_millis(lasts_ms),
         };
-        // The first kill is long enough for a takeover, the second is not. The database is down for
-        // longer than a lease, so servers must cancel their bodies.
+        // The first killed server is down long enough for a takeover, the second is not. The
+        // database is down for longer than a lease, so servers must cancel their running attempts.
         let faults = vec![
             planned(8, Fault::Kill, Target::LongBodyOwner(0), rng.between(13_500, 14_500)),
             planned(5, Fault::Freeze, Target::LongBodyOwner(1), rng.between(12_500, 13_500)),
@@ -105,7 +107,8 @@ impl Plan {
         Self { seed, faults: faults.to_vec(), quiet_after: RECOVERY + Duration::from_secs(4) }
     }
 
-    /// Faults for `length`, some of them with a full recovery in between.
+    /// Returns a plan with random faults for `length`. The cluster can recover completely between
+    /// some of the faults.
     #[must_use]
     pub fn long(seed: u64, length: Duration, store: StoreKind, nodes: usize) -> Self {
         let mut rng = Rng(seed);
@@ -114,7 +117,7 @@ impl Plan {
         let mut faults = Vec::new();
         loop {
             let planned = draw(&mut rng, store, nodes);
-            // Waiting for the due time takes up to a second.
+            // Waiting for the next scheduled time takes up to a second.
             let takes = planned.after + Duration::from_secs(1) + planned.lasts;
             if takes > left {
                 return Self { seed, faults, quiet_after };
@@ -125,12 +128,13 @@ impl Plan {
     }
 }
 
-/// A call (at most 120 ms) ends before the restarted server could repeat it.
+/// A killed server stays down at least this long. An HTTP call takes at most 120 ms, so it ends
+/// before the restarted server can repeat it.
 const SHORTEST_KILL_MS: u64 = 300;
 
 fn draw(rng: &mut Rng, store: StoreKind, nodes: usize) -> PlannedFault {
-    // Half of the faults follow during the recovery from the last one, half after a time in which
-    // all runs must be punctual.
+    // Half of the faults begin during the recovery from the previous fault. The other half begin
+    // after a period in which all runs must be on time.
     let after_ms =
         if rng.below(2) == 0 { rng.between(500, 6_000) } else { rng.between(20_000, 30_000) };
     let fault = match (store, rng.below(10)) {
@@ -156,8 +160,8 @@ fn draw(rng: &mut Rng, store: StoreKind, nodes: usize) -> PlannedFault {
     }
 }
 
-/// A small generator (splitmix64), so that a seed gives the same faults with any version of any
-/// library.
+/// A small random number generator (splitmix64), so that a seed gives the same faults with all
+/// versions of all libraries.
 struct Rng(u64);
 
 impl Rng {
@@ -173,7 +177,8 @@ impl Rng {
         least + self.next() % (most - least + 1)
     }
 
-    /// An offset around the due time: before jobs fire, or while their bodies run.
+    /// Returns a random offset from the scheduled time of most jobs, from 50 ms before to 100 ms
+    /// after it.
     fn offset_ms(&mut self) -> i64 {
         i64::try_from(self.between(0, 150)).unwrap_or(0) - 50
     }

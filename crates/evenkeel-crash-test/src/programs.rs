@@ -1,4 +1,4 @@
-//! Finds the programs of the test.
+//! Finds the programs that the crash test starts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,15 +12,15 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs beside this process's own, where cargo puts them. The server belongs to
-    /// another package, so it is built if missing.
+    /// Finds the programs in the folder of the running program, where cargo puts them. The server
+    /// belongs to another package, so it is built if it is missing.
     ///
     /// # Errors
     /// If the programs are missing and cannot be built.
     pub fn find() -> Result<Self> {
         let own = std::env::current_exe().context("the path of this program is unknown")?;
         let folder = own.parent().context("this program is in no folder")?;
-        // Tests are in the subfolder `deps`.
+        // Cargo puts test programs into the subfolder `deps`.
         let folder = match folder.file_name().and_then(|name| name.to_str()) {
             Some("deps") => folder.parent().context("deps is in no folder")?,
             _ => folder,
@@ -54,7 +54,7 @@ fn build(folder: &Path) -> Result<()> {
     if folder.ends_with("release") {
         cargo.arg("--release");
     }
-    // The profile's folder is in the target folder.
+    // The folder of the build profile is inside the target folder.
     if let Some(target) = folder.parent() {
         cargo.arg("--target-dir").arg(target);
     }

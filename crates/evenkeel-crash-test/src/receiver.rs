@@ -1,7 +1,8 @@
-//! The receiver of HTTP jobs. It records every call, and refuses calls with an old fence.
+//! The HTTP server that HTTP jobs call. It records every call, and refuses calls with an old fence.
 //!
-//! Only a receiver can refuse them: a server that was frozen in the middle of a call sends the rest
-//! when it thaws. So a refused call does not count as a start.
+//! A server that was suspended in the middle of a call sends the rest of the call when it
+//! continues. Only the receiver can refuse such a call. So a refused call does not count as a
+//! start.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,11 +17,11 @@ use crate::clock::{Moment, pass};
 use crate::record::{Kind, Record};
 use crate::timestamp;
 
-/// Accepts calls until the process ends.
+/// Accepts HTTP calls until the process ends.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     pub address: SocketAddr,
-    /// Duration of each call; random without.
+    /// Duration of each call, or `None` for random durations.
     takes: Option<Duration>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -29,7 +30,7 @@ pub struct Receiver {
 struct Seen {
     records: Vec<Record>,
     fences: HashMap<(String, u32), u32>,
-    /// Calls with missing or wrong headers.
+    /// Descriptions of calls with missing or wrong headers.
     faults: Vec<String>,
 }
 
@@ -38,7 +39,7 @@ impl Receiver {
         Self::listen(None)
     }
 
-    /// Like [`Receiver::start`], with a fixed duration of each call.
+    /// Like [`Receiver::start`], but each call takes `takes`.
     pub fn start_with(takes: Duration) -> Result<Self> {
         Self::listen(Some(takes))
     }
@@ -56,7 +57,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Returns the records and the faulty calls so far.
+    /// Returns the records and the faulty calls received so far.
     pub fn received(&self) -> (Vec<Record>, Vec<String>) {
         let seen = self.lock();
         (seen.records.clone(), seen.faults.clone())
@@ -66,7 +67,7 @@ impl Receiver {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers the calls of one connection, until the client closes it.
+    /// Answers the calls of one connection until the client closes the connection.
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         while let Ok(Some(head)) = read_call(&mut stream) {
@@ -103,7 +104,7 @@ impl Receiver {
     }
 }
 
-/// Reads the head of a call; `None` at the end of the connection.
+/// Reads the request line and headers of a call. Returns `None` at the end of the connection.
 fn read_call(stream: &mut BufReader<TcpStream>) -> Result<Option<Vec<String>>> {
     let mut head = Vec::new();
     loop {

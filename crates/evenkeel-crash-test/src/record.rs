@@ -12,11 +12,11 @@ use crate::timestamp;
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Start,
-    /// The body ended without being killed.
+    /// The attempt finished without being killed.
     End,
-    /// Another body of the job held the lock, so this one did nothing.
+    /// Another probe of the job held the lock, so this probe did nothing.
     Overlap,
-    /// The receiver had seen a higher fence, and refused the call.
+    /// The receiver refused the call, because it had seen a call with a higher fence.
     Refused,
 }
 
@@ -29,26 +29,26 @@ pub struct Record {
     pub fence: u32,
     #[serde(rename = "scheduled_at", deserialize_with = "timestamp::deserialize")]
     pub scheduled_us: i64,
-    /// Process id of the server; 0 if unknown.
+    /// Process id of the server, or 0 if it is unknown.
     pub node_pid: u32,
     #[serde(flatten)]
     pub at: Moment,
 }
 
 impl Record {
-    /// Run, attempt and fence, which must be unique among starts.
+    /// Returns run, attempt and fence. Two starts must not have the same key.
     pub fn key(&self) -> (&str, u32, u32) {
         (&self.run, self.attempt, self.fence)
     }
 }
 
-/// Reads a log; empty if no body has run yet.
+/// Reads a log of records. Returns no records if no attempt has run yet.
 pub fn read(file: &Path) -> Result<Vec<Record>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file:?}"))?;
-    // A line may be read before it is completely written.
+    // The last line may not be completely written yet, so it is ignored.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let parse = |line| serde_json::from_str(line).with_context(|| format!("{file:?}: {line}"));
     whole.lines().map(parse).collect()

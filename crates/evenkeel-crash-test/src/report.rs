@@ -6,37 +6,37 @@ use std::time::Duration;
 
 use crate::plan::Fault;
 
-/// A kind of violation, with the invariant.
+/// Kinds of violations, with the violated invariant.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ViolationKind {
-    /// A due time that neither ran nor was skipped for a reason (I1).
+    /// A scheduled time that neither ran nor was skipped for a valid reason (I1).
     Lost,
     /// A run that ended without success (I1).
     Failed,
-    /// A due time with two runs, two completions, or a run and a skip; or an attempt started twice
-    /// (I2).
+    /// A scheduled time with two runs, two completions, or a run and a skip record. Also an attempt
+    /// that started twice (I2).
     Duplicate,
     Overlapping,
-    /// A body that continued after its server had lost the attempt (I3).
+    /// An attempt that kept running after its server had lost it (I3).
     OutlivedServer,
-    /// A completion that no body with this fence reported (I4).
+    /// A stored completion that no execution with this fence recorded (I4).
     Stale,
-    /// A start more than a second late without a fault (I5).
+    /// A start that was more than a second late without a fault (I5).
     Late,
     /// A start before the scheduled time (I6).
     Early,
-    /// An attempt that is running or pending after the end (I7).
+    /// An attempt that is still running or pending after the end of the test (I7).
     Unfinished,
-    /// A run at a time that is not one of its job's (I11).
+    /// A run at a time that is not a scheduled time of its job (I11).
     WrongTime,
-    /// Attempts of a lost server that waited too long for another.
+    /// Attempts of a lost server that started too late on another server.
     SlowTakeover,
-    /// A panic, a server that ended unexpectedly or did not end, and similar.
+    /// An unexpected event, such as a panic or a server that ended unexpectedly or did not end.
     Incident,
 }
 
 impl ViolationKind {
-    /// All kinds, with their names in the report.
+    /// All kinds of violations, with their names in the report.
     pub(crate) const ALL: [(Self, &str); 12] = [
         (Self::Lost, "lost"),
         (Self::Failed, "failed"),
@@ -65,29 +65,30 @@ pub struct Report {
     pub seed: u64,
     /// Length of the checked window.
     pub checked: Duration,
-    /// Due times that were checked.
+    /// Number of scheduled times that were checked.
     pub expected: u64,
     /// Due times that ran.
     pub executed: u64,
-    /// Due times that were recorded as skipped.
+    /// Number of scheduled times that were recorded as skipped.
     pub skipped: u64,
-    /// Due times that failed with their server, because their job may start once.
+    /// Number of runs that failed because their server was lost, for jobs whose attempts must not
+    /// start twice.
     pub failed_with_server: u64,
     /// Bodies that started.
     pub starts: u64,
-    /// Starts that repeated an attempt of a lost server.
+    /// Number of starts that repeated an attempt of a lost server.
     pub repeats: u64,
     pub refused: u64,
     pub faults: BTreeMap<Fault, u64>,
-    /// How long the machine was overloaded, so that lateness was not checked.
+    /// Total time in which the machine was overloaded, so that lateness was not checked.
     pub busy: Duration,
-    /// Starts whose lateness was checked.
+    /// Number of starts whose lateness was checked.
     pub checked_for_lateness: u64,
     /// The largest lateness.
     pub latest: Duration,
-    /// Times from the loss of a server until its attempts ran elsewhere, sorted.
+    /// Durations from the loss of a server until its attempts ran on other servers, sorted.
     pub takeovers: Vec<Duration>,
-    /// Times from the restart of the database until a body started, sorted.
+    /// Durations from the restart of the database until the next attempt started, sorted.
     pub recoveries: Vec<Duration>,
     pub violations: Vec<Violation>,
 }
@@ -104,7 +105,7 @@ impl Report {
     }
 }
 
-/// Violations of each kind that are shown in detail.
+/// Maximum number of violations of each kind that are shown in detail.
 const SHOWN: usize = 10;
 
 impl fmt::Display for Report {

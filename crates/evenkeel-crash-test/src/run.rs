@@ -30,14 +30,14 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub report: Report,
-    /// The folder with the logs, if there are violations.
+    /// The folder with the logs, or `None` if there are no violations.
     pub logs: Option<PathBuf>,
 }
 
-/// Times in the last seconds before the end are not checked.
+/// Scheduled times in the last seconds before the end of the test are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Runs jobs through all faults of the plan, and checks the invariants.
+/// Runs jobs while all faults of the plan are injected, then checks the invariants.
 ///
 /// # Errors
 /// If the test cannot continue: a program is missing, or a server does not start again.
@@ -91,7 +91,7 @@ struct Test {
 }
 
 impl Test {
-    /// Waits, and restarts servers that end unexpectedly.
+    /// Waits for `time`, and restarts servers that end unexpectedly.
     fn idle(&mut self, time: Duration) -> Result<()> {
         let until = mono_ns() + ns(time);
         while mono_ns() < until {
@@ -125,15 +125,15 @@ impl Test {
         Ok(())
     }
 
-    /// Returns the time until most jobs are due next (whole seconds after the first job's first
-    /// time), plus `offset_ms`.
+    /// Returns the delay until `offset_ms` after the next scheduled time of most jobs. Most jobs
+    /// are due at whole seconds after the first scheduled time of the first job.
     fn until_due(&self, offset_ms: i64) -> Duration {
         let first_us = self.evidence.jobs.first().map_or(0, |job| job.first_us);
         let left_us = (first_us + offset_ms * 1000 - Moment::now().wall_us).rem_euclid(1_000_000);
         Duration::from_micros(left_us.unsigned_abs())
     }
 
-    /// Returns the server that a target means now.
+    /// Returns the number of the server that a fault with this target hits now.
     fn number(&self, target: Target) -> Result<usize> {
         let fallback = target.number() % self.cluster.nodes.len().max(1);
         let Target::LongBodyOwner(_) = target else { return Ok(fallback) };
@@ -148,7 +148,7 @@ impl Test {
         Ok(holder.unwrap_or(fallback))
     }
 
-    /// Drains the servers. After that, no body may run.
+    /// Drains the servers. After that, no attempt may run.
     fn drain(&mut self) -> Result<()> {
         File::create(self.paths.stop())?;
         self.idle(Duration::from_secs(1))?;
@@ -171,7 +171,7 @@ impl Test {
         Ok(())
     }
 
-    /// Reads all attempts from the API, and all records.
+    /// Reads all attempts from the API, and all records of probes and calls.
     fn collect(&mut self) -> Result<()> {
         let mut reader = self.cluster.start_reader()?;
         let api = reader.api()?;
@@ -190,7 +190,7 @@ impl Test {
         Ok(())
     }
 
-    /// Returns the records of all bodies so far.
+    /// Returns the records of all attempts so far.
     fn records(&self) -> Result<Vec<Record>> {
         let mut records = self.receiver.received().0;
         for job in &self.evidence.jobs {

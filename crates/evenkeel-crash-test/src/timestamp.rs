@@ -1,8 +1,8 @@
-//! Parses the product's timestamps, without code of the product.
+//! Parses the timestamps of the server without using code of the server.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// Returns the microseconds since 1970 of a time such as `2026-12-01T09:00:00.000001Z`.
+/// Converts a timestamp such as `2026-12-01T09:00:00.000001Z` to microseconds since 1970.
 pub fn parse(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
@@ -17,11 +17,11 @@ pub fn parse(text: &str) -> Option<i64> {
     Some(seconds * 1_000_000 + micros)
 }
 
-// Years begin in March here, so that the leap day is the last day.
+// The year begins in March for this computation, so that the leap day is the last day of the year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;
-    // Days from 1 March of year 0 to 1970.
+    // 719,468 is the number of days from 1 March of year 0 to 1 January 1970.
     365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 

@@ -1,9 +1,9 @@
-//! The short crash test. `cargo xtask crash` runs the long one.
+//! The short crash test. `cargo xtask crash` runs the long crash test.
 
 use anyhow::Result;
 use evenkeel_crash_test::{Plan, Programs, Settings, StoreKind, run};
 
-/// Fixed, so that a failure can be repeated.
+/// The seed is constant, so that a failure can be repeated.
 const SEED: u64 = 20_261;
 
 fn expect_clean(store: StoreKind, nodes: usize, plan: Plan) -> Result<()> {

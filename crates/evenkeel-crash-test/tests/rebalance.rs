@@ -1,4 +1,4 @@
-//! The short rebalance test. `cargo xtask crash --rebalance` runs the long one.
+//! The short rebalance test. `cargo xtask crash --rebalance` runs the long rebalance test.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn crash_jobs_are_moved_and_moved_back_while_they_fire() -> Result<()> {
     })?;
     eprintln!("{report}");
     assert!(report.is_clean(), "{report}");
-    // Without moves, the test would prove nothing.
+    // Without jobs that are moved, the test would prove nothing.
     assert!(report.rebalances > 1 && report.undone > 1, "{report}");
     assert!(report.moves > 1000 && report.executed > 5000, "{report}");
     Ok(())

@@ -1,4 +1,4 @@
-//! The long crash test. `cargo xtask crash` builds everything and runs it.
+//! The long crash test. `cargo xtask crash` builds all programs and runs this test.
 #![expect(clippy::print_stdout, reason = "a command-line tool writes to standard output")]
 
 use std::process::ExitCode;
@@ -26,7 +26,8 @@ struct Arguments {
     /// Number of servers; always 1 with SQLite
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=26))]
     nodes: u64,
-    /// Rebalance jobs and undo it while they fire, instead of injecting faults; PostgreSQL only
+    /// Rebalance jobs and undo the rebalance while they fire, instead of injecting faults;
+    /// PostgreSQL only
     #[arg(long)]
     rebalance: bool,
     /// With --rebalance: number of jobs

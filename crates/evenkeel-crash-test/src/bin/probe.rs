@@ -1,8 +1,8 @@
-//! The body of shell jobs: records its start, waits, and records its end.
+//! The program that shell jobs run. It records its start, waits, and records its end.
 //!
-//! It holds a file lock per job while it runs. The kernel releases the lock when the process ends,
-//! so overlaps are detected even with a body that was killed before it could record its end. The
-//! probe shares no code with the server.
+//! While the probe runs, it holds a file lock per job. The kernel releases the lock when the
+//! process ends, so overlaps are detected even if an earlier probe was killed before it could
+//! record its end. The probe shares no code with the server.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -24,7 +24,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    // First of all, because everything else takes time.
+    // Read the clock first, because all other steps take time.
     let now = stamp();
     let Some(arguments) = read_arguments() else { return ExitCode::SUCCESS };
     match handle(&arguments, &now) {
@@ -57,7 +57,7 @@ fn handle(arguments: &Arguments, now: &str) -> io::Result<ExitCode> {
     write(arguments, "start", now)?;
     wait(arguments);
     write(arguments, "end", &stamp())?;
-    // Only the end of the process may release the lock.
+    // The lock must be held until the process ends.
     std::mem::forget(lock);
     Ok(ExitCode::SUCCESS)
 }
@@ -73,7 +73,7 @@ fn wait(arguments: &Arguments) {
     }
 }
 
-/// Appends one record with a single write, and syncs it to disk.
+/// Appends one record to the log with a single write, and syncs it to disk.
 fn write(arguments: &Arguments, kind: &str, stamp: &str) -> io::Result<()> {
     let line = format!(
         "{{\"kind\":\"{kind}\",\"job\":\"{}\",\"run\":\"{}\",\"attempt\":{},\"fence\":{},\
@@ -91,11 +91,12 @@ fn write(arguments: &Arguments, kind: &str, stamp: &str) -> io::Result<()> {
     log.sync_data()
 }
 
-/// The server is the parent of the supervisor, which is the parent of this process.
+/// Returns the process id of the server, which is the parent of this process's parent.
 fn node_pid() -> u32 {
     let supervisor = std::os::unix::process::parent_id();
     let stat = std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap_or_default();
-    // The name ends with the last `)`; after it come the state and the parent.
+    // In `/proc/PID/stat`, the state and the parent follow the last `)`, which ends the process
+    // name.
     let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1));
     parent.and_then(|pid| pid.parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,5 @@
-//! Checks that each body runs once, one at a time, and neither late nor early (I2, I3, I5, I6).
+//! Checks that each attempt starts once, that attempts of a job do not overlap, and that no attempt
+//! starts late or early (I2, I3, I5, I6).
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -9,9 +10,9 @@ use crate::jobs::{Job, Policy};
 use crate::record::{Kind, Record};
 use crate::report::{Report, ViolationKind};
 
-/// Largest lateness while there is capacity (I5).
+/// Maximum lateness of a start while the machine has capacity (I5).
 const LATE_US: i64 = 1_000_000;
-/// Smaller differences between clock readings of two processes do not count.
+/// A start that is early by less than this does not count, because two processes read the clock.
 const EARLY_US: i64 = 1_000;
 
 pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {
@@ -38,7 +39,8 @@ fn started_once(job: &Job, records: &[&Record], excused_windows: &[Window], repo
             let detail = format!("{} started {:?} twice", job.name, start.key());
             report.add(ViolationKind::Duplicate, detail);
         }
-        // The attempt was started before. That is allowed only if its server was lost in between.
+        // The attempt was started before. A second start is allowed only if the first server was
+        // lost in between.
         let attempt = (start.scheduled_us, start.attempt);
         if let Some(from_us) = begun.insert(attempt, start.at.wall_us) {
             report.repeats += 1;
@@ -58,8 +60,9 @@ fn started_once(job: &Job, records: &[&Record], excused_windows: &[Window], repo
     }
 }
 
-/// A shell body holds a lock while it runs, which detects overlaps even with bodies that were
-/// killed. In addition, no body may start between the recorded start and end of another.
+/// Checks that attempts of one job do not overlap. A running probe holds a file lock, which detects
+/// overlaps even with probes that were killed. In addition, no attempt may start between the
+/// recorded start and end of another attempt.
 fn one_at_a_time(job: &Job, records: &[&Record], report: &mut Report) {
     for record in records.iter().filter(|record| record.kind == Kind::Overlap) {
         let detail = format!("{} found the lock taken at {:?}", job.name, record.key());
@@ -102,7 +105,8 @@ fn in_time(
             report.add(ViolationKind::Early, detail);
         }
         let waited = Window { from_us: start.scheduled_us, to_us: start.at.wall_us };
-        // Only the first start for a time is due at that time; later ones are repetitions.
+        // Only the first start for a scheduled time is checked for lateness. Later starts are
+        // repetitions.
         let counts = seen.insert(start.scheduled_us) && start.scheduled_us <= checked.to_us;
         if !counts || excused_windows.iter().any(|excuse| excuse.overlaps_with(waited)) {
             continue;

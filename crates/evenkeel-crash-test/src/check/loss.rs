@@ -9,13 +9,13 @@ use crate::plan::Fault;
 use crate::record::{Kind, Record};
 use crate::report::{Report, ViolationKind};
 
-/// Limit for a takeover with default leases, plus one second.
+/// Maximum duration of a takeover with default lease settings, plus one second.
 const TAKEOVER_MAX: Duration = Duration::from_secs(16);
-/// A supervisor notices the end of its server at once, and gives the body time to end before it
-/// kills it.
+/// A supervisor process notices the end of its server at once. It gives the running program this
+/// long to end before it kills the program.
 const DEATH_AFTER_KILL: Duration = Duration::from_millis(1500);
-/// The lease of a frozen server ends at most this long after its last ping. Then other servers may
-/// start its attempts.
+/// The lease of a suspended server ends at most this long after its last ping. After that, other
+/// servers may start its attempts.
 const DEATH_AFTER_FREEZE: Duration = Duration::from_secs(11);
 
 pub(super) fn check(evidence: &Evidence, report: &mut Report) {
@@ -38,7 +38,7 @@ pub(super) fn check(evidence: &Evidence, report: &mut Report) {
     report.recoveries.sort();
 }
 
-/// Bodies that ended normally although they should have been killed with their server.
+/// Reports attempts that finished normally although they should have been killed with their server.
 fn survivors(evidence: &Evidence, fault: &InjectedFault, pid: u32, report: &mut Report) {
     let grace = match fault.fault {
         Fault::Kill => DEATH_AFTER_KILL,
@@ -46,7 +46,8 @@ fn survivors(evidence: &Evidence, fault: &InjectedFault, pid: u32, report: &mut 
         Fault::Database => return,
     };
     let from = fault.from.mono_ns + ns(grace);
-    // A thawed server may start new bodies; bodies of a killed server must never end.
+    // A server that continues after a suspension may start new attempts. Attempts of a killed
+    // server must never finish.
     let to = if fault.fault == Fault::Freeze { fault.to.mono_ns } else { u64::MAX };
     let ends = evidence.records.iter().filter(|record| record.kind == Kind::End);
     for end in ends.filter(|end| end.node_pid == pid && (from..to).contains(&end.at.mono_ns)) {
@@ -57,7 +58,8 @@ fn survivors(evidence: &Evidence, fault: &InjectedFault, pid: u32, report: &mut 
     }
 }
 
-/// Returns the time from the loss of a server until all jobs that it ran have started elsewhere.
+/// Returns the time from the loss of a server until all jobs that it ran have started on other
+/// servers.
 fn takeover(evidence: &Evidence, fault: &InjectedFault, pid: u32) -> Option<Duration> {
     let starts_again = |job: &&Job| job.body != Body::Http && job.policy != Policy::AtMostOnce;
     let jobs = evidence.jobs.iter().filter(starts_again);
@@ -79,14 +81,14 @@ fn takeover(evidence: &Evidence, fault: &InjectedFault, pid: u32) -> Option<Dura
     waits.max()
 }
 
-/// True if the lost server ran this job last. A long job counts only while its body runs, because
-/// its next time may be far away.
+/// True if the lost server ran this job last. A long job counts only if it was running, because its
+/// next scheduled time may be far away.
 fn ran_on_the_lost_server(job: &Job, before: &[&Record], pid: u32) -> bool {
     let last = before.last().filter(|record| record.node_pid == pid);
     last.is_some_and(|record| job.body != Body::Long || record.kind == Kind::Start)
 }
 
-/// Returns the time from the restart of the database until the next start.
+/// Returns the time from the restart of the database until the next start of an attempt.
 fn recovery(evidence: &Evidence, fault: &InjectedFault) -> Option<Duration> {
     let starts = evidence.records.iter().filter(|record| record.kind == Kind::Start);
     let after = starts.filter_map(|start| start.at.mono_ns.checked_sub(fault.to.mono_ns));

@@ -1,4 +1,5 @@
-//! The checks. They use the evidence only, and share no code with the product.
+//! Checks the invariants. The checks use only the collected evidence, and share no code with the
+//! server.
 
 mod bodies;
 mod loss;
@@ -42,8 +43,8 @@ impl Report {
     }
 }
 
-/// Windows in which lateness and repetitions are allowed: faults with the recovery after them, and
-/// an overloaded machine.
+/// Returns the periods in which late starts and repeated attempts are allowed. These are faults
+/// with the recovery after them, and times when the machine was overloaded.
 fn excused_windows(evidence: &Evidence) -> Vec<Window> {
     let aftermath = i64::try_from(RECOVERY.as_micros()).unwrap_or(i64::MAX);
     let faults = evidence.faults.iter().map(|fault| {

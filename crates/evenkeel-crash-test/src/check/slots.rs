@@ -1,4 +1,4 @@
-//! Checks that every scheduled time has exactly one run or skip (I1, I2, I4, I7, I11).
+//! Checks that every scheduled time has exactly one run or one skip record (I1, I2, I4, I7, I11).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::jobs::{Job, Policy};
 use crate::record::{Kind, Record};
 use crate::report::{Report, ViolationKind};
 
-/// Time limit from the end of a body until its result is stored.
+/// Maximum time from the end of an attempt until its result is stored.
 const REPORT_US: i64 = 500_000;
 
 pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {
@@ -20,7 +20,7 @@ pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {
         .collect();
     for execution in &evidence.executions {
         let key = execution.key();
-        // After all servers have drained, no attempt may be owned.
+        // After all servers have drained, no attempt may be running.
         if execution.status == "running" {
             let detail = format!("{} {key:?} is still running", execution.job);
             report.add(ViolationKind::Unfinished, detail);
@@ -80,18 +80,19 @@ fn check_job(
     }
 }
 
-/// True if the only attempt failed with its server during a fault, and its error names the reason.
+/// True if the run has only one attempt, which failed because its server was lost, and whose error
+/// message names this reason.
 fn failed_with_its_server(attempts: &[&Execution], excused_windows: &[Window]) -> bool {
     let [attempt] = attempts else { return false };
     let names_reason = attempt.error_message.as_deref().is_some_and(|why| why.starts_with("node "));
-    // The body may have started long before the fault.
+    // The attempt may have started long before the fault.
     let ran = Window { from_us: attempt.scheduled_us, to_us: attempt.finished_us.unwrap_or(0) };
     let excused = excused_windows.iter().any(|excuse| excuse.overlaps_with(ran));
     attempt.status == "failed" && names_reason && excused
 }
 
-/// Windows in which times may be skipped: while a body of the job runs, and until its result is
-/// stored. A body without a recorded end ran until the next fault.
+/// Returns the periods in which scheduled times of the job may be skipped, because an attempt runs
+/// or its result is not stored yet. An attempt without a recorded end ran until the next fault.
 fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
     let own = |kind: Kind| {
         let records = evidence.records.iter().filter(|record| record.job == job.name);
@@ -109,8 +110,8 @@ fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
     own(Kind::Start).map(window).collect()
 }
 
-/// Counts how often each time is covered by a skip record. A record whose count contradicts its
-/// range is a violation and ignored.
+/// Counts how many skip records cover each scheduled time. A skip record whose count does not match
+/// its time range is reported as a violation and ignored.
 fn count_skips(job: &Job, skips: &[&Skipped], report: &mut Report) -> BTreeMap<i64, u32> {
     let mut covered = BTreeMap::new();
     for skip in skips {

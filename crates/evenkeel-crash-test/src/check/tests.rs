@@ -1,4 +1,4 @@
-//! Violates each invariant in made-up evidence: a check that never fails is worthless.
+//! Tests that each check finds a violation of its invariant in made-up evidence.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::record::{Kind, Record};
 use crate::report::{Report, ViolationKind};
 
 const SECOND: i64 = 1_000_000;
-/// Start on the wall clock; the monotonic clock starts at 0.
+/// Start of the test on the wall clock. The monotonic clock starts at 0.
 const BEGIN: i64 = 1_800_000_000 * SECOND;
 /// Process ids of the first and the second server.
 const ONE: u32 = 11;
@@ -65,7 +65,8 @@ fn skip(from: i64, to: i64, count: u64) -> Execution {
     Execution { skipped: Some(skipped), ..execution(from, "skipped", 0) }
 }
 
-/// Evidence without violations: 30 s of a job that runs every second for 100 ms, 20 ms late.
+/// Returns evidence without violations. A job runs every second for 30 s. Each run starts 20 ms
+/// late and takes 100 ms.
 fn clean() -> Evidence {
     let (mut records, mut executions) = (Vec::new(), Vec::new());
     for second in 0..=30 {
@@ -91,7 +92,7 @@ fn report(evidence: &Evidence) -> Report {
     check_all(evidence, "made up", 0)
 }
 
-/// Asserts that this kind of violation is found, and no other.
+/// Asserts that the checks find this kind of violation and no other kind.
 #[track_caller]
 fn expect(evidence: &Evidence, kind: ViolationKind) {
     let report = report(evidence);
@@ -136,7 +137,7 @@ fn skip_is_allowed_only_for_a_job_that_may_skip() {
     evidence.executions.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.records.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.executions.push(skip(7, 8, 2));
-    // The body of second 6 still runs.
+    // The run of second 6 is still running.
     let end = position(&evidence, Kind::End, 6);
     evidence.records[end].at = timestamp(8_700_000);
     expect(&evidence, ViolationKind::Lost);
@@ -155,7 +156,7 @@ fn skip_needs_a_running_body_or_a_fault() {
     expect(&evidence, ViolationKind::Lost);
     let shaken = Evidence { faults: vec![database_crash(5, 6)], ..evidence.clone() };
     assert!(report(&shaken).is_clean());
-    // The body of second 6 ran until it was killed, and its run is repeated later.
+    // The attempt of second 6 ran until it was killed, and is repeated later.
     evidence.records.retain(|each| each.run != "run-6" || each.kind == Kind::Start);
     evidence.records.push(record(Kind::Start, 6, 2, 8_500_000));
     evidence.records.push(record(Kind::End, 6, 2, 8_600_000));
@@ -325,7 +326,7 @@ fn attempt_that_never_ended_is_unfinished() {
         evidence.executions[7].status = status.into();
         expect(&evidence, ViolationKind::Unfinished);
     }
-    // A time after the checked window may still be pending, but must not be owned.
+    // A run scheduled after the checked period may still be pending, but must not be running.
     let mut evidence = clean();
     evidence.executions.push(execution(31, "pending", 0));
     assert!(report(&evidence).is_clean());
@@ -359,7 +360,8 @@ fn run_between_two_times_is_detected() {
     expect(&evidence, ViolationKind::WrongTime);
 }
 
-/// Evidence in which the first server is lost from second 10 on, and no body runs until `until`.
+/// Returns evidence in which the first server is lost from second 10 on, and no attempt runs until
+/// `until`.
 fn after_a_loss(fault: Fault, until: i64) -> Evidence {
     let mut evidence = clean();
     for record in &mut evidence.records {

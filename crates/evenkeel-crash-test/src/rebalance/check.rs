@@ -1,11 +1,11 @@
-//! Checks that the received calls match the moves.
+//! Checks that the received HTTP calls match the start times to which rebalances moved the jobs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::RebalanceReport;
 use crate::record::{Kind, Record};
 
-/// A move, as reported by the API.
+/// A change of a job's start time by a rebalance, as reported by the API.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ReportedMove {
     pub old_us: i64,
@@ -16,20 +16,21 @@ pub struct ReportedMove {
 pub struct MovedJob {
     pub name: String,
     pub every_us: i64,
-    /// The next time when the test began.
+    /// The next scheduled time of the job when the test began.
     pub first_us: i64,
     pub moves: Vec<ReportedMove>,
 }
 
 impl MovedJob {
-    /// Returns the expected times up to `until_us`: each one interval after the one before, or
-    /// where a move puts it.
+    /// Returns the expected scheduled times up to `until_us`. Each scheduled time is one interval
+    /// after the previous one, unless a rebalance moved it.
     pub fn times(&self, until_us: i64) -> BTreeSet<i64> {
         let mut times = BTreeSet::new();
         let mut moves = self.moves.iter().peekable();
         let mut next = self.first_us;
         loop {
-            // Also for times after the end, because a move may lead back before it.
+            // Moves are also applied to times after `until_us`, because a rebalance may move such a
+            // time to an earlier one.
             while let Some(change) = moves.next_if(|change| change.old_us == next) {
                 next = change.new_us;
             }
@@ -42,8 +43,8 @@ impl MovedJob {
     }
 }
 
-/// Compares the calls with the expected times. Returns the times without a call; the servers must
-/// have recorded them as skipped.
+/// Compares the HTTP calls with the expected scheduled times. Returns the scheduled times without a
+/// call, which the servers must have recorded as skipped.
 pub fn check(
     jobs: &[MovedJob],
     records: &[Record],
@@ -58,7 +59,7 @@ pub fn check(
     for job in jobs {
         let records = called.remove(job.name.as_str()).unwrap_or_default();
         let mut due = job.times(until_us);
-        // The first move may lead before the first known time.
+        // The first rebalance may move the job to a time before its first known scheduled time.
         let from_us = due.first().copied().unwrap_or(job.first_us).min(job.first_us);
         report.times += due.len() as u64;
         let mut seen = BTreeSet::new();
@@ -91,7 +92,7 @@ pub fn check(
     missing
 }
 
-/// Calls of one job must not overlap.
+/// Checks that HTTP calls of one job do not overlap.
 fn overlaps(job: &str, records: &[&Record], report: &mut RebalanceReport) {
     let mut ordered: Vec<&Record> = records.to_vec();
     ordered.sort_by_key(|record| record.at.mono_ns);
@@ -173,7 +174,7 @@ mod tests {
     fn lost_duplicate_early_and_overlapping_calls_are_detected() {
         let (report, missing) = checked(job(&[]), &calls(&[10, 20, 40]));
         assert!(report.is_clean() && missing == 1, "lost: {report}");
-        // The job ran at its old time although it was moved.
+        // The job ran at its old scheduled time although a rebalance had moved it.
         let (report, _) = checked(job(&[(20, 23)]), &calls(&[10, 20, 23, 33, 43]));
         assert_eq!(report.faults.len(), 1, "{report}");
         let (report, _) = checked(job(&[]), &calls(&[10, 20, 20, 30, 40]));

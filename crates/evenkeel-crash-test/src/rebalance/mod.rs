@@ -1,7 +1,8 @@
-//! Rebalances jobs and undoes it while they fire, checked from outside.
+//! Test that rebalances jobs and undoes the rebalance while the jobs fire. The runs are checked
+//! from outside.
 //!
-//! Thousands of jobs call a receiver every few seconds, while they are moved to other times and
-//! back. Each call must match the moves that the servers reported.
+//! Thousands of jobs call an HTTP receiver every few seconds. Meanwhile rebalances move the jobs to
+//! other start times and back. Each call must match the start times that the servers reported.
 
 mod check;
 mod run;
@@ -17,7 +18,7 @@ pub use run::rebalance_while_firing;
 pub struct RebalanceSettings {
     pub nodes: usize,
     pub jobs: usize,
-    /// Interval of the jobs in seconds; even.
+    /// Interval of all jobs, an even number of seconds.
     pub every: u32,
     pub length: Duration,
     pub programs: Programs,
@@ -27,15 +28,15 @@ pub struct RebalanceSettings {
 pub struct RebalanceReport {
     pub rebalances: u64,
     pub undone: u64,
-    /// Moves applied by rebalances and undos.
+    /// Number of jobs moved to another start time by rebalances and undos.
     pub moves: u64,
-    /// Moves that came too late.
+    /// Number of jobs that were not moved because the move came too late.
     pub missed_moves: u64,
-    /// Due times during the test.
+    /// Number of scheduled times during the test.
     pub times: u64,
-    /// Due times with exactly one call.
+    /// Number of scheduled times with exactly one HTTP call.
     pub executed: u64,
-    /// Due times that the servers recorded as skipped.
+    /// Number of scheduled times that the servers recorded as skipped.
     pub skipped: u64,
     /// Violations.
     pub faults: Vec<String>,

@@ -19,7 +19,7 @@ use crate::jobs::{Body, Job, Policy};
 use crate::receiver::Receiver;
 use crate::timestamp;
 
-/// Lets a rebalance move jobs that are due soon or have short intervals.
+/// Server flags that let a rebalance move jobs that are due soon or have short intervals.
 const MOVE_EVERYTHING: [&str; 6] =
     ["--balance-slot", "1s", "--balance-protection", "0s", "--balance-cooldown", "0s"];
 
@@ -29,10 +29,11 @@ const TOGETHER: usize = 5000;
 /// Duration of a call.
 const CALL: Duration = Duration::from_millis(20);
 
-/// Times in the last seconds before the end are not checked.
+/// Scheduled times in the last seconds before the end of the test are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Rebalances jobs and undoes it while they fire, and checks the calls.
+/// Rebalances jobs and undoes the rebalance while the jobs fire. Then checks the HTTP calls of the
+/// jobs.
 ///
 /// # Errors
 /// If the test cannot continue: a program is missing, or a server does not answer.
@@ -60,7 +61,8 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
     let mut jobs = delete_half(first, settings)?;
     let mut report = RebalanceReport::default();
     let until = mono_ns() + ns(settings.length);
-    // Each server in turn, because one server may undo the rebalance of another.
+    // The requests go to all servers in turn, because one server may undo the rebalance of another
+    // server.
     for api in apis.iter().cycle() {
         if mono_ns() >= until {
             break;
@@ -71,7 +73,8 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
         if record_moves(api, &id, &mut jobs, &mut report)?.made == 0 {
             continue;
         }
-        // A move of a job that is just due is left out, so the undo is repeated.
+        // An undo does not move jobs that are being fired, so it is repeated until all jobs are
+        // moved back.
         loop {
             let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
             let undo = finished(api, &undone)?;
@@ -95,7 +98,7 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
     Ok(report)
 }
 
-/// Creates twice as many jobs as needed; half of them are deleted again.
+/// Creates twice as many jobs as needed. Half of the jobs are deleted later.
 fn create(api: &Api, settings: &RebalanceSettings, receiver: &Receiver) -> Result<()> {
     let count = settings.jobs * 2;
     for begin in (0..count).step_by(TOGETHER) {
@@ -118,8 +121,8 @@ fn create(api: &Api, settings: &RebalanceSettings, receiver: &Receiver) -> Resul
     Ok(())
 }
 
-/// Deletes the jobs in one half of the interval, so that a rebalance has something to move. Returns
-/// the others.
+/// Deletes the jobs whose start times are in the second half of the interval, so that a rebalance
+/// has jobs to move. Returns the remaining jobs.
 fn delete_half(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String, MovedJob>> {
     let every_us = i64::from(settings.every) * 1_000_000;
     let is_left = |next_us: i64| next_us.rem_euclid(every_us) < every_us / 2;
@@ -137,7 +140,7 @@ fn delete_half(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String
     Ok(left.collect())
 }
 
-/// Returns id, name and next time of every job.
+/// Returns id, name and next scheduled time of every job.
 fn all_jobs(api: &Api) -> Result<Vec<(String, String, i64)>> {
     let mut jobs = Vec::new();
     for job in pages(api, "/api/v1/jobs", "jobs")? {
@@ -149,7 +152,7 @@ fn all_jobs(api: &Api) -> Result<Vec<(String, String, i64)>> {
     Ok(jobs)
 }
 
-/// Returns all items of a list.
+/// Returns all items of an API list.
 fn pages(api: &Api, path: &str, field: &str) -> Result<Vec<Value>> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -164,7 +167,7 @@ fn pages(api: &Api, path: &str, field: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// Waits until the rebalance has ended. Returns its id.
+/// Waits until the rebalance has ended. Returns the id of the rebalance.
 fn finished(api: &Api, answer: &Value) -> Result<String> {
     let id = answer["rebalance_id"].as_str().context("there is no rebalance_id")?.to_owned();
     let mut state = answer["state"].clone();
@@ -178,7 +181,7 @@ fn finished(api: &Api, answer: &Value) -> Result<String> {
     Ok(id)
 }
 
-/// Applied and late moves of one rebalance.
+/// Numbers of applied and late moves of one rebalance.
 #[derive(Default)]
 struct Moved {
     made: u64,
@@ -219,7 +222,7 @@ fn drain(cluster: &mut Cluster, report: &mut RebalanceReport) -> Result<()> {
     Ok(())
 }
 
-/// Times without a call must be recorded as skipped, with a reason.
+/// Checks that scheduled times without a call are recorded as skipped, with a reason.
 fn check_skipped(
     missing: &BTreeMap<String, BTreeSet<i64>>,
     jobs: &HashMap<String, MovedJob>,

@@ -62,7 +62,8 @@ fn month_of_downtime_causes_no_flood_of_runs() {
 #[test]
 fn periodic_job_starts_milliseconds_after_its_pause() {
     run_paused(async {
-        // The poll interval is so long that the test passes only if a signal arrives.
+        // The poll interval is so long that the test passes only if the end of a run wakes the
+        // scheduler.
         let cluster = SmallCluster::new(Duration::from_secs(600));
         let pause = Span::from_secs(20);
         let periodic = Periodic::new(Span::from_secs(300), Some(pause)).unwrap();
