@@ -1,4 +1,4 @@
-//! Reports of external workers about their attempts.
+//! Handles callbacks: reports of external services about their attempts.
 
 use std::sync::Arc;
 
@@ -20,18 +20,19 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{CommandError, Conflict};
 
-/// The outcome of an attempt that an external worker reports.
+/// The outcome of an attempt that an external service reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AttemptReport {
     pub outcome: Outcome,
-    /// Error, output and item counts.
+    /// Error, output and item counts of the attempt.
     pub results: Results,
     /// Whether the run may be retried.
     pub again: RetryHint,
 }
 
-/// Accepts reports of receivers that answered a call with 202 and work on. Each report must contain
-/// the token of the call. A token is valid for one attempt, while that attempt runs.
+/// Accepts callbacks of services that answered the HTTP call of an attempt with 202 and continue to
+/// work on it. Each callback must contain the token of that HTTP call. The token is valid for one
+/// attempt, while that attempt is running.
 #[derive(Clone)]
 pub struct Callbacks {
     store: Arc<dyn Store>,
@@ -43,12 +44,12 @@ pub struct Callbacks {
     secrets: Option<Arc<dyn SecretSource>>,
 }
 
-/// The number of reports that are processed at once. They share database connections with firing
-/// and heartbeats, and many receivers must not delay those.
+/// Maximum number of callbacks that are processed at the same time. Callbacks share database
+/// connections with the scheduler and the heartbeats, and must not delay them.
 const CONCURRENT_REPORTS: usize = 2;
 
 impl Callbacks {
-    /// `alpha` is the weight of the newest duration in the average of a job.
+    /// `alpha` is the weight of the newest duration in the moving average of a job.
     pub fn new(
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,
@@ -60,14 +61,14 @@ impl Callbacks {
         Self { store, chance, tokens, run_ids, alpha, permits, secrets: None }
     }
 
-    /// Masks the values of secrets in reports.
+    /// Masks the values of secrets in reported texts.
     #[must_use]
     pub fn with_secrets(self, secrets: Arc<dyn SecretSource>) -> Self {
         Self { secrets: Some(secrets), ..self }
     }
 
     /// Masks the secrets of the attempt in `texts`. If the secrets can no longer be read, masks the
-    /// whole texts.
+    /// texts completely.
     async fn mask_secrets<'t>(
         &self,
         tenant: TenantNo,
@@ -94,7 +95,8 @@ impl Callbacks {
         }
     }
 
-    /// Ends an attempt. The outcome is stored when this returns.
+    /// Finishes an attempt with the reported outcome. The outcome is stored when this function
+    /// returns.
     pub async fn end(
         &self,
         id: AttemptId,
@@ -127,7 +129,7 @@ impl Callbacks {
             then,
             priority: attempt.priority,
             attachments: Attachments { has_notes: true, checkpoint },
-            // The store decides whether the attempt was in time.
+            // The store checks whether the report came before the deadline.
             judge: true,
             unstored_since: None,
             hook: hook_of(&definition, &ended, then),
@@ -140,7 +142,7 @@ impl Callbacks {
         let mut finished = [finished];
         discard_unwritten_dead_letters(&*self.store, &mut finished, &results).await;
         finished.iter().for_each(|finished| self.publish(finished));
-        // If the message is lost, the node gives up the attempt after its time-out.
+        // If this message is lost, the node that runs the attempt gives up after its time-out.
         let message = NodeMessage { key, fence, kind: MessageKind::Ended };
         if let Err(error) = self.store.send_message(running.node, message).await {
             tracing::warn!(
@@ -154,7 +156,7 @@ impl Callbacks {
         Ok(then)
     }
 
-    /// Counts the outcome and publishes its event, as the node would have done.
+    /// Counts the outcome in the metrics and publishes its event, as the node would have done.
     fn publish(&self, end: &Finish) {
         let outcome = AttemptStatus::from(end.outcome).as_str();
         let took = end.finished_at.since(end.started_at).as_micros() as f64 / 1_000_000.0;
@@ -175,7 +177,7 @@ impl Callbacks {
         }
     }
 
-    /// Restarts the time-out of the attempt.
+    /// Restarts the time-out of a running attempt.
     pub async fn heartbeat(&self, id: AttemptId, token: &str) -> Result<(), CommandError> {
         let (key, fence, running, _permit) = self.find(id, token).await?;
         let message = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
@@ -183,7 +185,7 @@ impl Callbacks {
     }
 
     /// Updates the given progress fields, saves the checkpoint for the next attempt, and restarts
-    /// the time-out.
+    /// the time-out of the attempt.
     pub async fn progress(
         &self,
         id: AttemptId,
@@ -211,8 +213,8 @@ impl Callbacks {
         sent.map_err(|error| CommandError::from(error).after(true))
     }
 
-    /// Returns the attempt of a token if it still runs under the fence of the token, with a permit
-    /// to report on it.
+    /// Returns the attempt of a token and a permit to process the report. Fails unless the attempt
+    /// is still running under the fence in the token.
     async fn find(
         &self,
         id: AttemptId,

@@ -1,4 +1,4 @@
-//! Dead letters: lists, redrives and deletes runs that failed and have no retry left.
+//! Lists, redrives and deletes dead letters: runs that failed and have no retry left.
 
 use evenkeel_core::{AttemptId, AttemptKey, RunId};
 use evenkeel_store::{
@@ -11,7 +11,7 @@ use crate::fault::shown;
 use crate::read::Fields;
 use crate::{CommandError, Conflict, Fault, Runs};
 
-/// Reads `{"ids": […]}` and drops repetitions.
+/// Reads `{"ids": […]}` and drops repeated ids.
 pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     Fields::read_object(document, "the body", |fields| {
         if fields.value("ids").is_none() {
@@ -29,11 +29,12 @@ pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     })
 }
 
-/// The batch size of a redrive. The store locks the jobs of a batch, so they cannot fire meanwhile.
+/// Number of dead letters per transaction of a redrive. The store locks the jobs of a batch, so
+/// these jobs cannot start runs during the transaction.
 const REDRIVE_BATCH: usize = 50;
 
 impl Runs {
-    /// Lists the scope's dead letters that match the filter, newest first.
+    /// Lists the tenant's dead letters that match the filter, newest first.
     pub async fn list_dead(
         &self,
         scope: &Scope,
@@ -48,8 +49,8 @@ impl Runs {
         self.store.get_dead(scope, self.run_ids.run_key(id)).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters: each becomes a new run of its job if the
-    /// job allows it. Returns a result for each.
+    /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters: each dead letter becomes a new run of its
+    /// job, if the job allows that. Returns one result per dead letter.
     pub async fn redrive(
         &self,
         scope: &Scope,
@@ -64,7 +65,7 @@ impl Runs {
             answers.extend(redriven.into_iter().map(|redriven| self.result_of(redriven)));
         }
         if answers.iter().any(Result::is_ok) {
-            // The signal may be lost: schedulers also look every second.
+            // A lost signal does no harm, because schedulers also poll every second.
             let _ = self.store.announce(Signal::Jobs).await;
         }
         if self.store.events().has_listeners() {
@@ -82,8 +83,8 @@ impl Runs {
         Ok(answers)
     }
 
-    /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. Their runs stay in the history. Returns for
-    /// each dead letter whether it existed.
+    /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. The runs of the dead letters stay in the
+    /// history. Returns for each dead letter whether it existed.
     pub async fn delete_dead(
         &self,
         scope: &Scope,

@@ -1,14 +1,14 @@
-//! The fields of a job that describe its deduplication key.
+//! The job fields that describe the deduplication key.
 
 use evenkeel_core::dedup::{Dedup, DedupScope};
 use serde_json::{Value, json};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DedupFields {
-    /// True if a second job with the key is a duplicate.
+    /// True if a second job with the same key is a duplicate.
     pub unique: bool,
     pub key: Option<String>,
-    /// `pending`, `pending_or_running` or `window`.
+    /// Scope of the key: `pending`, `pending_or_running` or `window`.
     pub scope: Option<&'static str>,
     pub window_seconds: Option<u64>,
 }
@@ -24,8 +24,8 @@ impl DedupFields {
         Self { unique: true, key: Some(dedup.key.clone()), scope: Some(scope), window_seconds }
     }
 
-    /// Returns the fields of a document. A default key is left out, so that it follows a change of
-    /// target, source or url.
+    /// Returns the deduplication fields of a job document. A default key is left out, so that it
+    /// follows changes of the job's target, source or URL.
     pub(crate) fn document_fields(dedup: Option<&Dedup>) -> [(&'static str, Value); 4] {
         let Self { unique, key, scope, window_seconds } = Self::of(dedup);
         let key = key.filter(|_| dedup.is_some_and(|dedup| !dedup.by_target));

@@ -1,4 +1,4 @@
-//! Builds the document of a stored job.
+//! Converts a stored job to a JSON document.
 
 use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::executor::{ExecutorCatalog, StartFields};
@@ -10,8 +10,9 @@ use crate::dedup_fields::DedupFields;
 use crate::read::job_fields;
 use crate::retry_fields::RetryFields;
 
-/// Builds the document from which [`read_job`](crate::read_job) reads the same job again. It leaves out
-/// values that are derived from others, like those of the target, so that they stay derived.
+/// Builds a JSON document from which [`read_job`](crate::read_job) reads the same job again. Values
+/// that are derived from others, such as the URL of the target, are left out, so that they stay
+/// derived.
 pub fn document_of(
     about: &About,
     definition: &Definition,
@@ -59,7 +60,7 @@ pub fn document_of(
     document
 }
 
-/// Writes a schedule in its canonical form.
+/// Converts a schedule to its canonical JSON form.
 fn schedule_document(schedule: &Schedule) -> Value {
     let mut fields = match schedule {
         Schedule::Once(once) => {
@@ -83,7 +84,7 @@ fn schedule_document(schedule: &Schedule) -> Value {
             "max_duration": by.max_duration,
         }),
         Schedule::Periodic(periodic) => {
-            // A default cooldown is left out, so that it follows a change of the period.
+            // A default cooldown is left out, so that it follows changes of the period.
             let open = Periodic::new(periodic.period(), None);
             let is_open = open.is_ok_and(|open| open.cooldown() == periodic.cooldown());
             let cooldown = (!is_open).then(|| periodic.cooldown());
@@ -96,7 +97,7 @@ fn schedule_document(schedule: &Schedule) -> Value {
     fields
 }
 
-/// Returns the configuration of the job's executor without the start that comes from the job's `url`.
+/// Returns the job's executor configuration without the start URL that comes from the job's `url`.
 pub(crate) fn executor_config(
     about: &About,
     definition: &Definition,
@@ -107,7 +108,8 @@ pub(crate) fn executor_config(
     without_start(config, start, about.url.as_deref())
 }
 
-/// Removes the start `url` from `config`. Returns null if nothing is left.
+/// Removes the start URL from `config` if it equals `url`. Returns null if the configuration is
+/// then empty.
 pub(crate) fn without_start(
     mut config: Value,
     start: Option<StartFields>,

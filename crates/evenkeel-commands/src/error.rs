@@ -8,7 +8,7 @@ use crate::{Fault, RebalanceConflict};
 
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// Not found, or the item of another tenant: the caller cannot tell which.
+    /// The object does not exist or belongs to another tenant; the caller cannot tell which.
     #[error("there is no such job, execution, dead letter, page or rebalance")]
     NotFound,
     #[error("there is no job called {name:?}")]
@@ -16,14 +16,14 @@ pub enum CommandError {
     #[error("several jobs are called {name:?}; name one by its id: {}", listed(jobs))]
     AmbiguousName {
         name: String,
-        /// The first matching jobs, by configuration.
+        /// The first jobs with this name, with their configurations.
         jobs: Vec<(JobId, Option<String>)>,
     },
     #[error("the document is not acceptable")]
     Invalid(Vec<Fault>),
     #[error("the schedule is not acceptable")]
     InvalidSchedule(Vec<Fault>),
-    /// The offset is larger than a filtered list scans.
+    /// The offset is larger than the number of jobs that a filtered list reads.
     #[error(
         "offset is too large for a filtered list (limit 10,000 jobs); leave it out and follow \
          next_cursor from the first page on"
@@ -31,29 +31,29 @@ pub enum CommandError {
     OffsetTooLarge,
     #[error("the job {id} already has this name and configuration")]
     NameTaken { id: JobId },
-    /// A job of the tenant, perhaps this job, holds the deduplication key.
+    /// A job of the tenant, perhaps this job itself, holds the same deduplication key.
     #[error(
         "the job {id} holds the same dedup_key; wait until it has ended, or choose another dedup_key \
          or dedup_scope"
     )]
     Duplicate { id: JobId },
-    /// The present state of a run does not allow the command.
+    /// The present state of the run does not allow the command.
     #[error("{0}")]
     Conflict(Conflict),
     #[error("{0}")]
     Rebalance(RebalanceConflict),
     #[error("{0}")]
     NotAllowed(NotAllowed),
-    /// The generation of the job differs from the expected one.
+    /// The job has another generation than the client expected.
     #[error("the job has changed: its generation is now {generation}; read it again")]
     Stale {
-        /// The present generation.
+        /// Present generation of the job.
         generation: i32,
     },
     #[error("the target {number} already has this number or source_id")]
     TargetTaken {
         number: i64,
-        /// `number` or `source_id`.
+        /// The field with the conflict: `number` or `source_id`.
         field: &'static str,
     },
     #[error(
@@ -69,12 +69,13 @@ pub enum CommandError {
     NoTarget,
     #[error("the token does not belong to this attempt; send the token of the call")]
     BadAttemptToken,
-    /// The time limit of a bulk request passed before this job.
+    /// The time limit of a bulk request passed before this job was handled.
     #[error(
         "the time limit of the request passed before this job, which is unchanged; send it again"
     )]
     OutOfTime,
-    /// The store failed. If it did not answer, the command may or may not have taken effect.
+    /// The store failed. If the store did not answer, it is unknown whether the command took
+    /// effect.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }
@@ -88,7 +89,7 @@ fn listed(jobs: &[(JobId, Option<String>)]) -> String {
 }
 
 impl CommandError {
-    /// Returns the error of a command that the store did not apply.
+    /// Returns the error for a command that the store did not apply.
     pub(crate) fn not_applied(result: Option<Applied>) -> Self {
         match result {
             Some(Applied::NotAllowed(refusal)) => Self::NotAllowed(refusal),
@@ -99,8 +100,8 @@ impl CommandError {
         }
     }
 
-    /// Adjusts a store error of a command whose earlier steps took effect: it must not claim that
-    /// nothing was changed.
+    /// Adjusts a store error if earlier steps of the command took effect, because the error must
+    /// not claim that nothing was changed.
     #[must_use]
     pub(crate) fn after(self, is_changed: bool) -> Self {
         match self {
@@ -143,7 +144,7 @@ pub enum Conflict {
          the job first, or set the status to success or failed"
     )]
     CannotRequeue,
-    /// The job is due but has no run yet.
+    /// The job is due, but its run was not created yet.
     #[error(
         "this job is due, but no node is alive to start its run, so there is no run to set a status for; \
          try again when a node is up"
@@ -154,9 +155,9 @@ pub enum Conflict {
          crawling, and only a queued or running job can be set to success or failed"
     )]
     WrongStatus {
-        /// The present status.
+        /// Present status of the run.
         is: &'static str,
-        /// The requested status.
+        /// Requested status of the run.
         wanted: &'static str,
     },
 }

@@ -1,14 +1,14 @@
-//! The interface through which commands check executors.
+//! The interface through which commands check executors and their configurations.
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::executor::ExecutorCatalog;
 use serde_json::Value;
 
-/// Lists the executors and checks configurations, so that a job that could never run is refused
-/// when it is created.
+/// Lists the executors and checks their configurations, so that a job that could never run is
+/// refused when it is created.
 pub trait ExecutorCheck: Send + Sync {
-    /// Checks a configuration of one of [`kinds`](Self::kinds). The error is the field, like
-    /// `executor_config.url`, and what is wrong with it.
+    /// Checks the configuration of an executor in [`kinds`](Self::kinds). The error contains the
+    /// field, such as `executor_config.url`, and what is wrong with it.
     fn check(
         &self,
         tenant: TenantNo,
@@ -20,15 +20,15 @@ pub trait ExecutorCheck: Send + Sync {
     /// Returns the executors that are enabled on this server.
     fn kinds(&self) -> Vec<String>;
 
-    /// Returns the declarations of all executors, enabled or not. Without the declaration of its
-    /// executor, the whole configuration of a job is redacted.
+    /// Returns the declarations of all executors, including disabled ones. If the executor of a job
+    /// is not declared here, its whole configuration is redacted.
     fn catalog(&self) -> ExecutorCatalog {
         ExecutorCatalog::EMPTY
     }
 }
 
-/// Accepts every configuration of the declared executors. Import plans use it, because only the server
-/// knows its own settings.
+/// Accepts every configuration of the declared executors. Import plans use this check, because only
+/// the server knows which configurations it allows.
 impl ExecutorCheck for ExecutorCatalog {
     fn check(
         &self,

@@ -1,4 +1,4 @@
-//! Describes conditions, and the reasons why a job does not run, in sentences.
+//! Describes job conditions, and the reasons why a job does not run, in sentences.
 
 use evenkeel_core::condition::{Condition, Reason};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
@@ -8,7 +8,7 @@ use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
 
 use crate::describe::{listed, moment, span_words};
 
-/// Formats the time from `now` to a later time, rounded down to its largest sensible unit.
+/// Formats the duration from `now` to a later time, rounded down to its largest sensible unit.
 fn from_now(until: Timestamp, now: Timestamp) -> String {
     let span = until.since(now);
     let secs = span.as_micros() / 1_000_000;
@@ -25,7 +25,8 @@ fn from_now(until: Timestamp, now: Timestamp) -> String {
 /// Describes the condition of a job.
 pub fn condition_text(condition: &Condition, definition: &Definition) -> String {
     let by = condition.deadline.map(|deadline| moment(deadline, &definition.timezone));
-    // A job that runs once promises to start by the deadline, other jobs promise a success.
+    // A job that runs once promises to start before its deadline; other jobs promise to succeed
+    // before it.
     let starts = matches!(definition.schedule, Schedule::Once(_));
     match (condition.reason, by) {
         (Reason::OnTime, None) => "It runs as planned.".into(),
@@ -64,7 +65,7 @@ pub fn condition_text(condition: &Condition, definition: &Definition) -> String 
     }
 }
 
-/// Describes a deadline that is missed or will probably be missed.
+/// Describes a deadline that was missed or will probably be missed.
 fn missed_deadline(
     reason: Reason,
     starts: bool,
@@ -91,7 +92,7 @@ fn missed_deadline(
     }
 }
 
-/// Describes a reason why a job does not run at `now`, with times in the zone of the job.
+/// Describes a reason why a job does not run at `now`, with times in the job's time zone.
 pub fn reason_text(why: &Why, zone: &Zone, now: Timestamp) -> String {
     let when = |at: Timestamp| moment(at, zone);
     let until = |at: Timestamp| format!("{} ({})", moment(at, zone), from_now(at, now));
@@ -193,7 +194,7 @@ fn no_worker(why: &Why, zone: &Zone) -> String {
     }
 }
 
-/// Describes a time that came while an earlier run had not ended.
+/// Describes a run that is due while an earlier run of the job is still active.
 fn previous_run(busy: &Busy, at: &str) -> String {
     let while_busy = match busy.earlier {
         EarlierRun::Running => "while an earlier run is active",
@@ -209,7 +210,7 @@ fn previous_run(busy: &Busy, at: &str) -> String {
     format!("Its time came at {at} {while_busy}; {then}.")
 }
 
-/// Describes the next time of a job with an earlier run that may not have ended by then.
+/// Describes the next run time of a job whose earlier run may still be active then.
 fn next_time(busy: &Busy, at: &str) -> String {
     let earlier = match busy.earlier {
         EarlierRun::Running => "this run",

@@ -1,15 +1,15 @@
-//! Faults of a document, collected so that all are reported at once.
+//! The faults of a JSON document, collected so that all faults are reported together.
 
 use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fault {
-    /// The field, like `executor_config.url`.
+    /// Name of the field, such as `executor_config.url`.
     pub field: String,
-    /// What is wrong, and how to correct it.
+    /// What is wrong with the field, and how to correct it.
     pub message: String,
-    /// The first wrong character of the text, counted from 0, if it is known.
+    /// Position of the first wrong character in the text, counted from 0; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
 }
@@ -35,7 +35,7 @@ impl std::fmt::Display for Fault {
 pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// The largest number of reported faults.
+    /// Maximum number of reported faults.
     pub(crate) const MAX: usize = 50;
 
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
@@ -48,7 +48,7 @@ impl Faults {
         }
     }
 
-    /// Returns `value` if there are no faults.
+    /// Returns `value` if there are no faults, and all faults otherwise.
     pub(crate) fn or<T>(self, value: Option<T>) -> Result<T, Vec<Fault>> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),

@@ -1,4 +1,4 @@
-//! Streams events to clients.
+//! Streams events about jobs and runs to clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,24 +11,24 @@ use tokio::time::Instant;
 
 use crate::CommandError;
 
-/// Nodes publish events for this long after the last sign of a listener, so a client that
-/// reconnects within this time misses nothing.
+/// Nodes publish events until this long after the last sign of a listening client. A client that
+/// reconnects within this time misses no events.
 const LISTENER_TTL: Span = Span::from_secs(60);
-/// How often a listener renews its sign.
+/// Interval at which a listening client renews its sign in the store.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// Events per store request.
+/// Number of events per store request.
 const PAGE: u32 = 500;
-/// The delay that a lost signal causes.
+/// Interval of polling; it limits the delay after a lost signal.
 const POLL: Duration = Duration::from_secs(1);
-/// The pause between two reads, so that events that happen together are read together.
+/// Pause between two reads, so that events that happen at about the same time are read together.
 const READ_PAUSE: Duration = Duration::from_millis(50);
-/// Within this time all nodes know that there is a listener. Until then they report a gap for
-/// earlier events, which a new listener does not need.
+/// Within this time all nodes know that a client is listening. Until then nodes report a gap for
+/// earlier events, which a new client does not need.
 const START_UP: Duration = Duration::from_secs(2);
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventFilter {
-    /// The kinds; empty means all.
+    /// Kinds of events to return; an empty list means all kinds.
     pub kinds: Vec<EventKind>,
     pub job: Option<JobId>,
 }
@@ -43,7 +43,7 @@ impl EventFilter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FeedItem {
     Event(Event),
-    /// Events before the next one may be missing.
+    /// Events between the previous event and the next one may be missing.
     Gap,
 }
 
@@ -58,7 +58,7 @@ impl Feed {
         Self { store, renewed: Arc::default() }
     }
 
-    /// Subscribes to the scope's events after `after`, or from now on.
+    /// Subscribes to the tenant's events after the position `after`, or to new events.
     pub async fn listen(
         &self,
         scope: &Scope,
@@ -78,7 +78,7 @@ impl Feed {
             feed: self.clone(),
             scope: *scope,
             filter,
-            // A position beyond the newest event comes from another database.
+            // A position beyond the newest event must come from another database.
             at: after.unwrap_or(newest).min(newest),
             owes_gap: after.is_some_and(|after| after > newest),
             began: after.is_none().then(instant_now),
@@ -86,7 +86,7 @@ impl Feed {
         })
     }
 
-    /// Renews the sign of a listener if it is due.
+    /// Renews the sign of a listening client if it is time to.
     async fn renew(&self) -> Result<(), StoreError> {
         let now = instant_now();
         let renewed = || self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Waits until this node publishes its events, at most 1 s, so that the stream contains all
+    /// Waits at most 1 s until this node publishes its events, so that the stream contains all
     /// events after the response.
     async fn wait_for_publisher(&self) {
         const STEP: Duration = Duration::from_millis(5);
@@ -125,12 +125,12 @@ pub struct EventSubscription {
 }
 
 impl EventSubscription {
-    /// Returns the position up to which events were returned.
+    /// Returns the position of the last event that was returned.
     pub fn at(&self) -> EventNo {
         self.at
     }
 
-    /// Waits for events. Cancelling the future loses none.
+    /// Waits for the next events. Cancelling the future loses no events.
     pub async fn next(&mut self) -> Result<Vec<FeedItem>, CommandError> {
         if std::mem::take(&mut self.owes_gap) {
             return Ok(vec![FeedItem::Gap]);
@@ -139,7 +139,7 @@ impl EventSubscription {
             let before = self.at;
             match self.read().await {
                 Ok(items) if !items.is_empty() => return Ok(items),
-                // All events belonged to others; more may follow.
+                // All events that were read belong to other tenants; more events may follow.
                 Ok(_) if self.at > before => {}
                 Ok(_) => self.wait().await,
                 Err(error) if error.is_outage() => {
@@ -157,7 +157,7 @@ impl EventSubscription {
     async fn read(&mut self) -> Result<Vec<FeedItem>, StoreError> {
         self.feed.renew().await?;
         let page = self.feed.store.events_after(&self.scope, self.at, PAGE).await?;
-        // No await follows, so events that count as read are returned.
+        // No `await` follows, so all events that count as read are really returned.
         self.at = page.seen;
         let is_starting =
             self.began.is_some_and(|began| instant_now().duration_since(began) < START_UP);

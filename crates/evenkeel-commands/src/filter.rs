@@ -1,4 +1,4 @@
-//! Reads filters and sort orders of job lists and bulk commands.
+//! Parses filters and sort orders of job lists and bulk commands.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
@@ -8,16 +8,16 @@ use evenkeel_store::{JobFilter, JobSort, LABEL_BYTES_MAX, LABELS_MAX, SortBy};
 use crate::Fault;
 use crate::read::job_fields::LANES;
 
-/// The names of filters, besides `metadata.KEY`.
+/// Names of the filters, except `metadata.KEY`.
 pub const FILTER_NAMES: [&str; 10] = [
     "status", "condition", "executor", "lane", "name_prefix", "source_id", "source_prefix",
     "next_run_after", "next_run_before", "target",
 ];
 
-/// The prefix of filters by metadata.
+/// Prefix of the names of metadata filters.
 pub const METADATA_PREFIX: &str = "metadata.";
 
-/// The names of sort orders; a `-` before the name means descending.
+/// Names of the sort orders; a `-` before the name means descending.
 pub const SORT_NAMES: [(&str, SortBy); 4] = [
     ("created_at", SortBy::Created),
     ("updated_at", SortBy::Updated),
@@ -25,7 +25,7 @@ pub const SORT_NAMES: [(&str, SortBy); 4] = [
     ("next_run_at", SortBy::NextRun),
 ];
 
-/// Adds a filter of [`FILTER_NAMES`] or `metadata.KEY`. Ignores other names.
+/// Adds a filter named in [`FILTER_NAMES`], or `metadata.KEY`. Ignores all other names.
 pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<(), Fault> {
     let fault = |message: String| Fault::new(name, message);
     if value.contains('\0') {
@@ -92,7 +92,7 @@ pub fn read_sort(sort: &str) -> Result<JobSort, Fault> {
     Ok(JobSort { by, descending })
 }
 
-/// Reads a word in any case.
+/// Parses one of `words`, ignoring upper and lower case.
 fn read_word<T: Copy>(words: &[(&str, T)], value: &str) -> Result<T, String> {
     let known = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(value));
     known.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -101,7 +101,7 @@ fn read_word<T: Copy>(words: &[(&str, T)], value: &str) -> Result<T, String> {
     })
 }
 
-/// Parses an RFC 3339 time.
+/// Parses a timestamp in RFC 3339 format.
 pub fn read_time(value: &str) -> Result<Timestamp, String> {
     value.parse().map_err(|_| {
         format!("{value:?} is not a time; write it like 2026-12-01T09:00:00Z (a + is %2B there)")

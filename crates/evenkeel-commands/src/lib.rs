@@ -1,19 +1,23 @@
-//! The commands and queries of Evenkeel, independent of HTTP and the command line.
+//! The commands and queries of Evenkeel, independent of HTTP and of the command line.
 //!
 //! A command reads a JSON document into domain types, changes the store, signals the nodes, and
-//! returns domain types. `evenkeel-api` and the `evenkeel` program only translate.
+//! returns domain types. `evenkeel-api` and the `evenkeel` program only translate requests and
+//! responses.
 //!
-//! - Documents: `read` parses jobs, schedules and commands and reports all faults at once;
-//!   its `job_fields` is the table of simple job fields. `update` reads changes, `document` writes
-//!   the document of a stored job, `filter` reads filters and sort orders.
-//! - Jobs: `jobs` creates, changes, triggers, pauses, lists and explains them. `admin` is the admin
+//! - Documents: `read` parses jobs, schedules and commands, and reports all faults together; its
+//!   module `job_fields` is the table of simple job fields. `update` parses changes, `document`
+//!   converts a stored job to a JSON document, and `filter` parses filters and sort orders.
+//! - Jobs: `jobs` creates, changes, triggers, pauses, lists and explains jobs. `admin` is the admin
 //!   API of a crawl queue on the same jobs.
-//! - Runs: `runs` reads and cancels them, `stats` searches and counts, `dead_letters` redrives
-//!   failed runs, `callbacks` takes reports of external workers, `pages` reads crawled pages.
-//! - Load: `balance` places jobs and rebalances them.
-//! - Schedules: `preview` and `starts` compute times, `describe` and `explain_text` put
-//!   schedules, conditions and reasons into sentences, `warnings` names promises that cannot hold.
-//! - Events: `feed` streams them. Import: `import` plans jobs from crontabs and the predecessor.
+//! - Runs: `runs` reads and cancels runs, `stats` searches and counts them, `dead_letters` redrives
+//!   failed runs, `callbacks` accepts reports of external services, `pages` reads crawled pages.
+//! - Load: `balance` chooses start times and rebalances jobs, so that runs are spread evenly over
+//!   time.
+//! - Schedules: `preview` and `starts` compute start times. `describe` and `explain_text` describe
+//!   schedules, conditions and reasons in sentences. `warnings` reports deadlines that cannot be
+//!   kept.
+//! - Events: `feed` streams events to clients. Import: `import` plans jobs from crontabs and from
+//!   the table of a predecessor system.
 
 mod admin;
 mod balance;

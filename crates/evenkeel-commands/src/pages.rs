@@ -1,4 +1,4 @@
-//! Reads crawled pages.
+//! Reads crawled web pages.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ impl Pages {
         self.store.get_page(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Lists the scope's pages that match the filter. A job in the filter must exist.
+    /// Lists the tenant's crawled pages that match the filter. If the filter names a job, that job
+    /// must exist.
     pub async fn list(
         &self,
         scope: &Scope,

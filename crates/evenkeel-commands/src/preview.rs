@@ -1,4 +1,4 @@
-//! Previews a schedule without a job.
+//! Previews the start times of a schedule without creating a job.
 
 use evenkeel_core::{Definition, JobId, Schedule, Slot, Span, Timestamp, Zone};
 use serde_json::Value;
@@ -10,33 +10,34 @@ use crate::fault::{Faults, shown};
 use crate::read::{Fields, Timing, read_timing};
 use crate::starts::{NextTime, Starts};
 
-/// The largest number of times in a response of the server.
+/// Maximum number of start times in an API response.
 pub const PREVIEW_TIMES_MAX: u64 = 1000;
-/// The largest number of times on the command line.
+/// Maximum number of start times on the command line.
 pub const NEXT_TIMES_MAX: u64 = 10_000;
 const TIMES_DEFAULT: u64 = 10;
 
-/// The period of the load preview.
+/// Length of the period for which `slots` are returned.
 const DAY: Span = Span::from_secs(86_400);
-/// The largest number of slots, because each costs a count.
+/// Maximum number of time slots, because counting the jobs of each costs a query.
 const SLOTS_MAX: usize = 24;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preview {
-    /// `once`, `interval`, `cron` or `periodic`.
+    /// Kind of schedule: `once`, `interval`, `cron` or `periodic`.
     pub kind: &'static str,
     pub description: String,
     pub timezone: Zone,
     pub times: Vec<NextTime>,
-    /// True if a job would have exactly these times. Otherwise the times are the latest possible,
-    /// or each job has different times.
+    /// True if a job would have exactly these start times. False if these are the latest possible
+    /// start times, or if start times differ from job to job.
     pub exact_times: bool,
-    /// Up to 24 slots with a start in the day after the first time.
+    /// Up to 24 time slots in which the schedule starts runs, within 24 hours of the first start
+    /// time.
     pub slots: Vec<Slot>,
 }
 
-/// Previews the schedule that `document` describes, from its `from` on or from `now` on. Its
-/// `count` is at most `times_max`.
+/// Previews the schedule in `document`, from its field `from` on, or from `now` on. The field
+/// `count` may be at most `times_max`.
 pub fn preview(document: &Value, now: Timestamp, times_max: u64) -> Result<Preview, Vec<Fault>> {
     let mut faults = Faults::default();
     let Some(object) = document.as_object() else {
@@ -67,7 +68,7 @@ fn preview_timing(timing: Timing, from: Timestamp, count: usize) -> Preview {
         matches!(&given.schedule, Schedule::Cron(by) if has_own_times(by.cron.expression()));
     let exact_times =
         exact && !has_own && !given.schedule.follows_its_end() && !has_chosen_times(&given);
-    // There is no job yet, so a fixed id stands for it.
+    // The schedule has no job yet, so a fixed id is used instead.
     let no_job = JobId(Default::default());
     let schedule = match &given.schedule {
         Schedule::Cron(_) => given.schedule.clone().resolved(no_job, from, Some(true)),
@@ -102,7 +103,7 @@ pub fn kind(schedule: &Schedule) -> &'static str {
     }
 }
 
-/// True if the expression contains `H` outside of names like THU and MARCH.
+/// True if a cron expression contains `H` outside of names such as THU and MARCH.
 fn has_own_times(expression: &str) -> bool {
     let items = expression.split([' ', '\t', ',']);
     items.into_iter().any(|item| item.starts_with(['H', 'h']))

@@ -1,4 +1,4 @@
-//! The fields of a job that describe its retry policy.
+//! The job fields that describe the retry policy.
 
 use evenkeel_core::Span;
 use evenkeel_core::retry::{Backoff, Jitter, Preset, RetryPolicy};
@@ -8,17 +8,17 @@ use crate::read::job_fields::whole_seconds;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetryFields {
-    /// The preset that all fields match, if there is one.
+    /// Name of the retry policy that all fields match, if any.
     pub policy: Option<&'static str>,
     pub max_retries: u16,
-    /// `exponential`, `fixed` or `stages`.
+    /// How the delay grows: `exponential`, `fixed` or `stages`.
     pub backoff: &'static str,
     pub backoff_seconds: u64,
-    /// The longest delay of an exponential backoff.
+    /// Maximum delay of an exponential backoff, in seconds.
     pub backoff_cap_seconds: Option<u64>,
     /// The delays of a `stages` backoff.
     pub stages: Option<Vec<Span>>,
-    /// `none`, `symmetric` or `additive`.
+    /// How delays are randomized: `none`, `symmetric` or `additive`.
     pub jitter: &'static str,
     pub jitter_percent: u8,
 }
@@ -50,8 +50,8 @@ impl RetryFields {
         }
     }
 
-    /// Returns the fields of a document, without the name of the preset, because the fields
-    /// describe it completely.
+    /// Returns the retry fields of a job document. The name of the policy is left out, because the
+    /// fields describe it completely.
     pub(crate) fn document_fields(self) -> [(&'static str, Value); 7] {
         [
             ("max_retries", self.max_retries.into()),
@@ -59,8 +59,8 @@ impl RetryFields {
             ("retry_backoff_seconds", self.backoff_seconds.into()),
             ("retry_backoff_cap_seconds", json!(self.backoff_cap_seconds)),
             ("retry_stages", json!(self.stages)),
-            // Without jitter the percentage alone is written, so that a change of it may choose any
-            // kind.
+            // Without jitter, only the percentage is written, so that a change of the percentage
+            // may choose any kind of jitter.
             ("retry_jitter", json!(Some(self.jitter).filter(|_| self.jitter_percent > 0))),
             ("retry_jitter_percent", self.jitter_percent.into()),
         ]

@@ -25,14 +25,14 @@ impl Runs {
         self.store.get_attempt(scope, self.run_ids.key(id)).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Cancels a run, given its id or that of one of its attempts. Returns the attempt that was
-    /// asked to end or was withdrawn before it ran.
+    /// Cancels a run, given by its id or by the id of one of its attempts. Returns the attempt that
+    /// was asked to stop, or that was withdrawn before it started.
     pub async fn cancel(&self, scope: &Scope, id: AttemptId) -> Result<RunCancelled, CommandError> {
         match self.store.cancel_run(scope, self.run_ids.key(id), Now::Database).await? {
             RunCancelled::NotFound => Err(CommandError::NotFound),
             RunCancelled::Over => Err(CommandError::Conflict(Conflict::RunEnded)),
             cancelled @ RunCancelled::Asked(_) => {
-                // The signal may be lost: nodes also poll.
+                // A lost signal does no harm, because nodes also poll.
                 let _ = self.store.announce(Signal::Cancel).await;
                 Ok(cancelled)
             }
@@ -47,7 +47,7 @@ impl Runs {
         }
     }
 
-    /// Lists the scope's attempts and skip records, newest first.
+    /// Lists the tenant's attempts and records of skipped runs, newest first.
     pub async fn list(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! Computes the next starts of a job from its schedule and blackouts.
+//! Computes the next start times of a job from its schedule and blackouts.
 
 use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::{Definition, Schedule, Slot, Span, Timestamp, Zone};
@@ -7,9 +7,9 @@ use serde::Serialize;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct NextTime {
     pub utc: Timestamp,
-    /// The local time in the zone of the job, with its offset.
+    /// Local start time in the job's time zone, with its UTC offset.
     pub local: String,
-    /// Why the start differs from the schedule: `daylight_saving` or `blackout`.
+    /// Why the start time differs from the schedule: `daylight_saving` or `blackout`.
     pub moved_by: Option<&'static str>,
 }
 
@@ -31,18 +31,20 @@ pub(crate) struct Start {
 
 const TICK: Span = Span::from_micros(1);
 
-/// Iterates over the starts of a job. For a periodic job, these are the latest possible starts.
+/// Iterates over the start times of a job. For a periodic job, these are the latest possible start
+/// times.
 pub(crate) struct Starts<'a> {
     definition: &'a Definition,
     average: Span,
     /// The next scheduled time.
     next: Option<Timestamp>,
-    /// The number of starts that may follow.
+    /// Number of scheduled runs that `max_runs` still allows.
     left: u64,
 }
 
 impl<'a> Starts<'a> {
-    /// Starts at the scheduled time `next`, after `fired` earlier times.
+    /// Creates an iterator that begins with the scheduled time `next`; `fired` scheduled runs came
+    /// before.
     pub(crate) fn new(
         definition: &'a Definition,
         average: Span,
@@ -53,7 +55,7 @@ impl<'a> Starts<'a> {
         Self { definition, average, next, left }
     }
 
-    /// Returns the slots with a start before `end`.
+    /// Returns the time slots that contain a start time before `end`.
     pub(crate) fn slots_before(mut self, end: Timestamp) -> Vec<Slot> {
         let mut slots = Vec::new();
         while let Some(start) = self.next().filter(|start| start.at < end) {
@@ -97,7 +99,7 @@ impl Iterator for Starts<'_> {
         let last = if at == due || self.definition.schedule.follows_its_end() {
             at
         } else {
-            // All scheduled times in one blackout give a single run.
+            // All scheduled times within one blackout result in a single run.
             table.times_before(due, at.saturating_add(TICK)).map_or(due, |(_, last)| last)
         };
         self.next = table.next_after(last);

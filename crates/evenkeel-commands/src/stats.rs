@@ -1,4 +1,4 @@
-//! Statistics of jobs and runs, searches for runs, and failures grouped by message.
+//! Statistics of jobs and runs, searches for runs, and failures grouped by error message.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use evenkeel_store::{
 
 use crate::{CommandError, Jobs, Runs};
 
-/// The number of runs of one job that are read to group its failures.
+/// Maximum number of runs of one job that are read to group its failures.
 const RUNS_GROUPED_MAX: usize = 2_000;
 
-/// Runs per store request, few because each may hold a long text.
+/// Number of runs per store request; small, because each run may contain a long text.
 const RUNS_STEP: u32 = 200;
 
-/// The number of runs that one page of a filtered list scans.
+/// Maximum number of runs that one page of a filtered list scans.
 const RUNS_SCANNED_MAX: usize = 2_000;
 
 /// Statistics of a tenant.
@@ -27,12 +27,12 @@ const RUNS_SCANNED_MAX: usize = 2_000;
 pub struct TenantStats {
     pub jobs: JobCounts,
     pub runs: RunTotals,
-    /// The last heartbeat of a live scheduler.
+    /// Time of the last heartbeat of a live scheduler.
     pub last_check_at: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// Returns all nodes that have not left, and the time of the store.
+    /// Returns all nodes that have not left the cluster, and the time of the store's clock.
     pub async fn nodes(&self) -> Result<(Timestamp, Vec<Member>), CommandError> {
         Ok(self.store.members().await?)
     }
@@ -53,9 +53,9 @@ impl Jobs {
 pub struct RunSearch {
     pub job: Option<JobId>,
     pub status: Option<AttemptStatus>,
-    /// Runs scheduled at this time or later.
+    /// Matches runs scheduled at this time or later.
     pub from: Option<Timestamp>,
-    /// Runs scheduled before this time.
+    /// Matches runs scheduled before this time.
     pub before: Option<Timestamp>,
 }
 
@@ -73,9 +73,9 @@ impl RunSearch {
 }
 
 impl Runs {
-    /// Lists matching runs, newest first. A filtered page scans a bounded number of runs: it may
-    /// have fewer runs than the limit, even none, and still a next page. An offset skips only runs
-    /// within that bound.
+    /// Lists the runs that match the search, newest first. A filtered page scans a limited number
+    /// of runs, so it may have fewer runs than the limit, or none, although a next page exists. An
+    /// offset can only skip runs within this limit.
     pub async fn search(
         &self,
         scope: &Scope,
@@ -100,7 +100,8 @@ impl Runs {
             let is_last = found.next.is_none();
             for run in found.items {
                 scanned += 1;
-                // The list is ordered by time, so all further runs are older.
+                // The list is ordered by scheduled time, so all further runs are older than the
+                // search wants.
                 let is_over = search.job.is_none()
                     && search.from.is_some_and(|from| run.key.scheduled_at < from);
                 if is_over {
@@ -127,7 +128,7 @@ impl Runs {
         }
     }
 
-    /// Lists groups of failures, newest first: of all jobs since counting began, or of the stored
+    /// Lists groups of similar failures, newest first. The groups cover all jobs, or the stored
     /// runs of one job.
     pub async fn failures(
         &self,
@@ -160,14 +161,14 @@ impl Runs {
 }
 
 impl RunSearch {
-    /// Returns a cursor that skips runs at or after `before`.
+    /// Returns a cursor that skips the runs scheduled at or after `before`.
     fn start(&self) -> Option<AttemptKey> {
         let before = self.before.filter(|_| self.job.is_none())?;
         Some(AttemptKey::regular(evenkeel_core::JobNo(0), before))
     }
 }
 
-/// The total is unknown: at least the runs of this page.
+/// Returns a page with an unknown total, which is at least the number of its runs.
 fn searched(items: Vec<Attempt>, next: Option<AttemptKey>) -> Page<Attempt, AttemptKey> {
     let total = items.len() as u64 + u64::from(next.is_some());
     Page { items, total, total_is_estimate: true, next }

@@ -1,4 +1,4 @@
-//! Warns about parts of a job that cannot be kept.
+//! Warns about deadlines of a job that cannot be kept.
 
 use evenkeel_core::Schedule;
 use evenkeel_core::conflict::BlackoutConflict;
@@ -7,7 +7,7 @@ use evenkeel_store::Job;
 use crate::describe::moment;
 
 /// Returns warnings for the client that created or changed a job. Each warning begins with the name
-/// of its field.
+/// of the field that causes it.
 pub fn warnings_of(job: &Job) -> Vec<String> {
     let past = job.definition.past(&job.history, job.since);
     let conflict = job.next_at.and_then(|next| job.definition.blackout_conflict(next, &past));

@@ -1,4 +1,4 @@
-//! Changes the priority of a job to a value or by an amount.
+//! Sets the priority of a job, or raises it by an amount.
 
 use evenkeel_core::JobId;
 use evenkeel_core::order::Priority;
@@ -7,7 +7,7 @@ use evenkeel_store::{Applied, EventKind, Now, Scope, Signal};
 use crate::jobs::priority_command;
 use crate::{CommandError, Jobs};
 
-/// The number of tries to apply a change while other clients change the same job.
+/// Maximum number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 16;
 
 impl Jobs {
@@ -21,7 +21,7 @@ impl Jobs {
         self.change_priority(scope, id, |_| priority).await
     }
 
-    /// Raises the priority of a job by `by`, at most to the maximum.
+    /// Raises the priority of a job by `by`, up to the maximum of 100.
     pub async fn boost(&self, scope: &Scope, id: JobId, by: u8) -> Result<(), CommandError> {
         let raised = |known: Priority| {
             let number = known.get().saturating_add(by).min(Priority::MAX.get());
@@ -30,8 +30,8 @@ impl Jobs {
         self.change_priority(scope, id, raised).await
     }
 
-    /// Computes the new priority from the stored one and applies it only if that is unchanged, so
-    /// that two simultaneous boosts both count.
+    /// Computes the new priority from the stored priority, and applies it only if the stored
+    /// priority is unchanged. Two simultaneous boosts therefore both count.
     async fn change_priority(
         &self,
         scope: &Scope,

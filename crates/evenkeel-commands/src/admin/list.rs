@@ -1,9 +1,9 @@
 //! Lists and counts jobs by the status of their latest run.
 //!
-//! No index contains the outcome of runs, because every finished run would have to update it. So up
-//! to [`LIST_SCAN_MAX`] jobs are read one by one, which gives exact results. For tenants with more
-//! jobs, queued and running jobs come from their indexes, other statuses from a bounded scan with a
-//! cursor, and counts are estimates.
+//! No index contains the outcome of runs, because every finished run would have to update that
+//! index. Up to [`LIST_SCAN_MAX`] jobs are therefore read one by one, which gives exact results.
+//! For tenants with more jobs, queued and running jobs are found through indexes, other statuses
+//! through a limited scan with a cursor, and counts are estimates.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
@@ -14,30 +14,30 @@ use evenkeel_store::{
 use super::{AdminJob, AdminStatus, ScheduledJob};
 use crate::{CommandError, Jobs};
 
-/// Jobs per store request.
+/// Number of jobs per store request.
 const STEP: u32 = 1000;
 
-/// Store requests per page.
+/// Maximum number of store requests per page.
 const STEPS: u32 = 10;
 
 pub type AdminPage<T> = Page<T, AdminCursor>;
 
-/// The position after a job in one of the scans of a list.
+/// A list position: one of the scans of a list, and the last job that this scan returned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AdminCursor {
-    /// The number of the scan. Clients treat the number as opaque.
+    /// Number of the scan. Clients treat the whole cursor as opaque.
     pub scan: u8,
     pub after: JobNo,
 }
 
-/// The number of jobs by the status of their latest run.
+/// Number of jobs by the status of their latest run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AdminStats {
     pub queued: u64,
     pub running: u64,
     pub failed: u64,
     pub completed: u64,
-    /// True if the tenant has too many jobs to read each.
+    /// True if the tenant has too many jobs to read each of them.
     pub is_estimate: bool,
 }
 
@@ -53,13 +53,13 @@ impl AdminStats {
     }
 }
 
-/// A scan over the jobs of a tenant.
+/// One scan over the jobs of a tenant; a list may need several scans.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Scan {
     All,
-    /// Jobs with a run that waits for a worker or a retry.
+    /// Scans the jobs with a run that waits for a worker or a retry.
     Waiting,
-    /// Jobs whose next time has passed.
+    /// Scans the jobs whose next run time has passed.
     Due,
     Running,
 }
@@ -67,7 +67,7 @@ enum Scan {
 impl Scan {
     const EACH: [Self; 4] = [Self::All, Self::Waiting, Self::Due, Self::Running];
 
-    /// Returns the first scan that finds jobs with a status.
+    /// Returns the first scan of a list of jobs with this status.
     fn to(status: AdminStatus) -> Self {
         match status {
             AdminStatus::Queued => Self::Waiting,
@@ -76,7 +76,7 @@ impl Scan {
         }
     }
 
-    /// Returns the scan that follows this scan, if there is one.
+    /// Returns the scan that follows this scan in a list, if any.
     fn next(self) -> Option<Self> {
         (self == Self::Waiting).then_some(Self::Due)
     }
@@ -85,7 +85,8 @@ impl Scan {
         let none = JobFilter::default();
         match self {
             Self::All => none,
-            // By active attempts, because the status of paused and cancelled jobs hides them.
+            // The filter uses active attempts, because paused and cancelled jobs with active
+            // attempts have another status.
             Self::Waiting => JobFilter { active_attempts: Some(Activity::Waits), ..none },
             Self::Running => JobFilter { active_attempts: Some(Activity::Runs), ..none },
             Self::Due => JobFilter {
@@ -162,8 +163,8 @@ impl Jobs {
         }
     }
 
-    /// Extrapolates from the jobs read to all jobs. Queued and running jobs are counted by the
-    /// store.
+    /// Estimates the counts by extrapolating from the jobs read to all jobs. The store counts
+    /// queued and running jobs, so these counts are not extrapolated.
     async fn estimate(
         &self,
         scope: &Scope,
@@ -214,7 +215,8 @@ impl Jobs {
         }
     }
 
-    /// Reads every job, so that the page and the total are exact.
+    /// Lists the jobs of a tenant with few jobs: reads every job, so that the page and the total
+    /// are exact.
     async fn pick_of_few(
         &self,
         scope: &Scope,
@@ -249,8 +251,9 @@ impl Jobs {
         Ok(AdminPage { items, total, total_is_estimate: false, next })
     }
 
-    /// Reads a bounded number of jobs. Returns an error if `offset` skips more than that, because
-    /// an empty page would claim that there are no more jobs.
+    /// Lists the jobs of a tenant with many jobs: reads a limited number of jobs. Returns an error
+    /// if `offset` skips more jobs than this limit, because an empty page would mean that no jobs
+    /// follow.
     async fn pick_of_many(
         &self,
         scope: &Scope,
@@ -271,7 +274,7 @@ impl Jobs {
             for job in found.items {
                 let no = job.no;
                 scanned += 1;
-                // A due job with a waiting run was found by the scan before.
+                // The preceding scan already returned due jobs that have a waiting run.
                 let is_new = scan != Scan::Due || job.live == 0;
                 if is_new && passes(&job) {
                     passed += 1;
@@ -286,7 +289,8 @@ impl Jobs {
                 }
             }
             match (found.next, scan.next()) {
-                // A request that returns few jobs may have scanned many.
+                // The page ends even if it has few jobs, because the request has scanned enough of
+                // them.
                 (Some(cursor), _) if scanned >= u64::from(LIST_SCAN_MAX) || steps >= STEPS => {
                     break Some(scan.cursor(cursor.no));
                 }
@@ -307,7 +311,7 @@ impl Jobs {
         Ok(AdminPage { items, total, total_is_estimate: !is_whole, next })
     }
 
-    /// Estimates the number of jobs in a scan and its following scans.
+    /// Estimates the number of jobs that a scan and its following scans find.
     async fn count(&self, scope: &Scope, scan: Scan, now: Timestamp) -> Result<u64, CommandError> {
         let (mut scan, mut total) = (Some(scan), 0_u64);
         let one = PageRequest { limit: 1, offset: 0, after: None };
@@ -321,7 +325,7 @@ impl Jobs {
     }
 }
 
-/// Extrapolates a count from the jobs read to all jobs.
+/// Extrapolates a count among `scanned` jobs to all jobs.
 fn scaled(count: u64, all: u64, scanned: u64) -> u64 {
     let scaled = u128::from(count) * u128::from(all.max(scanned)) / u128::from(scanned.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)

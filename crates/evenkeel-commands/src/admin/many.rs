@@ -1,4 +1,4 @@
-//! Changes the status of the latest runs of many jobs.
+//! Sets the status of the latest runs of many jobs, or retries these runs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,15 +9,16 @@ use futures::{StreamExt as _, stream};
 use super::{AdminJob, AdminStatus, CONCURRENCY, JobRef};
 use crate::{CommandError, ControlCommand, Jobs};
 
-/// The result for each job.
+/// One result per job, in the order of the request.
 pub type EachJob = Vec<Result<AdminJob, CommandError>>;
 
 /// Returns false once the time limit of the request has passed.
 type HasTime<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 
 impl Jobs {
-    /// Sets the status of the latest run of each job, in order. Once `has_time` returns false, the
-    /// remaining jobs are [left unchanged](CommandError::OutOfTime).
+    /// Sets the status of the latest run of each job, in the order of the request. Once `has_time`
+    /// returns false, the remaining jobs stay unchanged and fail with
+    /// [`OutOfTime`](CommandError::OutOfTime).
     pub async fn set_status_of_many(
         &self,
         scope: &Scope,
@@ -36,8 +37,9 @@ impl Jobs {
         Ok(each_of(ids, set).await)
     }
 
-    /// Retries the latest run of each job, in order. Once `has_time` returns false, the remaining
-    /// jobs are [left unchanged](CommandError::OutOfTime).
+    /// Retries the latest run of each job, in the order of the request. Once `has_time` returns
+    /// false, the remaining jobs stay unchanged and fail with
+    /// [`OutOfTime`](CommandError::OutOfTime).
     pub async fn admin_retry_many(
         &self,
         scope: &Scope,
@@ -65,7 +67,8 @@ impl Jobs {
                     Some(job) => Ok(self.summarize(job.clone(), now)),
                     None => Err(CommandError::NotFound),
                 },
-                // The admin API counts cancelled runs as failed, so it may still retry this job.
+                // The admin API treats cancelled runs as failed, so it can still retry a job that
+                // the bulk command refused.
                 Some(Applied::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
                 Some(Applied::NotAllowed(_)) => Err(CommandError::OutOfTime),
                 other => Err(CommandError::not_applied(other.cloned())),
@@ -75,8 +78,8 @@ impl Jobs {
     }
 }
 
-/// Runs `act` for each job, several at once. A repeated job is processed after all others, so that
-/// its result is current.
+/// Calls `act` for each job, several concurrently. A job that is listed twice is processed again
+/// after all other jobs, so that its second result is current.
 async fn each_of<F>(ids: Vec<Option<JobId>>, act: impl Fn(Option<JobId>) -> F) -> EachJob
 where
     F: Future<Output = Result<AdminJob, CommandError>>,

@@ -1,7 +1,9 @@
-//! The admin API of a crawl queue, on the same jobs and runs as the rest of Evenkeel.
+//! The admin API of a crawl queue, which works on the same jobs and runs as the other APIs of
+//! Evenkeel.
 //!
-//! It shows a job by the status of its latest run: queued, crawling, success or failed. Its changes
-//! use the same commands as the other APIs, except that it can also override the outcome of a run.
+//! The admin API shows a job by the status of its latest run: queued, crawling, success or failed.
+//! Changes use the same commands as the other APIs; in addition, the admin API can override the
+//! outcome of a run.
 
 mod change_priority;
 mod list;
@@ -25,16 +27,16 @@ pub use read::{
 };
 pub use scheduled::{ScheduledJob, cron_words};
 
-/// The number of waiting jobs of a list whose queue entries are read. The remaining jobs are shown
-/// without their queue entries.
+/// Maximum number of waiting jobs per list whose queue entries are read. Jobs beyond this number
+/// are shown without data from their queue entries.
 const DETAILED_MAX: usize = 100;
-/// The number of concurrent requests to the store.
+/// Maximum number of concurrent store requests.
 const CONCURRENCY: usize = 8;
 
 /// The status of the latest run of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AdminStatus {
-    /// The run waits for a worker, for its retry, or the job is due.
+    /// The run waits for a worker or for its retry, or the job is due.
     Queued,
     Crawling,
     Success,
@@ -58,8 +60,8 @@ impl AdminStatus {
         Self::ALL.map(|status| (status.as_str(), status))
     }
 
-    /// Returns the status at `now`, or `None` if the job has never run. A job that is only
-    /// scheduled for later is not queued.
+    /// Returns the status at `now`, or `None` if the job has never run. A job that is scheduled for
+    /// a later time and never ran has no status.
     pub fn of(job: &Job, now: Timestamp) -> Option<Self> {
         if job.facts().running > 0 {
             return Some(Self::Crawling);
@@ -81,16 +83,17 @@ impl AdminStatus {
 pub struct AdminJob {
     pub job: Job,
     pub status: Option<AdminStatus>,
-    /// The priority including the gain for waiting.
+    /// Priority of the queued run, including the increase for its waiting time.
     pub effective_priority: Priority,
-    /// When a worker may claim the run; without a waiting run, when the job is next due.
+    /// Time from which a worker may claim the waiting run; without a waiting run, the next run time
+    /// of the job.
     pub visible_at: Option<Timestamp>,
-    /// When the next retry is due.
+    /// Time of the pending retry, if any.
     pub next_retry_at: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// Returns the ids of jobs in the given order.
+    /// Returns the ids of the given jobs, in the same order.
     pub async fn ids_of(
         &self,
         scope: &Scope,
@@ -119,7 +122,7 @@ impl Jobs {
         self.with_attempts(scope, job, now).await
     }
 
-    /// Builds the view from the job row alone.
+    /// Builds the admin view of a job from its row alone, without its queue entries.
     fn summarize(&self, job: Job, now: Timestamp) -> AdminJob {
         let priority = job.definition.priority;
         let start = job.next_start(now).filter(|_| job.live == 0);
@@ -134,7 +137,8 @@ impl Jobs {
         }
     }
 
-    /// Adds the waiting attempts: the earliest that a worker may claim, and the highest priority.
+    /// Adds data of the waiting attempts: the earliest time at which a worker may claim one, and
+    /// the highest priority.
     async fn with_attempts(
         &self,
         scope: &Scope,
@@ -171,8 +175,8 @@ impl Jobs {
         Ok(seen)
     }
 
-    /// Builds the views of a list. Reads the waiting attempts of the first [`DETAILED_MAX`] waiting
-    /// jobs.
+    /// Builds the admin views of a list of jobs. Reads the waiting attempts of only the first
+    /// [`DETAILED_MAX`] waiting jobs.
     async fn load_details(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! Reads the documents of the admin API.
+//! Parses the JSON documents of the admin API.
 
 use evenkeel_core::JobId;
 use evenkeel_core::order::Priority;
@@ -10,16 +10,16 @@ use crate::fault::shown;
 use crate::read::Fields;
 use crate::read::limits::BULK_IDS_MAX;
 
-/// A job by its number or id.
+/// A job, given by its number or its UUID.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum JobRef {
-    /// The number within the tenant.
+    /// Number of the job within the tenant.
     Number(i64),
     Id(JobId),
 }
 
 impl JobRef {
-    /// Parses the number or id in a path.
+    /// Parses the job number or UUID in a path.
     pub fn from_text(text: &str) -> Option<Self> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if is_number {
@@ -46,7 +46,7 @@ impl JobRef {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BulkStatus {
-    /// The jobs in request order, with repetitions.
+    /// The jobs in the order of the request, including repeated jobs.
     pub jobs: Vec<JobRef>,
     pub status: AdminStatus,
 }

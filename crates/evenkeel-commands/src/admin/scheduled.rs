@@ -14,9 +14,9 @@ use crate::read::limits::NUMBER_MAX;
 use crate::update::{new_next_time, read_change};
 use crate::{CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, read_job};
 
-/// The metadata key for the creator of a job.
+/// Metadata key under which the creator of a job is stored.
 const CREATED_BY: &str = "created_by";
-/// Fields that are shown and that clients cannot set.
+/// Fields that responses contain but clients cannot set.
 const SET_BY_THE_SERVER: [&str; 8] = [
     "id", "uuid", CREATED_BY, "last_run_at", "next_run_at", "created_at", "updated_at",
     "deduplicated",
@@ -33,7 +33,7 @@ impl ScheduledJob {
         matches!(job.definition.schedule, Schedule::Cron(_) | Schedule::Interval(_))
     }
 
-    /// Returns `None` if the schedule is neither a cron expression nor an interval.
+    /// Converts a job; returns `None` if its schedule is neither a cron expression nor an interval.
     pub fn of(job: Job) -> Option<Self> {
         cron_words(&job.definition.schedule).map(|cron_expression| Self { job, cron_expression })
     }
@@ -48,7 +48,7 @@ impl ScheduledJob {
     }
 }
 
-/// Returns the cron expression of a schedule, or `@every` with the interval.
+/// Returns the cron expression of a schedule, or `@every` and the interval.
 pub fn cron_words(schedule: &Schedule) -> Option<String> {
     match schedule {
         Schedule::Cron(by) => Some(by.cron.expression().into()),
@@ -60,7 +60,7 @@ pub fn cron_words(schedule: &Schedule) -> Option<String> {
     }
 }
 
-/// A document, split into the fields of the admin API and those of a job.
+/// A JSON document, split into the fields of the admin API and the other job fields.
 struct ScheduledDocument {
     target: Option<Option<i64>>,
     enabled: Option<bool>,
@@ -102,9 +102,10 @@ impl Jobs {
         ScheduledJob::of(self.get(scope, id).await?).ok_or(CommandError::NotFound)
     }
 
-    /// Creates the scheduled job that `document` describes, for `creator`, and its target if no
-    /// target has that number. The flag is true if a job with the same deduplication key already
-    /// existed and was left unchanged, and `None` if the document has no key.
+    /// Creates the scheduled job that `document` describes, with `creator` as its creator. Also
+    /// creates its target if no target has that number. The returned flag is true if a job with the
+    /// same deduplication key already existed and was left unchanged. It is `None` if the document
+    /// has no deduplication key.
     pub async fn create_scheduled(
         &self,
         scope: &Scope,
@@ -136,21 +137,23 @@ impl Jobs {
             job.insert("enabled".into(), enabled.into());
         }
         let document = Value::Object(job);
-        // Check the document first, so that a faulty one creates no target.
+        // The document is checked first, so that an invalid document creates no target.
         read_job(&document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
         }
         let CreatedJob { job, deduplicated, .. } = self.create_or_find(scope, &document).await?;
-        // A duplicate that runs once cannot be shown as a scheduled job.
+        // The existing job with the same key may run only once; such a job cannot be shown as a
+        // scheduled job.
         let id = job.id;
         let made = ScheduledJob::of(job).ok_or(CommandError::Duplicate { id })?;
         Ok((made, deduplicated))
     }
 
-    /// Changes the given fields of a scheduled job. `show` builds the view that the client saw.
+    /// Changes the given fields of a scheduled job. `show` builds the view of the job that the
+    /// client saw, to find the fields that differ.
     ///
-    /// Predictable refusals happen before any change, so they create no target.
+    /// Refusals that can be foreseen happen before any change, so that they create no target.
     pub async fn update_scheduled(
         &self,
         scope: &Scope,
@@ -162,7 +165,7 @@ impl Jobs {
         let ScheduledDocument { target, enabled, mut job } =
             ScheduledDocument::read(document).map_err(CommandError::Invalid)?;
         let same = Value::from(before.cron_expression.as_str());
-        // An unchanged expression is not a change, even if the job stores it in another form.
+        // An unchanged cron expression is not a change, even if the job stores it in another form.
         if job.get("cron_expression") == Some(&same) {
             job.remove("cron_expression");
         }
@@ -181,7 +184,8 @@ impl Jobs {
         if let Some(Edit { sent, mode, .. }) = &edit {
             let now = self.store.now().await?;
             let seen = show(&before.job, now);
-            // A job that is resumed must have a time left. A paused job need not.
+            // A job can only be resumed if its schedule has a run left. A paused job may have no
+            // run left.
             let mut after = before.job.clone();
             if turned == Some(true) {
                 after.state = JobState::Active;
@@ -202,8 +206,8 @@ impl Jobs {
             edited = Some(self.update(scope, id, edit, show).await?.0);
         }
         let Some(enabled) = turned else { return self.get_scheduled(scope, id).await };
-        // Pause or resume last: a pause drops waiting runs, which cannot be undone, and a resume
-        // checks the deduplication key that the job has after the edit.
+        // The job is paused or resumed last. A pause withdraws waiting runs, which cannot be
+        // undone, and a resume checks the deduplication key that the job has after the edit.
         match (self.enable(scope, id, enabled).await, edited) {
             (Err(refusal), Some(edited)) if enabled => {
                 self.restore(scope, before.job, &edited).await?;
@@ -213,8 +217,8 @@ impl Jobs {
         }
     }
 
-    /// Restores a paused job after `edited`, unless another command has changed it since. A paused
-    /// job has no next time to restore.
+    /// Reverts the edit of a paused job to its state `before`, unless another command has changed
+    /// the job since. A paused job has no next run time, so none has to be restored.
     pub(crate) async fn restore(
         &self,
         scope: &Scope,
@@ -222,8 +226,9 @@ impl Jobs {
         edited: &Job,
     ) -> Result<(), CommandError> {
         let id = edited.id;
-        // Every command increases the generation. The same generation means that nothing was
-        // edited, a higher one that restoring would lose another change.
+        // Every command increases the generation of a job. An equal generation means that nothing
+        // was edited. A generation that is higher by two or more means that reverting would lose
+        // another change.
         if edited.generation != before.generation + 1 {
             return Ok(());
         }
@@ -242,7 +247,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Pauses or resumes a scheduled job. Does nothing if it is already in that state.
+    /// Pauses or resumes a scheduled job. Does nothing if the job is already paused or already
+    /// active.
     pub async fn enable(
         &self,
         scope: &Scope,
@@ -255,7 +261,7 @@ impl Jobs {
             let result = self.control(scope, id, command, None).await;
             let now = self.get_scheduled(scope, id).await?;
             match result {
-                // Another client did the same first.
+                // Another client paused or resumed the job first.
                 Err(CommandError::NotAllowed(_)) if now.enabled() == enabled => {}
                 other => drop(other?),
             }

@@ -1,4 +1,4 @@
-//! Sets the status of the latest run of a job.
+//! Overrides the status of the latest run of a job.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,20 @@ use evenkeel_store::{
 use super::{AdminJob, AdminStatus};
 use crate::{CommandError, Conflict, ControlCommand, Jobs};
 
-/// The number of tries to set a status while the job keeps changing.
+/// Maximum number of tries to set a status while the job keeps changing.
 const TRIES: usize = 16;
-/// The number of active runs that are ended or requeued, oldest first. They are processed one after
-/// the other, so more could exceed the time limit of a bulk request.
+/// Maximum number of active runs of a job that one request finishes or requeues, oldest first. The
+/// runs are processed one after the other, so a larger number could exceed the time limit of a bulk
+/// request.
 const ACTIVE_MAX: u32 = 1000;
-/// The time that a running body has to end before the requeued attempt may start.
+/// Time that a running attempt has to stop before its requeued attempt may start.
 const GRACE_PERIOD: Span = Span::from_secs(5);
 
 impl Jobs {
-    /// Sets the status of the latest run of a job. `success` and `failed` end active runs. `queued`
-    /// requeues running attempts, retries a failed run, or triggers a new run after a success.
-    /// Setting the present status does nothing. Only a worker can make a job `crawling`, and the
-    /// outcome of a finished run is never changed.
+    /// Overrides the status of the latest run of a job. `success` and `failed` finish all active
+    /// runs of the job. `queued` requeues running attempts, retries a failed run, or triggers a new
+    /// run after a success. Setting the status that the run already has does nothing. Only a worker
+    /// can make a job `crawling`, and the outcome of a finished run is never changed.
     pub async fn set_status(
         &self,
         scope: &Scope,
@@ -48,7 +49,8 @@ impl Jobs {
         }
     }
 
-    /// Retries the latest run of a job from its first attempt, if it failed or was cancelled.
+    /// Retries the latest run of a job, starting with a new first attempt, if that run failed or
+    /// was cancelled.
     pub async fn admin_retry(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let begun = match AdminStatus::of(&job, now) {
@@ -56,7 +58,7 @@ impl Jobs {
             _ => Err(CommandError::Conflict(Conflict::Busy)),
         };
         match begun {
-            // The retry command returns an error that names the allowed commands.
+            // The retry command then returns an error that names the allowed commands.
             Err(CommandError::Conflict(Conflict::Busy)) => {
                 self.control(scope, id, ControlCommand::Retry, None).await?;
             }
@@ -65,8 +67,8 @@ impl Jobs {
         self.admin_job(scope, id).await
     }
 
-    /// Ends the runs that are active at the first look, even if they move on to another attempt
-    /// meanwhile. Runs that start later are left alone.
+    /// Finishes the runs that are active when the request begins, even if they continue with
+    /// another attempt in the meantime. Runs that start after the request began are not changed.
     async fn end_active_runs(
         &self,
         scope: &Scope,
@@ -102,14 +104,14 @@ impl Jobs {
             } else if is_done || !selected.is_empty() && AdminStatus::of_end(&job) == Some(wanted) {
                 return self.with_attempts(scope, job, now).await;
             } else if !selected.is_empty() {
-                // All runs ended first, with another outcome.
+                // All runs finished before they could be overridden, with another outcome.
                 return Err(wrong_status(AdminStatus::of_end(&job), wanted));
             }
         }
         Err(self.changed_too_often(scope, id).await?)
     }
 
-    /// Requeues running attempts, or starts a run if none is active.
+    /// Requeues running attempts, or starts a new run if none is active.
     async fn queue(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
         let mut is_own_duplicate = false;
         for _ in 0..TRIES {
@@ -124,16 +126,18 @@ impl Jobs {
                 }
                 Some(AdminStatus::Success | AdminStatus::Failed) | None => {
                     match self.run_again(scope, &job).await {
-                        // Another client or the schedule started a run: look again.
+                        // Another client or the schedule has started a run, so the job is read
+                        // again.
                         Err(CommandError::Conflict(Conflict::Busy)) => {}
-                        // The job itself holds the key, perhaps with a run that is already queued:
-                        // look once more.
+                        // The job itself holds the deduplication key, perhaps with a run that is
+                        // already queued, so the job is read again.
                         Err(CommandError::Duplicate { id: holder })
                             if holder == id && !is_own_duplicate =>
                         {
                             is_own_duplicate = true;
                         }
-                        // A worker may already have claimed the run. It is not requeued again.
+                        // A worker may already have claimed the new run. That run is not requeued
+                        // again.
                         begun => {
                             begun?;
                             return self.admin_job(scope, id).await;
@@ -154,14 +158,14 @@ impl Jobs {
         Ok(CommandError::Stale { generation })
     }
 
-    /// Starts a run of a job without active runs. Returns [`Conflict::Busy`] if a run is active by
-    /// then.
+    /// Starts a run of a job without active runs. Returns [`Conflict::Busy`] if a run has become
+    /// active in the meantime.
     async fn run_again(&self, scope: &Scope, job: &Job) -> Result<(), CommandError> {
         let has_failed = job.last_outcome.is_some_and(Outcome::is_failure);
         if has_failed && job.state == JobState::Active {
             match self.control(scope, job.id, ControlCommand::Retry, None).await {
                 Ok(_) => return Ok(()),
-                // A run has started, or the job was paused.
+                // A run has started in the meantime, or the job was paused.
                 Err(CommandError::NotAllowed(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -169,8 +173,7 @@ impl Jobs {
         self.trigger_idle(scope, job.id).await.map(|_| ())
     }
 
-    /// Fires a due job as its scheduler would, so that there is a run whose outcome can be
-    /// overridden.
+    /// Creates the run of a due job as the scheduler would, so that its outcome can be overridden.
     async fn fire_due(&self, job: &Job, now: Timestamp) -> Result<(), CommandError> {
         let Some(due) = self.store.load_jobs(&[job.no]).await?.pop() else { return Ok(()) };
         let (_, members) = self.store.members().await?;
@@ -199,14 +202,14 @@ impl Jobs {
             start,
             next_at: advanced.next,
         };
-        // The caller reads the job again, so the result of the fire does not matter.
+        // The caller reads the job again, so the result of `fire` is not needed.
         self.store.fire(node.node, vec![fire], Now::Database).await?;
         Ok(())
     }
 
-    /// Overrides the outcome of active attempts. Returns true if at least one attempt was
-    /// overridden, because it had not changed since it was read. Returns the reason if every
-    /// attempt refused.
+    /// Overrides the outcome of active attempts, unless they have changed since they were read.
+    /// Returns true if at least one attempt was overridden. Returns the last refusal if the store
+    /// refused all attempts.
     async fn override_attempts(
         &self,
         scope: &Scope,
@@ -217,8 +220,8 @@ impl Jobs {
     ) -> Result<bool, CommandError> {
         let (mut is_done, mut refusal) = (false, None);
         for attempt in all {
-            // The body has its time limit from the moment at which its attempt goes back. Requeuing
-            // many attempts takes a while.
+            // The grace period of a requeued attempt starts when this attempt is requeued. The time
+            // is read for each attempt, because requeuing many attempts takes a while.
             let at = match (wanted, attempt.state) {
                 (AdminStatus::Queued, LiveState::Running { .. }) => self.store.now().await?,
                 _ => now,
@@ -274,7 +277,8 @@ impl Jobs {
             }
             (AdminStatus::Queued, LiveState::Waiting) | (AdminStatus::Crawling, _) => return None,
         };
-        // Handled like a cancelled run: the failure neither stops the job nor causes a retry.
+        // The run is handled like a cancelled run: its failure neither stops the job nor causes a
+        // retry.
         let ended = Ended {
             attempt: key.attempt,
             outcome: Outcome::Cancelled,
@@ -285,7 +289,7 @@ impl Jobs {
         Some(OverrideAction::Ended { outcome, error, then: after_end(definition, ended, 0.0) })
     }
 
-    /// Counts the outcome and publishes its event, as the worker would have done.
+    /// Counts the outcome in the metrics and publishes its event, as the worker would have done.
     fn report_override(&self, scope: &Scope, change: &OutcomeOverride, key: AttemptKey) {
         let Some(end) = change.finish(scope.tenant, key, evenkeel_core::lease::Fence::NONE) else {
             return;
@@ -298,7 +302,8 @@ impl Jobs {
     }
 }
 
-/// Returns the latest start of the run for a time, from that time alone.
+/// Returns the latest start time that keeps the deadline of the run scheduled at `time`, without
+/// regard to the job's history.
 fn must_start_by(job: &Job, time: Timestamp) -> Timestamp {
     let before = time.saturating_sub(Span::from_micros(1));
     let over_by = job.definition.must_be_over_by(time, before);

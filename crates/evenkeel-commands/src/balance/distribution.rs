@@ -1,4 +1,4 @@
-//! The distribution of load over the next 24 hours, as numbers and as a sentence.
+//! Reports how the runs of the next 24 hours are spread over time, as numbers and as a sentence.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use evenkeel_store::Scope;
 use super::Balancing;
 use crate::CommandError;
 
-/// The largest number of slots in a list.
+/// Maximum number of time slots in a list.
 const LISTED_MAX: usize = 4096;
 
-/// The load of a slot or an hour.
+/// The expected runs of a time slot or an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Share {
-    /// The number of jobs whose next run is in the slot or hour.
+    /// Number of jobs whose next run falls into the time slot or hour.
     pub next: f64,
     pub runs: f64,
-    /// The cost of the runs, in seconds.
+    /// Expected running time of the runs, in seconds of one worker.
     pub cost_seconds: f64,
 }
 
@@ -32,10 +32,10 @@ impl Share {
     }
 }
 
-/// How even the load is by each measure.
+/// How evenly runs are spread over time, for each way to measure load.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spreads {
-    /// By the next runs of jobs.
+    /// Spread of the next runs of jobs.
     pub next: Spread,
     pub runs: Spread,
     pub cost: Spread,
@@ -59,28 +59,28 @@ impl Spreads {
     }
 }
 
-/// The distribution of a tenant's load over the next 24 hours.
+/// How the runs of a tenant's jobs are spread over the next 24 hours.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Distribution {
     pub as_of: Timestamp,
     pub jobs: u64,
     pub policy: Policy,
-    /// The length of a slot.
+    /// Length of a time slot.
     pub slot: Span,
-    /// Start and load of each slot. Neighbouring slots are combined if there are more than
-    /// [`LISTED_MAX`].
+    /// Start and expected runs of each time slot. Neighbouring time slots are combined if there are
+    /// more than [`LISTED_MAX`].
     pub slots: Vec<(Timestamp, Share)>,
-    /// The length of each listed slot.
+    /// Length of each entry of `slots`.
     pub listed: Span,
-    /// Start of the slot with the highest cost.
+    /// Start of the time slot with the most expected running time.
     pub heaviest_at: Timestamp,
-    /// The load of each hour of the day, UTC.
+    /// Expected runs of each hour of the day, in UTC.
     pub hours: [Share; 24],
     pub by_slot: Spreads,
     pub by_hour: Spreads,
-    /// How even the seconds are, by runs of jobs whose second is fixed.
+    /// Spread over the seconds of the next hour, for jobs whose start second is fixed.
     pub by_second: Option<Spread>,
-    /// What a rebalance would gain, as a sentence.
+    /// A sentence that tells what a rebalance would achieve.
     pub suggestion: String,
 }
 
@@ -105,7 +105,7 @@ impl Distribution {
 }
 
 impl Balancing {
-    /// Returns the distribution of the scope's load.
+    /// Returns how the runs of the tenant's jobs are spread over time.
     pub async fn distribution(&self, scope: &Scope) -> Result<Distribution, CommandError> {
         let now = self.balance.store.now().await?;
         let loads = Arc::new(self.own_loads(scope, now).await?);
@@ -119,13 +119,14 @@ fn start_of(horizon: Horizon, slot: usize) -> Timestamp {
     horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64))
 }
 
-/// Returns how many slots are combined so that a day has at most [`LISTED_MAX`].
+/// Returns how many neighbouring time slots are combined, so that 24 hours have at most
+/// [`LISTED_MAX`] entries.
 fn combined(horizon: Horizon) -> usize {
     let day = horizon.day();
     (day.div_ceil(LISTED_MAX)..=day).find(|count| day.is_multiple_of(*count)).unwrap_or(1)
 }
 
-/// Returns the slots of the next 24 hours, `combined` slots in each entry.
+/// Returns the time slots of the next 24 hours, with `combined` time slots in each entry.
 fn slots_of(loads: &Loads, horizon: Horizon, combined: usize) -> Vec<(Timestamp, Share)> {
     let [next, runs, cost] =
         [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_slot(measure));

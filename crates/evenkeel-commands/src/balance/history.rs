@@ -1,4 +1,4 @@
-//! The history of the balance score, hour by hour.
+//! Reads the hourly history of the distribution score.
 
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{SavedScore, Scope};
@@ -6,18 +6,18 @@ use evenkeel_store::{SavedScore, Scope};
 use super::Balancing;
 use crate::CommandError;
 
-/// Older scores are pruned.
+/// Retention of scores; older scores are pruned.
 const RETENTION: Span = Span::from_secs(90 * 86_400);
-/// The largest page: all scores that exist.
+/// Maximum page size, which covers all retained scores.
 pub const SCORES_MAX: u32 = 90 * 24;
-/// The default period of a query.
+/// Default period of a query.
 const DEFAULT_PERIOD: Span = Span::from_secs(7 * 86_400);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ScoreQuery {
-    /// Scores of this hour and later.
+    /// Returns scores of this hour and later.
     pub from: Option<Timestamp>,
-    /// Scores before this time.
+    /// Returns scores before this time.
     pub until: Option<Timestamp>,
     pub limit: u32,
 }
@@ -32,7 +32,8 @@ pub struct ScoreHistory {
 }
 
 impl Balancing {
-    /// Returns the hourly scores of the scope's load, of the last seven days by default.
+    /// Returns the hourly distribution scores of the tenant; by default those of the last seven
+    /// days.
     pub async fn history(
         &self,
         scope: &Scope,
@@ -41,7 +42,7 @@ impl Balancing {
         let store = &self.balance.store;
         let now = store.now().await?;
         let until = query.until.unwrap_or_else(|| now.saturating_add(Span::from_secs(1)));
-        // Older scores may still exist until they are pruned.
+        // Scores beyond the retention may still exist until they are pruned.
         let oldest = now.saturating_sub(RETENTION);
         let from = query.from.unwrap_or_else(|| until.saturating_sub(DEFAULT_PERIOD)).max(oldest);
         let mut scores = store.scores(scope, from, until, query.limit.saturating_add(1)).await?;

@@ -1,7 +1,8 @@
-//! A cache of the load of all tenants.
+//! Caches the load: the expected runs of all tenants by time slot.
 //!
-//! The cache is refreshed from the store at intervals. Jobs that this node places are added at
-//! once, so that jobs created together are spread, and removed again if their transaction fails.
+//! The cache is refreshed from the store at intervals. Start times that this node chooses are added
+//! at once, so that jobs created together are spread over time. They are removed again if their
+//! transaction fails.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,25 +17,25 @@ use tokio::time::Instant;
 use super::Balance;
 use crate::CommandError;
 
-/// The cache is valid for at least this time.
+/// Minimum time for which the cache is valid.
 const VALID_FOR: Duration = Duration::from_secs(1);
-/// The cache is valid for this multiple of the time that reading took, so reading takes at most 5 %
-/// of the time.
+/// The cache is valid for this many times the duration of the last read, so reading takes at most 5
+/// % of the time.
 const READ_TIME_FACTOR: u32 = 20;
 
-/// The load from the cache.
+/// The load (expected runs by time slot) from the cache.
 #[derive(Clone)]
 pub struct KnownLoads {
     pub own: Arc<Loads>,
-    /// The load of all tenants.
+    /// Load of all tenants together.
     pub all: Arc<Loads>,
 }
 
-/// The cached load and the placements that this node made since the last read.
+/// The cached load, including the start times that this node has chosen since the last read.
 #[derive(Default)]
 pub(super) struct LoadCache {
     inner: Mutex<Inner>,
-    /// Held while the load is read.
+    /// Locked while the load is read from the store.
     reading: tokio::sync::Mutex<()>,
     was_read: AtomicBool,
 }
@@ -42,43 +43,43 @@ pub(super) struct LoadCache {
 #[derive(Default)]
 pub(super) struct Inner {
     cached: Option<CachedLoads>,
-    /// Placements whose transaction has not ended.
+    /// Chosen start times whose transaction has not finished yet.
     reserved: HashMap<u64, Reserved>,
     reservations: u64,
-    /// Set while the load is read: placements that were committed meanwhile. The read may or may
-    /// not include these placements.
+    /// Set while the load is read: chosen start times that were committed during the read. The
+    /// result of the read may or may not include them.
     committed_during_read: Option<Vec<Reserved>>,
     /// Counts the calls of [`Balance::invalidate`].
     invalidations: u64,
 }
 
-/// The load as it was read, including later placements.
+/// The load from the last read, plus the start times chosen later.
 struct CachedLoads {
     profiles: Arc<LoadProfiles>,
     all: Arc<Loads>,
-    /// The load of each tenant that was requested since the last read.
+    /// Load of each tenant that was requested since the last read.
     own: HashMap<TenantNo, Arc<Loads>>,
     turn: NodeTurn,
     read_at: Timestamp,
     valid_until: Timestamp,
 }
 
-/// A load profile and the cost of one run.
+/// A load profile (the time slots of a job's runs) and the cost of one run.
 pub(super) type JobLoad = (LoadProfile, Span);
 
-/// A placement whose transaction has not ended.
+/// A chosen start time whose transaction has not finished yet.
 #[derive(Clone)]
 pub(super) struct Reserved {
     pub tenant: TenantNo,
     /// The load that the job adds.
     pub added: JobLoad,
-    /// The load that the job had before.
+    /// The load that the job had before it was rescheduled.
     pub removed: Option<JobLoad>,
 }
 
 impl Balance {
-    /// Returns the load of the scope's tenant and of all tenants at `now`. Reads it from the store
-    /// if the cache has expired.
+    /// Returns the load of the scope's tenant and the load of all tenants at `now`. Reads the load
+    /// from the store if the cache has expired.
     pub async fn loads(&self, scope: &Scope, now: Timestamp) -> Result<KnownLoads, CommandError> {
         self.prepare(scope.tenant, now).await?;
         let mut inner = self.inner();
@@ -95,8 +96,8 @@ impl Balance {
         Ok(Arc::clone(&cached.all))
     }
 
-    /// Refreshes the cache if it has expired, and sums up the load of a tenant if the cache lacks
-    /// it.
+    /// Refreshes the cache if it has expired, and sums up the load of the tenant if it is not
+    /// cached.
     pub(super) async fn prepare(&self, tenant: TenantNo, now: Timestamp) -> Result<(), StoreError> {
         self.refresh(now).await?;
         let found = {
@@ -108,8 +109,8 @@ impl Balance {
         let to_sum = Arc::clone(&profiles);
         let own = summed_up(move || to_sum.loads_of(tenant, horizon)).await?;
         let mut inner = self.inner();
-        // If the cache was refreshed meanwhile, the next request sums up the load of the tenant
-        // again.
+        // If the cache was refreshed in the meantime, the next request sums up the load of the
+        // tenant again.
         if let Some(cached) = &mut inner.cached
             && Arc::ptr_eq(&cached.profiles, &profiles)
         {
@@ -118,7 +119,7 @@ impl Balance {
         Ok(())
     }
 
-    /// Invalidates the cache: the next request reads the load from the store.
+    /// Invalidates the cache, so that the next request reads the load from the store.
     pub fn invalidate(&self) {
         let mut inner = self.inner();
         inner.invalidations += 1;
@@ -127,7 +128,8 @@ impl Balance {
         }
     }
 
-    /// Refreshes the cache if it has expired. One task reads; others use the old load meanwhile.
+    /// Refreshes the cache if it has expired. One task reads the load; other tasks use the old load
+    /// until it has finished.
     pub async fn refresh(&self, now: Timestamp) -> Result<(), StoreError> {
         let (is_valid, is_cached) = {
             let inner = self.inner();
@@ -172,7 +174,7 @@ impl Balance {
         let mut cached = CachedLoads { profiles, all, own, turn, read_at: now, valid_until };
         {
             let mut inner = self.inner();
-            // Changes during the read may be missing from it.
+            // The read may miss changes that happened while it ran.
             if inner.invalidations != invalidations {
                 cached.valid_until = now;
             }
@@ -207,7 +209,7 @@ impl Balance {
         })
     }
 
-    /// Returns the position of this node among the nodes that place jobs.
+    /// Returns the position of this node among the nodes that choose start times.
     async fn turn(&self) -> Result<NodeTurn, StoreError> {
         let (true, Some(me)) = (self.store.is_shared(), (self.this_node)()) else {
             return Ok(NodeTurn::ALONE);
@@ -218,7 +220,7 @@ impl Balance {
         let mut nodes: Vec<_> = members.iter().filter(places).map(|member| member.node).collect();
         nodes.sort_unstable();
         let mine = nodes.iter().position(|node| *node == me);
-        // A node that is about to join counts from the next refresh on.
+        // A node that has not joined yet counts from the next refresh on.
         Ok(mine
             .map_or(NodeTurn::ALONE, |mine| NodeTurn { mine: mine as u32, of: nodes.len() as u32 }))
     }
@@ -228,7 +230,7 @@ impl Balance {
     }
 }
 
-/// Stops recording committed placements when the read ends, also when it is cancelled.
+/// Stops recording committed start times when the read ends or is cancelled.
 struct EndReading<'a>(&'a Balance);
 
 impl Drop for EndReading<'_> {
@@ -238,7 +240,7 @@ impl Drop for EndReading<'_> {
 }
 
 impl Inner {
-    /// Returns the load of a tenant, the load of all tenants, and the turn of this node; `None`
+    /// Returns the load of a tenant, the load of all tenants, and the position of this node; `None`
     /// before the first read.
     pub(super) fn loads(&mut self, tenant: TenantNo) -> Option<(&mut Loads, &mut Loads, NodeTurn)> {
         let cached = self.cached.as_mut()?;
@@ -248,13 +250,14 @@ impl Inner {
         Some((Arc::make_mut(own), Arc::make_mut(all), *turn))
     }
 
-    /// Returns the tenants with placements that a read may miss.
+    /// Returns the tenants with chosen start times that a read may miss.
     fn tenants_with_placements(&self) -> BTreeSet<TenantNo> {
         let committed = self.committed_during_read.iter().flatten();
         self.reserved.values().chain(committed).map(|reserved| reserved.tenant).collect()
     }
 
-    /// Registers a placement, whose load is already counted, and returns its number.
+    /// Registers a chosen start time, whose load is already counted, and returns the number of its
+    /// reservation.
     pub(super) fn reserve(&mut self, reserved: Reserved) -> u64 {
         self.reservations += 1;
         self.reserved.insert(self.reservations, reserved);
@@ -268,7 +271,7 @@ impl Inner {
         }
     }
 
-    /// Removes the load of a placement whose transaction failed.
+    /// Removes the load of a chosen start time whose transaction failed.
     pub(super) fn roll_back(&mut self, reservation: u64) {
         let Some(Reserved { tenant, added, removed }) = self.reserved.remove(&reservation) else {
             return;
@@ -283,12 +286,13 @@ impl Inner {
         }
     }
 
-    /// Replaces the cache and adds the placements that the read may have missed. Counting one twice
-    /// for a moment only makes its slot less attractive.
+    /// Replaces the cached load, and adds the chosen start times that the read may have missed. A
+    /// start time may be counted twice until the next read, which only makes its time slot less
+    /// attractive.
     fn replace(&mut self, cached: CachedLoads) {
         self.cached = Some(cached);
         let mut missed: Vec<Reserved> = self.committed_during_read.take().unwrap_or_default();
-        // The next read does not contain the former load of these jobs.
+        // The load that was read no longer contains the former load of these jobs.
         self.reserved.values_mut().for_each(|reserved| reserved.removed = None);
         missed.extend(self.reserved.values().cloned());
         for Reserved { tenant, added, .. } in missed {
@@ -301,14 +305,14 @@ impl Inner {
 }
 
 impl CachedLoads {
-    /// Returns the load of a tenant, and sums it up if the cache was just refreshed.
+    /// Returns the load of a tenant; sums it up first if it is not cached.
     fn own(&mut self, tenant: TenantNo) -> &mut Arc<Loads> {
         let Self { profiles, all, own, .. } = self;
         own.entry(tenant).or_insert_with(|| Arc::new(profiles.loads_of(tenant, all.horizon())))
     }
 }
 
-/// Sums up load on a blocking thread, because many load profiles take a while.
+/// Sums up load on a blocking thread, because this takes a while for many load profiles.
 async fn summed_up<T: Send + 'static>(
     add: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,4 +1,5 @@
-//! The balance of load: placing jobs, showing the distribution, and rebalancing.
+//! Load balancing: chooses start times of jobs, shows how runs are spread over time, and rebalances
+//! jobs.
 
 mod distribution;
 mod history;
@@ -30,10 +31,10 @@ pub use rebalance::{
     undo_until,
 };
 
-/// Returns the number of this node, or `None` outside of a cluster.
+/// Function that returns the number of this node, or `None` outside of a cluster.
 type ThisNode = Arc<dyn Fn() -> Option<NodeNo> + Send + Sync>;
 
-/// Caches the load of all tenants, and places jobs by it.
+/// Caches the load of all tenants, and chooses the start times of jobs by it.
 pub struct Balance {
     store: Arc<dyn Store>,
     settings: BalanceSettings,
@@ -42,13 +43,13 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// A balance for a store without other nodes that place jobs.
+    /// Creates a balance for a node that is the only one to choose start times in its store.
     pub fn new(store: Arc<dyn Store>, settings: BalanceSettings) -> Arc<Self> {
         Self::of_node(store, settings, || None)
     }
 
-    /// A balance for the node that `this_node` returns. Each node with an API prefers other slots
-    /// among equally good ones.
+    /// Creates a balance for the node that `this_node` returns. Among equally good time slots, each
+    /// API node prefers different ones.
     pub fn of_node(
         store: Arc<dyn Store>,
         settings: BalanceSettings,
@@ -63,19 +64,19 @@ impl Balance {
     }
 }
 
-/// True if the server chooses the first time: the schedule is an interval without an anchor, and
+/// True if the server chooses the start times: the schedule is an interval without an anchor, and
 /// the job has no `start_at`.
 pub(crate) fn has_chosen_times(definition: &Definition) -> bool {
     matches!(&definition.schedule, Schedule::Interval(every) if every.anchor().is_none())
         && definition.bounds.start_at.is_none()
 }
 
-/// Shows the distribution of load and runs rebalances.
+/// Shows how runs are spread over time, and runs rebalances.
 #[derive(Clone)]
 pub struct Balancing {
     balance: Arc<Balance>,
     chance: Arc<dyn Chance>,
-    /// Limits planning to one plan at a time, because a plan may hold a million jobs.
+    /// Limits planning to one rebalance plan at a time, because a plan may contain a million jobs.
     planning: Arc<Semaphore>,
     suggestions: Arc<Suggestions>,
 }
@@ -92,7 +93,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CommandError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        // The work panicked, or the process is shutting down.
+        // The blocking task panicked, or the process is shutting down.
         CommandError::Store(StoreError::Refused(error.into()))
     })
 }

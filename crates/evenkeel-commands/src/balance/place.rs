@@ -1,4 +1,5 @@
-//! Chooses the first time of a new or rescheduled job by load.
+//! Chooses the first run time of a new or rescheduled job, so that runs are spread evenly over
+//! time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +14,18 @@ use super::{Balance, has_chosen_times};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PlacementReason {
     New,
-    /// The jobs are resumed or have a new schedule.
+    /// The jobs are resumed or get a new schedule.
     Rescheduled,
 }
 
-/// Jobs that are placed in one transaction. Placements that are not confirmed are rolled back on
-/// drop.
+/// The start times that are chosen within one transaction. Start times that are not confirmed are
+/// rolled back on drop.
 pub(crate) struct Placing {
     balance: Arc<Balance>,
     tenant: TenantNo,
     reason: PlacementReason,
-    /// Many jobs are placed at once, so each is logged at debug level only.
+    /// True if many jobs are created at once; each chosen start time is then logged at debug level
+    /// only.
     is_bulk: bool,
     placed: HashMap<JobId, Placed>,
 }
@@ -31,7 +33,7 @@ pub(crate) struct Placing {
 struct Placed {
     reservation: u64,
     at: Timestamp,
-    /// The number of runs in the slot, if the placement is logged.
+    /// Number of runs in the chosen time slot; `None` if the choice is not logged.
     load: Option<f64>,
 }
 
@@ -54,7 +56,7 @@ impl Placing {
         self
     }
 
-    /// Returns the first time after `after` of a new job.
+    /// Chooses the first run time of a new job, after the time `after`.
     pub(crate) fn first(
         &mut self,
         id: JobId,
@@ -64,7 +66,8 @@ impl Placing {
         self.choose(id, definition, None, None, after)
     }
 
-    /// Returns the first time after `after` of a job that is resumed or gets `definition`.
+    /// Chooses the next run time, after the time `after`, of a job that is resumed or gets a new
+    /// `definition`.
     pub(crate) fn rescheduled(
         &mut self,
         job: &Job,
@@ -96,7 +99,7 @@ impl Placing {
         let mut inner = self.balance.inner();
         let Some((own, all, turn)) = inner.loads(self.tenant) else { return by_schedule() };
         let began = instant_now();
-        // The present load of the job does not count against its new place.
+        // The present runs of the job do not count when its new start time is chosen.
         if let Some((profile, cost)) = &removed {
             own.remove(profile, 1, *cost);
             all.remove(profile, 1, *cost);
@@ -119,7 +122,7 @@ impl Placing {
         let load = is_logged.then(|| runs_at(own, at));
         let reserved = Reserved { tenant: self.tenant, added: (profile, cost), removed };
         let placed = Placed { reservation: inner.reserve(reserved), at, load };
-        // A job that is placed twice keeps the later place.
+        // If a start time is chosen twice for one job, the later choice counts.
         if let Some(before) = self.placed.insert(id, placed) {
             inner.roll_back(before.reservation);
         }
@@ -134,7 +137,7 @@ impl Placing {
         }
     }
 
-    /// Confirms the placement of a job after its transaction was committed.
+    /// Confirms the chosen start time of a job after its transaction was committed.
     pub(crate) fn confirm(&mut self, id: JobId) {
         let Some(Placed { reservation, at, load }) = self.placed.remove(&id) else { return };
         self.balance.inner().commit(reservation);
@@ -172,14 +175,14 @@ impl Drop for Placing {
 }
 
 impl Balance {
-    /// Returns the start of the slot that contains a time.
+    /// Returns the start of the time slot that contains a time.
     fn slot_of(&self, time: Timestamp) -> Timestamp {
         let slot = self.settings.slot.as_micros().max(1).cast_signed();
         Timestamp::from_micros(time.as_micros() - time.as_micros().rem_euclid(slot))
     }
 }
 
-/// Returns the number of runs in the slot of a time, or 0 beyond the counted period.
+/// Returns the number of runs in the time slot that contains `time`; 0 beyond the counted period.
 fn runs_at(loads: &Loads, time: Timestamp) -> f64 {
     let horizon = loads.horizon();
     let slot = time.since(horizon.start).as_micros() / horizon.slot.as_micros().max(1);

@@ -1,4 +1,4 @@
-//! Describes what a rebalance would gain, as a sentence.
+//! Describes in a sentence what a rebalance would achieve.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +11,13 @@ use super::Balancing;
 use super::rebalance::PlanOptions;
 use crate::CommandError;
 
-/// With more jobs than this, no plan is made just for the suggestion.
+/// Maximum number of jobs for which a plan is made just for the suggestion.
 const PLANNED_MAX: u64 = 10_000;
-/// From this score on, a rebalance is not worth it.
+/// Distribution score from which on a rebalance is not worth it.
 const EVEN_SCORE: f64 = 0.995;
-/// A suggestion is cached for this long unless the load changes.
+/// A suggestion is cached for this long, unless the number of jobs or the score changes.
 const CACHED_FOR: Span = Span::from_secs(30);
-/// The largest number of cached suggestions. A full cache is cleared.
+/// Maximum number of cached suggestions; a full cache is cleared.
 const CACHED_MAX: usize = 10_000;
 
 /// The cached suggestions by tenant.
@@ -26,7 +26,7 @@ pub(super) struct Suggestions(Mutex<HashMap<TenantNo, Suggestion>>);
 
 struct Suggestion {
     at: Timestamp,
-    /// The number of jobs and the score of the load that the suggestion describes.
+    /// Number of jobs at the time of the suggestion.
     jobs: u64,
     score: f64,
     words: String,
@@ -37,7 +37,8 @@ impl Suggestions {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = all.get(&tenant)?;
         let is_recent = now >= cached.at && now.since(cached.at) < CACHED_FOR;
-        // Compares the bits, because any difference means another load.
+        // The scores are compared bit by bit, because any difference means that the runs have
+        // changed.
         let is_same = cached.jobs == loads.jobs() && cached.score.to_bits() == score.to_bits();
         (is_recent && is_same).then(|| cached.words.clone())
     }
@@ -52,8 +53,8 @@ impl Suggestions {
 }
 
 impl Balancing {
-    /// Returns what a rebalance of the scope would gain. Plans one to find out if there are few
-    /// jobs and no other plan is being made.
+    /// Returns what a rebalance of the tenant's jobs would achieve. Makes a plan to find out, if
+    /// there are few jobs and no other plan is being made.
     pub(super) async fn suggestion(
         &self,
         scope: &Scope,
@@ -68,7 +69,7 @@ impl Balancing {
         if let Some(words) = self.suggestions.find(scope.tenant, loads, spread.score, now) {
             return Ok(words);
         }
-        // A read request does not wait for the plan of another request.
+        // A read request does not wait until the plan of another request is finished.
         let Some(permit) = self.try_planning_permit() else { return Ok(bounds(&spread, slot)) };
         let plan = self.plan(scope, &PlanOptions::default(), permit, now).await?;
         let words = of_plan(&plan);
@@ -79,7 +80,7 @@ impl Balancing {
     }
 }
 
-/// Returns a suggestion that needs no plan, if there is one.
+/// Returns a suggestion that needs no plan, if the numbers alone are sufficient.
 fn without_a_plan(jobs: u64, spread: &Spread, slot: Span) -> Option<String> {
     if jobs == 0 {
         return Some("There are no scheduled jobs.".into());
@@ -93,7 +94,7 @@ fn without_a_plan(jobs: u64, spread: &Spread, slot: Span) -> Option<String> {
     (jobs > PLANNED_MAX).then(|| bounds(spread, slot))
 }
 
-/// Describes the largest possible gain.
+/// Describes the best result that any rebalance could achieve.
 fn bounds(spread: &Spread, slot: Span) -> String {
     let share = (1.0 - spread.score) * 100.0;
     format!(
@@ -105,7 +106,7 @@ fn bounds(spread: &Spread, slot: Span) -> String {
     )
 }
 
-/// Describes the gain of a plan.
+/// Describes the result that a plan would achieve.
 fn of_plan(plan: &Plan) -> String {
     let (before, after) = (plan.before, plan.after);
     let stay = staying(&plan.skipped_by_reason());
@@ -139,7 +140,7 @@ fn of_plan(plan: &Plan) -> String {
     words
 }
 
-/// `; 3 jobs stay (2 protection_window, 1 job_running)`
+/// Returns a text such as `; 3 jobs stay (2 protection_window, 1 job_running)`.
 fn staying(reasons: &BTreeMap<SkipReason, u64>) -> String {
     let total: u64 = reasons.values().sum();
     if total == 0 {
@@ -151,7 +152,7 @@ fn staying(reasons: &BTreeMap<SkipReason, u64>) -> String {
     format!("; {} {verb} ({})", counted(total, "job"), each.join(", "))
 }
 
-/// `15-minute slot`
+/// Returns a text such as `15-minute slot`.
 fn named(slot: Span) -> String {
     let secs = slot.as_micros() / 1_000_000;
     match secs {
@@ -170,7 +171,7 @@ fn counted_load(load: f64) -> String {
     if shown == "1" { "1 run".into() } else { format!("{shown} runs") }
 }
 
-/// Formats with at most two decimals, without trailing zeros.
+/// Formats a number with at most two decimals, without trailing zeros.
 fn shown(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()

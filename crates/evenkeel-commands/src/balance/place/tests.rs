@@ -1,4 +1,4 @@
-//! Placements while their transaction is open.
+//! Tests of chosen start times while their transaction is open.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{OnceLock, Weak};
@@ -34,13 +34,13 @@ impl World {
         self.balance.placing(&self.scope, self.now(), PlacementReason::New).await.unwrap()
     }
 
-    /// Returns the number of cached jobs; the store has none.
+    /// Returns the number of jobs in the cache; the store has none.
     async fn known(&self) -> (u64, u64) {
         let known = self.balance.loads(&self.scope, self.now()).await.unwrap();
         (known.own.jobs(), known.all.jobs())
     }
 
-    /// Waits until the cache has expired.
+    /// Advances the clock until the cache has expired.
     fn pass(&self) {
         self.now.fetch_add(2, Ordering::Relaxed);
     }
@@ -84,7 +84,8 @@ async fn open_placements_survive_a_refresh_of_the_cache() {
 async fn invalidation_during_a_read_causes_another_read() {
     let store = ModelStore::new(Arc::new(|| START));
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
-    // The reader asks for its node number after it has read.
+    // The reader calls the node number function after it has read the load, which lets the test
+    // intervene.
     let (reads, me) = (Arc::new(AtomicI64::new(0)), Arc::new(OnceLock::<Weak<Balance>>::new()));
     let (count, reader) = (Arc::clone(&reads), Arc::clone(&me));
     let balance = Balance::of_node(Arc::new(store), BalanceSettings::default(), move || {

@@ -1,4 +1,4 @@
-//! Checks whether the jobs of a plan have changed since it was made.
+//! Checks whether the jobs of a rebalance plan have changed since the plan was made.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -14,14 +14,14 @@ use super::plan::readable;
 use super::{CHANGED_LISTED_MAX, ChangedJob, RebalanceConflict};
 use crate::CommandError;
 
-/// The number of batches that are checked concurrently.
+/// Maximum number of batches that are checked concurrently.
 const PARTS_AT_ONCE: usize = 4;
 
-/// The result of checking the remaining moves.
+/// The result of checking the remaining moves of a rebalance.
 #[derive(Default)]
 pub(super) struct Checked {
-    /// The load profiles after the moves, as they are stored, without moves that are no longer
-    /// possible. Stores skip those.
+    /// The load profiles of the moved jobs as stored texts, without moves that are no longer
+    /// possible. Stores skip moves whose profile is missing here.
     pub(super) profiles: HashMap<LoadProfileKey, String>,
     changed: Vec<(JobNo, &'static str)>,
     changed_total: u64,
@@ -38,7 +38,7 @@ impl Balancing {
         let counts = self.tenant_load_profiles(scope).await?;
         let known = readable(&counts).map(|(count, profile)| (count.key, profile)).collect();
         let mut checked = Checked::default();
-        // Only an undo moves jobs that are running.
+        // Only an undo moves jobs with active runs.
         let even_live = rebalance.undoes.is_some();
         let checks = stream::iter(rebalance.parts_done..rebalance.parts).map(|part| async move {
             let (moves, _) = self.part(scope, rebalance.id, part).await?;
@@ -54,7 +54,7 @@ impl Balancing {
         Ok(checked)
     }
 
-    /// Returns an error with the changed jobs, if there are any.
+    /// Returns an error that lists the changed jobs, if any job has changed.
     pub(super) async fn refuse_changes(&self, checked: &Checked) -> Result<(), CommandError> {
         if checked.changed_total == 0 {
             return Ok(());
@@ -68,7 +68,7 @@ impl Balancing {
         Err(CommandError::Rebalance(RebalanceConflict::PlanChanged { changed, total }))
     }
 
-    /// Returns the moves of a batch, and for each move whether it was made.
+    /// Returns the moves of a batch, and whether each move was made.
     pub(super) async fn part(
         &self,
         scope: &Scope,
@@ -85,7 +85,7 @@ impl Balancing {
         Ok((moves, made))
     }
 
-    /// Returns the placements of the moved jobs.
+    /// Returns the present start times of the moved jobs.
     pub(super) async fn places(
         &self,
         scope: &Scope,
@@ -120,7 +120,8 @@ impl Checked {
     }
 }
 
-/// Returns the load profile after a move, or why the move is no longer possible.
+/// Returns the load profile of a job after its move, or the reason why the move is no longer
+/// possible.
 fn new_profile(
     step: &Move,
     place: Option<&Placement>,

@@ -1,4 +1,4 @@
-//! Reads the documents of previews, rebalances and undos.
+//! Parses the JSON documents of rebalance previews, rebalances and undos.
 
 use evenkeel_core::balance::PlanBounds;
 use evenkeel_store::JobFilter;
@@ -9,22 +9,22 @@ use crate::Fault;
 use crate::fault::{Faults, shown};
 use crate::read::{Fields, read_filter_document};
 
-/// The largest `max_moves`.
+/// Maximum value of `max_moves`.
 const MAX_MOVES_LIMIT: u64 = 1_000_000_000;
 
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PlanOptions {
-    /// Only jobs that match may move; `None` allows all jobs.
+    /// Only jobs that match may be moved; `None` allows all jobs.
     pub filter: Option<JobFilter>,
-    /// The filter as it was written.
+    /// The filter as the client wrote it.
     pub filter_document: Option<Value>,
     pub wanted: PlanBounds,
 }
 
-/// The plan that a rebalance runs.
+/// The plan that a rebalance executes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PlanSource {
-    /// A saved plan.
+    /// The saved plan with this id.
     Plan(Uuid),
     /// A new plan with these options.
     Fresh(Box<PlanOptions>),
@@ -33,11 +33,11 @@ pub enum PlanSource {
 #[derive(Clone, PartialEq, Debug)]
 pub struct RebalanceRequest {
     pub source: PlanSource,
-    /// True: the request returns when the rebalance has ended.
+    /// True if the request waits until the rebalance has finished.
     pub wait: bool,
 }
 
-/// Reads the options of a preview. An absent document means the defaults.
+/// Reads the options of a rebalance preview. A missing document means the default options.
 pub fn read_plan_options(document: Option<&Value>) -> Result<PlanOptions, Vec<Fault>> {
     let none = Map::new();
     let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
@@ -45,7 +45,8 @@ pub fn read_plan_options(document: Option<&Value>) -> Result<PlanOptions, Vec<Fa
     fields.finish(|_| None).or(Some(options))
 }
 
-/// Reads a request to rebalance. An absent document means a new plan with the defaults.
+/// Reads a request that starts a rebalance. A missing document means a new plan with the default
+/// options.
 pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceRequest, Vec<Fault>> {
     let none = Map::new();
     let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
@@ -68,7 +69,7 @@ pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceRequest, Vec<
     fields.finish(|_| None).or(source.map(|source| RebalanceRequest { source, wait }))
 }
 
-/// Reads whether the request waits for the end of the undo.
+/// Reads whether the request waits until the undo has finished.
 pub fn read_undo(document: Option<&Value>) -> Result<bool, Vec<Fault>> {
     let none = Map::new();
     let mut fields = Fields::new(object(document, &none)?, "", Faults::default());

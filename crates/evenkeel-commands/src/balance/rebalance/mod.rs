@@ -1,8 +1,8 @@
-//! Rebalancing: moves jobs so that load is spread more evenly.
+//! Rebalancing: moves jobs to other start times, so that runs are spread more evenly.
 //!
-//! A plan is saved before anything is moved, so that any node can run it. Its moves are made in
-//! batches by a task of its own: the client need not wait, and another node can continue or undo
-//! the rebalance of a node that died.
+//! A plan is saved before any job is moved, so that any node can execute it. A separate task moves
+//! the jobs in batches, so the client need not wait. Another node can continue or undo the
+//! rebalance of a node that died.
 
 mod check;
 mod documents;
@@ -26,34 +26,34 @@ pub use documents::{
 pub use report::{MovesPage, RebalanceReport};
 pub use run::RunningRebalance;
 
-/// The largest number of moves and skipped jobs in an answer.
+/// Maximum number of moved jobs, and of skipped jobs, in a response.
 pub const LISTED_MAX: usize = 1000;
-/// The largest number of changed jobs in an error.
+/// Maximum number of changed jobs in an error.
 const CHANGED_LISTED_MAX: usize = 100;
-/// The time in which a plan can be run.
+/// Time during which a plan can be executed.
 const PLAN_VALID_FOR: Span = Span::from_secs(15 * 60);
-/// The time in which a rebalance can be undone.
+/// Time during which a rebalance can be undone.
 const UNDO_VALID_FOR: Span = Span::from_secs(24 * 3600);
-/// A running rebalance that has moved nothing for this long is abandoned.
+/// A running rebalance that has moved no job for this long counts as abandoned.
 const ABANDONED_AFTER: Span = Span::from_secs(30);
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Shape {
     pub score: f64,
-    /// The length of a slot.
+    /// Length of a time slot.
     #[serde(default = "default_slot")]
     pub slot: Span,
-    /// The number of runs in the fullest slot.
+    /// Number of runs in the fullest time slot.
     pub peak: f64,
-    /// The average number of runs in a slot.
+    /// Average number of runs per time slot.
     pub mean: f64,
-    /// The lowest possible peak for these jobs.
+    /// Lowest `peak` that these jobs could have if they were spread perfectly.
     pub least_peak: f64,
-    /// The number of runs in each hour of the day, UTC.
+    /// Number of runs in each hour of the day, in UTC.
     pub hours: [f64; 24],
 }
 
-/// The slot length of summaries that were stored without a slot length.
+/// Returns the time slot length of summaries that were stored without one.
 const fn default_slot() -> Span {
     Slot::LENGTH
 }
@@ -70,11 +70,11 @@ impl Shape {
     }
 }
 
-/// A job that a plan does not move.
+/// A job that a rebalance plan does not move.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SkippedJob {
     pub job: JobId,
-    /// A name of [`SkipReason`](evenkeel_core::balance::SkipReason).
+    /// Name of a [`SkipReason`](evenkeel_core::balance::SkipReason).
     pub reason: String,
 }
 
@@ -82,13 +82,13 @@ pub struct SkippedJob {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PlanSummary {
     pub max_moves: Option<u64>,
-    /// Stop when the score reaches this.
+    /// Planning stops when the distribution score reaches this value.
     pub target_score: Option<f64>,
-    /// The filter as it was written.
+    /// The filter as the client wrote it.
     pub filter: Option<Value>,
     pub before: Shape,
     pub after: Shape,
-    /// The number of skipped jobs by reason.
+    /// Number of skipped jobs by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
     /// The first [`LISTED_MAX`] skipped jobs.
     pub skipped: Vec<SkippedJob>,
@@ -106,11 +106,11 @@ impl PlanSummary {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedMove {
     pub job: JobId,
-    /// The name of the job; only previews look it up.
+    /// Name of the job; set only in previews.
     pub name: Option<String>,
     pub old_at: Timestamp,
     pub new_at: Timestamp,
-    /// `None` if the rebalance has not reached this move yet.
+    /// Whether the move was made; `None` if the rebalance has not reached it yet.
     pub made: Option<bool>,
 }
 
@@ -118,7 +118,7 @@ pub struct ListedMove {
 pub struct PlanPreview {
     pub rebalance: Rebalance,
     pub summary: PlanSummary,
-    /// The first [`LISTED_MAX`] moves.
+    /// The first [`LISTED_MAX`] planned moves.
     pub moves: Vec<ListedMove>,
     pub expires_at: Timestamp,
 }
@@ -131,10 +131,10 @@ pub struct ChangedJob {
     pub reason: &'static str,
 }
 
-/// Why a rebalance cannot start, stop or be undone.
+/// Why a rebalance cannot be started, stopped or undone.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RebalanceConflict {
-    /// Another rebalance of the tenant runs.
+    /// Another rebalance of the tenant is running.
     #[error(
         "the rebalance {id} is running; wait for its end (GET /api/v1/scheduler/rebalance/{id}) or stop \
          it (POST …/stop)"
@@ -145,9 +145,9 @@ pub enum RebalanceConflict {
          preview"
     )]
     PlanChanged {
-        /// The first changed jobs.
+        /// The first changed jobs, up to a limit.
         changed: Vec<ChangedJob>,
-        /// The number of changed jobs.
+        /// Number of all changed jobs.
         total: u64,
     },
     #[error("the plan expired at {until}; make a new preview")]
@@ -176,13 +176,13 @@ pub fn plan_expires_at(rebalance: &Rebalance) -> Timestamp {
     rebalance.created_at.saturating_add(PLAN_VALID_FOR)
 }
 
-/// Returns the end of the time in which the rebalance can be undone.
+/// Returns the time until which the rebalance can be undone.
 pub fn undo_until(rebalance: &Rebalance) -> Timestamp {
     let last = rebalance.ended_at.or(rebalance.touched_at).unwrap_or(rebalance.created_at);
     last.saturating_add(UNDO_VALID_FOR)
 }
 
-/// True if the rebalance runs but has moved nothing for so long that its node must have died.
+/// True if a running rebalance has moved no job for so long that its node must have died.
 fn is_abandoned(rebalance: &Rebalance, now: Timestamp) -> bool {
     rebalance.state == RebalanceState::Running
         && rebalance.touched_at.is_none_or(|at| at < now.saturating_sub(ABANDONED_AFTER))

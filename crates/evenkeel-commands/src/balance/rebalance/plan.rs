@@ -22,18 +22,18 @@ use super::{
 };
 use crate::CommandError;
 
-/// Load profiles per store request.
+/// Number of load profiles per store request.
 const PROFILES_STEP: u32 = 5_000;
-/// Placements per store request.
+/// Number of job start times per store request.
 const PLACEMENTS_STEP: u32 = 10_000;
-/// Filtered jobs per store request.
+/// Number of filtered jobs per store request.
 const FILTER_STEP: u32 = 500;
-/// Up to this number of moves, those with the largest gain are made first. Beyond it, moves are
-/// made in job order, because the store writes neighbouring jobs faster.
+/// Up to this number of moves, the moves with the largest gain are made first. Larger plans are
+/// executed in job order, because the store writes neighbouring jobs faster.
 const BY_GAIN_MAX: usize = 50_000;
 
 impl Balancing {
-    /// Plans a rebalance and saves the plan, so that exactly this plan can be run later.
+    /// Plans a rebalance and saves the plan, so that exactly this plan can be executed later.
     pub async fn preview(
         &self,
         scope: &Scope,
@@ -41,7 +41,7 @@ impl Balancing {
         by: &str,
     ) -> Result<PlanPreview, CommandError> {
         let permit = self.planning_permit().await?;
-        // The plan starts from the time after the wait.
+        // The time is read after waiting for the permit, because the plan starts at this time.
         let now = self.balance.store.now().await?;
         let plan = self.plan(scope, options, permit, now).await?;
         let (rebalance, summary) = self.save_plan(scope, options, &plan, by, now).await?;
@@ -51,7 +51,7 @@ impl Balancing {
         Ok(PlanPreview { expires_at: plan_expires_at(&rebalance), rebalance, summary, moves })
     }
 
-    /// Plans a rebalance while holding `permit`.
+    /// Plans a rebalance; `permit` ensures that only one plan is made at a time.
     pub(in super::super) async fn plan(
         &self,
         scope: &Scope,
@@ -59,7 +59,8 @@ impl Balancing {
         permit: OwnedSemaphorePermit,
         now: Timestamp,
     ) -> Result<Plan, CommandError> {
-        // Not from the cache: the profiles must match the placements of the jobs.
+        // The load is not taken from the cache, because the load profiles must match the stored
+        // start times of the jobs.
         let counts = self.tenant_load_profiles(scope).await?;
         let jobs = match &options.filter {
             None => self.all_placements(scope).await?,
@@ -75,7 +76,7 @@ impl Balancing {
         .await
     }
 
-    /// Returns the scope's load from the store rather than the cache, so that clients see the
+    /// Returns the load of the tenant from the store instead of the cache, so that clients see the
     /// effect of their last change.
     pub(in super::super) async fn own_loads(
         &self,
@@ -95,7 +96,7 @@ impl Balancing {
         })
     }
 
-    /// Returns a permit if no other plan is being made.
+    /// Returns a permit to plan, or `None` if another plan is being made.
     pub(in super::super) fn try_planning_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.planning).try_acquire_owned().ok()
     }
@@ -132,7 +133,7 @@ impl Balancing {
         Ok((rebalance, summary))
     }
 
-    /// Saves moves under a new id.
+    /// Saves the moves of a plan under a new id.
     #[expect(clippy::too_many_arguments, reason = "each is a field of the stored rebalance")]
     pub(super) async fn save_moves(
         &self,
@@ -169,7 +170,7 @@ impl Balancing {
         Ok(rebalance)
     }
 
-    /// Returns the load profiles of the scope's jobs.
+    /// Returns the load profiles of the tenant's jobs.
     pub(super) async fn tenant_load_profiles(
         &self,
         scope: &Scope,
@@ -225,7 +226,8 @@ impl Balancing {
         Ok(placements)
     }
 
-    /// Returns moves with public ids. `made` tells for each index whether the move was made.
+    /// Returns moves with the public ids of their jobs. `made` tells for each index whether that
+    /// move was made.
     pub(super) async fn shown(
         &self,
         moves: &[Move],
@@ -244,7 +246,7 @@ impl Balancing {
         Ok(shown.collect())
     }
 
-    /// Returns the public ids of jobs of the scope.
+    /// Returns the public ids of jobs of the tenant.
     pub(super) async fn ids(
         &self,
         jobs: impl Iterator<Item = JobNo>,
@@ -271,8 +273,8 @@ impl Balancing {
     }
 }
 
-/// Returns the load of the profiles, and the profiles by key. A profile that a newer version wrote
-/// is skipped, so its jobs are not moved.
+/// Sums up the load of load profiles, and returns the parsed profiles by key. A profile that a
+/// newer version of Evenkeel wrote is skipped, so its jobs are not moved.
 pub(super) fn count(
     horizon: Horizon,
     counts: &[LoadProfileCount],
@@ -292,7 +294,8 @@ pub(super) fn readable(
     counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.profile).ok()?)))
 }
 
-/// Sorts moves as they are made: by gain, or by job if there are very many.
+/// Sorts moves in the order of execution: by gain, or by job if there are more than
+/// [`BY_GAIN_MAX`].
 fn execution_order(moves: &[Move]) -> Cow<'_, [Move]> {
     let mut moves = Cow::Borrowed(moves);
     if moves.len() > BY_GAIN_MAX {

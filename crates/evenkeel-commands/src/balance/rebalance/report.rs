@@ -11,7 +11,7 @@ use super::super::Balancing;
 use super::{LISTED_MAX, ListedMove, PlanSummary, SkippedJob};
 use crate::CommandError;
 
-/// The number of batches that are read for the lists of a report.
+/// Maximum number of batches that are read for the lists of a report.
 const PARTS_READ_MAX: u32 = 50;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -24,21 +24,21 @@ pub struct RebalanceReport {
     pub skipped: Vec<SkippedJob>,
     /// The number of jobs that were not moved, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
-    /// The present score.
+    /// Distribution score now.
     pub score: f64,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct MovesPage {
-    /// The moves in the order of execution.
+    /// The moves, in the order of execution.
     pub moves: Vec<ListedMove>,
     pub total: u64,
-    /// The index of the next move.
+    /// Index of the first move on the next page.
     pub next: Option<u64>,
 }
 
 impl Balancing {
-    /// Returns the report of a rebalance.
+    /// Returns the report of a rebalance: its progress, and the moved and skipped jobs.
     pub async fn report(&self, scope: &Scope, id: Uuid) -> Result<RebalanceReport, CommandError> {
         let found = self.balance.store.get_rebalance(scope, id).await?;
         let rebalance = found.ok_or(CommandError::NotFound)?;
@@ -70,7 +70,7 @@ impl Balancing {
         Ok(RebalanceReport { rebalance, summary, moved, skipped, skipped_by_reason, score })
     }
 
-    /// Lists the scope's rebalances, newest first.
+    /// Lists the tenant's rebalances, newest first.
     pub async fn list(
         &self,
         scope: &Scope,
@@ -95,7 +95,7 @@ impl Balancing {
         })
     }
 
-    /// Lists up to `limit` moves of a rebalance from the index `from` on.
+    /// Lists up to `limit` moves of a rebalance, starting with the index `from`.
     pub async fn moves(
         &self,
         scope: &Scope,
@@ -110,7 +110,7 @@ impl Balancing {
         let mut moves = Vec::new();
         let mut at = from;
         while at < until {
-            // All batches except the last are full.
+            // All batches except the last one are full, so the position can be computed.
             let (part, first) = (at / MOVES_MAX as u64, at % MOVES_MAX as u64);
             let count = (until - at).min(MOVES_MAX as u64 - first);
             let (batch, made) =
@@ -125,7 +125,7 @@ impl Balancing {
         Ok(MovesPage { moves, total, next: (until < total).then_some(until) })
     }
 
-    /// Returns the present score of the scope's load.
+    /// Returns the tenant's present distribution score.
     pub(super) async fn score(&self, scope: &Scope) -> Result<f64, CommandError> {
         let now = self.balance.store.now().await?;
         Ok(self.own_loads(scope, now).await?.spread(Measure::Runs, Granularity::Slot).score)

@@ -1,4 +1,4 @@
-//! Runs a planned rebalance, batch by batch.
+//! Executes a planned rebalance, batch by batch.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use super::{
 use crate::CommandError;
 use crate::jobs::announce;
 
-/// Delays before the store is tried again, in milliseconds. After the last, the rebalance is left
-/// for another node to continue.
+/// Delays between tries after the store has failed, in milliseconds. After the last delay the
+/// rebalance is abandoned, and another node can continue it.
 const PAUSES: [u64; 7] = [100, 250, 500, 1000, 2000, 4000, 8000];
-/// The number of skipped jobs that are logged one by one.
+/// Maximum number of skipped jobs that are logged one by one.
 const LOGGED_MAX: usize = 20;
 
 const REBALANCES: &str = "scheduler_rebalance_total";
@@ -33,7 +33,7 @@ const PLACEMENTS: &str = "scheduler_placements_total";
 const MOVED: &str = "scheduler_rebalance_jobs_moved";
 const SKIPPED: &str = "scheduler_rebalance_jobs_skipped";
 
-/// A rebalance that runs in a task of its own.
+/// A rebalance that runs in its own task.
 #[derive(Debug)]
 pub struct RunningRebalance {
     pub id: Uuid,
@@ -41,7 +41,8 @@ pub struct RunningRebalance {
 }
 
 impl RunningRebalance {
-    /// Waits for the end of the rebalance, at most `limit`. Returns true if it has ended.
+    /// Waits until the rebalance has finished, but at most `limit`. Returns true if the rebalance
+    /// has finished.
     pub async fn wait(self, limit: Duration) -> Result<bool, CommandError> {
         match tokio::time::timeout(limit, self.task).await {
             Err(_) => Ok(false),
@@ -65,8 +66,8 @@ impl Balancing {
                 let now = store.now().await?;
                 let rebalance = self.find_plan(scope, *id, now).await?;
                 let checked = self.check(scope, &rebalance, now).await?;
-                // The changes were reported when the rebalance began. Now its remaining moves
-                // count.
+                // Changed jobs were already reported when the rebalance first began, so a resumed
+                // rebalance just makes the moves that are still possible.
                 if !has_begun(&rebalance) {
                     self.refuse_changes(&checked).await?;
                 }
@@ -82,7 +83,7 @@ impl Balancing {
         }
     }
 
-    /// Returns the plan if it can be run.
+    /// Returns the plan if it can be executed.
     async fn find_plan(
         &self,
         scope: &Scope,
@@ -113,7 +114,7 @@ impl Balancing {
         }
     }
 
-    /// Runs a rebalance in a task of its own.
+    /// Executes a rebalance in its own task.
     pub(super) async fn start(
         &self,
         scope: &Scope,
@@ -160,7 +161,7 @@ impl Balancing {
         events.emit([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
     }
 
-    /// Stops a running rebalance. Finished batches stay.
+    /// Stops a running rebalance. Batches that are already moved stay moved.
     pub async fn stop(&self, scope: &Scope, id: Uuid) -> Result<(), CommandError> {
         let store = &self.balance.store;
         let found = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
@@ -177,13 +178,13 @@ impl Balancing {
     }
 }
 
-/// True if the rebalance has moved jobs or runs. Continuing it makes the remaining moves that are
-/// still possible.
+/// True if the rebalance is running or has already moved jobs. Continuing such a rebalance makes
+/// the remaining moves that are still possible.
 fn has_begun(rebalance: &Rebalance) -> bool {
     rebalance.state == RebalanceState::Running || rebalance.parts_done > 0
 }
 
-/// Returns why a rebalance could not begin because of `other`.
+/// Returns the reason why the rebalance `id` could not begin because of the rebalance `other`.
 fn why_blocked(id: Uuid, other: &Rebalance) -> RebalanceConflict {
     if other.state == RebalanceState::Running {
         return RebalanceConflict::UnderWay { id: other.id };
@@ -202,7 +203,7 @@ struct Mover {
     balancing: Balancing,
     scope: Scope,
     id: Uuid,
-    /// The load profiles of the moved jobs, as they are stored.
+    /// Load profiles of the moved jobs, as stored texts.
     profiles: HashMap<LoadProfileKey, String>,
     even_live: bool,
 }
@@ -223,7 +224,8 @@ impl Mover {
                 );
                 return Err(error.after_changes());
             };
-            // The last batch may or may not have been moved. The next try checks that first.
+            // It is unknown whether the last batch was moved. The next try checks that before it
+            // continues.
             tracing::warn!(
                 rebalance.id = %self.id, error = &error as &dyn std::error::Error,
                 "store unavailable; the rebalance will be retried"
@@ -238,7 +240,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Makes the remaining moves. Returns the rebalance if all moves are made or it was stopped.
+    /// Makes the remaining moves of the rebalance. Returns the rebalance if all moves are made or
+    /// it was stopped.
     async fn make_moves(&self) -> Result<Option<Rebalance>, StoreError> {
         let store = &self.balancing.balance.store;
         loop {
@@ -258,8 +261,8 @@ impl Mover {
         }
     }
 
-    /// Makes moves from the first unfinished batch on. Returns false if the rebalance was stopped
-    /// or another node made some moves.
+    /// Makes the moves of all batches from the first unfinished batch on. Returns false if the
+    /// rebalance was stopped or another node made some of the moves.
     async fn move_from(&self, found: &Rebalance) -> Result<bool, StoreError> {
         let Self { balancing, scope, .. } = self;
         let store = &balancing.balance.store;
@@ -286,7 +289,8 @@ impl Mover {
             let even_live = self.even_live;
             let batch = MoveBatch { rebalance: self.id, part, moves, profiles, even_live };
             let moving = store.move_jobs(scope, batch, Now::Database);
-            // Reads the next batch and announces the previous one while this batch is moved.
+            // While this batch is moved, the next batch is read and the previous one is announced
+            // to the other nodes.
             let was_moved = part > found.parts_done;
             let (moved, next, ()) = tokio::join!(moving, read(part + 1), announce_moved(was_moved));
             if moved? == Moved::Stopped {

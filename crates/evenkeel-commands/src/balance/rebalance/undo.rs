@@ -19,8 +19,8 @@ use super::{
 use crate::CommandError;
 
 impl Balancing {
-    /// Undoes a rebalance: each job that still has the schedule phase it was given returns to its
-    /// former one.
+    /// Undoes a rebalance: each job that still has the start time from the rebalance returns to its
+    /// former start time.
     pub async fn undo(
         &self,
         scope: &Scope,
@@ -47,7 +47,7 @@ impl Balancing {
                 undo_plan.add(step, places.get(&step.job));
             }
         }
-        // In job order, which the store writes fastest.
+        // Moves are sorted by job, because the store writes them fastest in this order.
         undo_plan.moves.sort_unstable_by_key(|step| step.job);
         let summary = self.undo_summary(&undo_plan).await?;
         let changed = undo_plan.changed.len() as u64;
@@ -67,8 +67,8 @@ impl Balancing {
         let store = &self.balance.store;
         let mut done = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
         if is_abandoned(&done, now) {
-            // The node that ran the rebalance has died. If that node comes back, it finds the
-            // rebalance stopped.
+            // The node that executed the rebalance has died, so the rebalance is marked as stopped.
+            // If that node comes back, it finds the rebalance stopped and does not continue.
             let stopped = RebalanceState::Stopped;
             let ended = store.end_rebalance(scope, id, stopped, Now::Database).await?;
             done = ended.ok_or(CommandError::NotFound)?;
@@ -94,8 +94,8 @@ impl Balancing {
         }
     }
 
-    /// Returns the undo that has reverted the rebalance completely. An undo is incomplete if it was
-    /// stopped, its node died, or jobs had just run.
+    /// Returns the undo that has reverted the rebalance completely, if there is one. An undo is
+    /// incomplete if it was stopped, its node died, or some jobs had just run.
     async fn undone_by(
         &self,
         scope: &Scope,
@@ -136,7 +136,7 @@ impl Balancing {
     }
 }
 
-/// Collects the moves that undo a rebalance.
+/// Collects the moves that revert a rebalance.
 struct UndoPlan {
     now: Timestamp,
     known: HashMap<LoadProfileKey, LoadProfile>,
@@ -155,7 +155,7 @@ impl UndoPlan {
         Self { now, known, moves, profiles, changed, before, after }
     }
 
-    /// Adds the reverse move of a job.
+    /// Adds the reverse of the move `done`, if the job still has the start time from that move.
     fn add(&mut self, done: &Move, placement: Option<&Placement>) {
         let Some((placement, profile, new_at)) = self.reverse(done, placement) else {
             self.changed.push(done.job);
