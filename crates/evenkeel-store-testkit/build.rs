@@ -32,8 +32,8 @@ fn main() -> io::Result<()> {
     }
     let generated = format!(
         "static CASES: &[Case] = &[\n{table}];\n\n\
-         /// Tests a store: `store_conformance!(open)`, where `open` is an `async fn() -> Opened` that\n\
-         /// makes an empty database. Each case becomes a test.\n\
+         /// Tests a store with `store_conformance!(open)`. Each conformance case becomes a test.\n\
+         /// `open` is an `async fn() -> Opened` that creates an empty database.\n\
          #[macro_export]\nmacro_rules! store_conformance {{\n    ($open:path) => {{\n{tests}    }};\n}}\n"
     );
     let folder = env::var_os("OUT_DIR").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Checks the stored load counts of a store by counting all jobs, and shortens rebalances in tests.
+//! Checks the stored counts of jobs by load profile, and provides helper functions for rebalances.
 
 use std::collections::BTreeMap;
 

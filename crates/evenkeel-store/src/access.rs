@@ -77,9 +77,9 @@ pub struct AuditFilter {
     pub target: Option<String>,
     /// `true` lists only denied operations, `false` only allowed operations.
     pub denied: Option<bool>,
-    /// Only entries at or after this time.
+    /// Lists only audit entries at or after this time.
     pub from: Option<Timestamp>,
-    /// Only entries before this time.
+    /// Lists only audit entries before this time.
     pub before: Option<Timestamp>,
     /// Also lists entries of callers that could not be authenticated.
     pub with_unknown: bool,
@@ -114,15 +114,16 @@ verbs! {
     /// expired.
     read fn find_key(hash: &KeyHash) -> Option<ApiKey>;
 
-    /// Updates [`ApiKey::last_used_at`] of API keys. A time before the stored time is ignored.
+    /// Updates [`ApiKey::last_used_at`] of API keys. A time before the stored time of last use is
+    /// ignored.
     write fn use_keys(ids: &[Uuid], at: Timestamp) -> ();
 
     /// Revokes an API key permanently. Returns false if the API key does not exist or is already
     /// revoked.
     write fn revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
 
-    /// Returns the tenant's API keys ordered by id, including revoked keys. Ids begin with a
-    /// timestamp, so this is the order of creation.
+    /// Returns the tenant's API keys ordered by id, including revoked keys. Ids of API keys begin
+    /// with a timestamp, so this is the order of creation.
     read fn list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
 
     /// Appends entries to the audit log.

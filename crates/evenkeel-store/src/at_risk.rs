@@ -2,8 +2,8 @@
 //!
 //! The condition of a job is OK, WARNING or ERROR. To "judge" a job means to evaluate its
 //! condition. A job is marked as at risk after a failure, a skipped scheduled time, or a late or
-//! long run, until its condition is OK again. Only at-risk jobs are judged, counted and listed, so
-//! jobs that run on time cost nothing.
+//! long run. The mark is removed when the condition of the job is OK again. Only at-risk jobs are
+//! judged, counted and listed, so jobs that run on time cost nothing.
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestamp};
@@ -19,7 +19,7 @@ pub struct JobToJudge {
     /// Changes with every event of the job and with every judgement, so the store can reject an
     /// outdated judgement.
     pub touched: i32,
-    /// The condition at the last judgement; `None` if the job has not been judged since it was
+    /// The job's condition at its last judgement; `None` if it has not been judged since it was
     /// marked as at risk.
     pub before: Option<Level>,
     /// True if the job is neither paused nor cancelled.
@@ -33,7 +33,7 @@ pub struct JobToJudge {
     /// When the newest attempt of the job's newest run started; `None` if it is not running.
     pub running_since: Option<Timestamp>,
     pub history: History,
-    /// Deadlines before this time do not count.
+    /// Missed deadlines before this time are ignored.
     pub since: Timestamp,
     /// The stored job definition, not parsed.
     pub definition: String,
@@ -105,10 +105,10 @@ verbs! {
     /// Marks jobs as at risk, so that they are judged immediately, even if they were marked before.
     /// Skips deleted jobs.
     ///
-    /// [`finish`](crate::AttemptStore::finish) also marks the job if the attempt did not succeed, if
-    /// [`Finish::judge`](crate::Finish::judge) is set, or if the job is already at risk. Verbs that
-    /// cancel waiting attempts mark the job of these attempts. Commands on at-risk jobs mark those
-    /// jobs again.
+    /// [`finish`](crate::AttemptStore::finish) also marks a job as at risk if its attempt did not
+    /// succeed, if [`Finish::judge`](crate::Finish::judge) is set, or if the job is already at
+    /// risk. Verbs that cancel waiting attempts also mark the job of these attempts as at risk.
+    /// Commands on at-risk jobs mark these jobs again, so that they are judged immediately.
     write fn mark_at_risk(jobs: &[JobNo]) -> ();
 
     /// Returns up to `limit` jobs of these shards that are due to be judged, in any order. Reads at

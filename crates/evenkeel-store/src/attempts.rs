@@ -48,7 +48,7 @@ pub struct ClaimedAttempt {
     pub definition: String,
     /// Checkpoint that an earlier attempt of the run saved.
     pub checkpoint: Option<Vec<u8>>,
-    /// Since when the attempt has been claimable.
+    /// When the attempt became claimable by workers.
     pub since: Timestamp,
     /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
@@ -98,8 +98,8 @@ pub struct Finish {
     pub judge: bool,
     /// What a failure also stores in the same transaction: a dead letter or a failure count.
     pub hook: Hook,
-    /// Set if the result could not be stored immediately: the time since when the attempt may have
-    /// been finished without the store knowing it.
+    /// Set if the node could not store the result immediately. The attempt may have been finished
+    /// since this time without the store knowing it.
     pub unstored_since: Option<Timestamp>,
 }
 
@@ -209,7 +209,7 @@ pub enum WaitsFor {
     /// A retry or trigger waits until this time.
     Time(Timestamp),
     Worker {
-        /// Since when the attempt has been claimable.
+        /// When the attempt became claimable by workers.
         since: Timestamp,
         /// How many attempts of the same tenant would be claimed before this attempt, up to 1,000.
         /// Only the first 10,000 attempts of the pool by priority and the first 10,000 of each lane
@@ -221,11 +221,12 @@ pub enum WaitsFor {
     /// The attempt waits for a permit because the maximum number of attempts under a concurrency
     /// limit is running.
     Permit {
-        /// Since when the attempt has been claimable.
+        /// When the attempt became claimable by workers.
         since: Timestamp,
         limit: Limit,
         /// Number of permits of the limit that are in use. `None` if the caller did not request
-        /// queue positions. Also `None` for the limit of a lane, because all tenants share it.
+        /// queue positions. Also `None` for the concurrency limit of a lane, because all tenants
+        /// share the lane.
         running: Option<u32>,
     },
 }
@@ -269,8 +270,8 @@ verbs! {
     trait AttemptStore {}
 
     /// Lets a worker claim queued attempts of its pools. The worker first gets its guaranteed
-    /// number of attempts of each lane, then the others in dispatch order. Attempts are dispatched
-    /// by lane, then by rank, then by deadline, then by waiting time. The
+    /// number of attempts of each lane, then further attempts in dispatch order. Attempts are
+    /// dispatched by lane, then by rank, then by deadline, then by waiting time. The
     /// [rank](evenkeel_core::aging) of an attempt is its priority, or a higher priority that it has
     /// reached by waiting.
     ///
@@ -295,17 +296,18 @@ verbs! {
     ///
     /// For a schedule whose [next time depends on the end of a
     /// run](evenkeel_core::Schedule::follows_its_end), the time in [`Then::EndRun`] becomes the
-    /// next scheduled time. It is ignored if the job has no next scheduled time or has already
-    /// fired a later one. The store notifies the scheduler of the new scheduled time, and of every
-    /// job whose run failed. An attempt that started before [`Job::since`](crate::Job::since) does
-    /// not change the next scheduled time and does not stop the job, because its result was decided
-    /// under an older schedule.
+    /// next scheduled time. This time is ignored if the job has no next scheduled time, or has
+    /// already fired this or a later scheduled time. The store notifies the scheduler of the new
+    /// scheduled time, and of every job whose run failed. An attempt that started before
+    /// [`Job::since`](crate::Job::since) does not change the next scheduled time and does not stop
+    /// the job, because its result was decided under an older schedule.
     ///
     /// [`Finish::hook`] is applied in the same transaction, except for a run that was asked to
     /// stop. [`Hook::CountFailure`] increments the job's count of consecutive failures; the count
-    /// restarts at 1 if an attempt has succeeded since the last counted failure. When the count
-    /// reaches the given number, [`list_failing`](crate::DeadStore::list_failing) returns the job
-    /// so that it is paused. Failures of a cancelled or deleted job are not counted.
+    /// restarts at 1 if an attempt has succeeded since the last counted failure. When the count of
+    /// consecutive failures reaches the number given in the hook,
+    /// [`list_failing`](crate::DeadStore::list_failing) returns the job so that it is paused.
+    /// Failures of a cancelled or deleted job are not counted.
     ///
     /// If [`Finish::unstored_since`] is set, skip records of the job from that time on change their
     /// reason from [`Overlap`](evenkeel_core::advance::SkipReason::Overlap) to
@@ -316,13 +318,13 @@ verbs! {
     write fn finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
 
     /// Takes attempts away from `node`, each only if its fence is current. Returns true for each
-    /// attempt that was taken. An attempt that goes [back to the queue](crate::AfterLoss::Queue)
-    /// gets a higher fence and keeps its attempt number. A requeued attempt still shows its former
-    /// node until another node claims it.
+    /// attempt that was taken away from `node`. An attempt that goes [back to the
+    /// queue](crate::AfterLoss::Queue) gets a higher fence and keeps its attempt number. A requeued
+    /// attempt still shows its former node until another node claims it.
     ///
     /// If the job was cancelled or deleted, or is paused and the run was scheduled before the
-    /// pause, the attempt is recorded as cancelled, which finishes the run. Such an attempt counts
-    /// as taken.
+    /// pause, the attempt is recorded as cancelled, which finishes the run. An attempt that is
+    /// recorded as cancelled also counts as taken.
     ///
     /// An attempt that [fails](crate::AfterLoss::Fail) is stored as by [`finish`](Self::finish),
     /// and its crash count is incremented.
@@ -334,8 +336,8 @@ verbs! {
     /// Returns up to `limit` attempts that run on `node`.
     read fn list_owned(node: NodeNo, limit: u32) -> Vec<OwnedAttempt>;
 
-    /// Returns the running attempts of `node` that were asked to stop. Every call returns them
-    /// until they are finished.
+    /// Returns the running attempts of `node` that were asked to stop. Every call returns an
+    /// attempt that was asked to stop until it is finished.
     read fn cancellations(node: NodeNo) -> Vec<Cancellation>;
 
     /// Cancels the run of the attempt, without retries. A running attempt is asked to stop;
@@ -346,10 +348,10 @@ verbs! {
     /// Returns up to 100 waiting attempts of a job of the tenant, ordered by scheduled time, oldest
     /// first.
     ///
-    /// With `ahead`, also counts the attempts that would be claimed before each of them. At most
-    /// 10,000 attempts of a pool are read, so the counts reveal nothing about other tenants unless
-    /// a pool has more waiting attempts. Counting is expensive, so callers that do not show queue
-    /// positions pass `None`; then only the job's own attempts are read.
+    /// With `ahead`, also counts the attempts that would be claimed before each waiting attempt of
+    /// the job. At most 10,000 attempts of a pool are read, so the counts reveal nothing about
+    /// other tenants unless a pool has more waiting attempts. Counting is expensive, so callers
+    /// that do not show queue positions pass `None`; then only the job's own attempts are read.
     read fn waiting_attempts(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now)
         -> Vec<WaitingAttempt>;
 

@@ -25,7 +25,7 @@ pub struct LoadProfileCount {
 }
 
 /// Rebalances that moved jobs are kept this much longer than mere plans, so that users can see
-/// which jobs were moved and undo it.
+/// which jobs were moved and can undo the rebalance.
 pub const REBALANCES_KEPT: Span = Span::from_secs(7 * 86_400);
 
 /// Number of stored batches of a rebalance that are deleted at once, about 10 MB.
@@ -82,8 +82,8 @@ pub struct Rebalance {
 }
 
 impl Rebalance {
-    /// Returns true if the rebalance may begin or continue. A finished or undone rebalance may not,
-    /// nor may a running rebalance that moved jobs after `silent_before`.
+    /// Returns true if the rebalance may begin or continue. A finished or undone rebalance may not
+    /// continue, nor may a running rebalance that moved jobs after `silent_before`.
     pub fn may_begin(&self, silent_before: Timestamp) -> bool {
         let is_idle = match self.state {
             RebalanceState::Planned | RebalanceState::Stopped => true,
@@ -139,8 +139,8 @@ pub struct MoveBatch {
     pub part: u32,
     /// At most [`MOVES_MAX`] moves, and each job once.
     pub moves: Vec<Move>,
-    /// Stored texts of the load profiles that the jobs get by their moves. A job is not moved if
-    /// its new load profile is missing here.
+    /// Stored texts of the new load profiles of the moved jobs. A job is not moved if this list
+    /// does not contain its new load profile.
     pub profiles: Vec<(LoadProfileKey, String)>,
     /// Also moves jobs that have an active run.
     pub even_live: bool,
@@ -159,11 +159,12 @@ pub enum Moved {
 pub struct SavedScore {
     /// The start of the hour.
     pub hour: Timestamp,
-    /// Score of the number of runs per time slot, the main score for users.
+    /// Score of how evenly the number of runs is spread over the time slots; the main score for
+    /// users.
     pub score: f64,
-    /// Score of the number of next runs per time slot.
+    /// Score of how evenly only the next run of each job is spread over the time slots.
     pub next_score: f64,
-    /// Score of the cost of the runs per time slot.
+    /// Score of how evenly the cost of the runs is spread over the time slots.
     pub cost_score: f64,
     /// Highest number of runs in one time slot.
     pub peak: f64,
@@ -189,11 +190,11 @@ verbs! {
     read fn tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32)
         -> Vec<LoadProfileCount>;
 
-    /// Updates the cost of up to `limit` jobs, by number after the job `after`. If a cost is below
-    /// 4/5 or above 5/4 of the job's average duration, the average duration becomes the new cost,
-    /// unless the user set the cost. The cost of a run is at most [`COST_MAX`]. Removes jobs
-    /// without a next scheduled time from the counts, which repairs a counting error. Deletes load
-    /// profiles that no job has.
+    /// Updates the cost of up to `limit` jobs, ordered by number, starting after the job `after`.
+    /// If a cost is below 4/5 or above 5/4 of the job's average duration, the average duration
+    /// becomes the new cost, unless the user set the cost. The cost of a run is at most
+    /// [`COST_MAX`]. Removes jobs without a next scheduled time from the counts, which repairs a
+    /// counting error. Deletes load profiles that no job has.
     ///
     /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
     write fn recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
@@ -221,9 +222,9 @@ verbs! {
     /// Starts or continues a rebalance that [may begin](Rebalance::may_begin). Returns
     /// [`BeganRebalance::Other`] if another rebalance of the tenant is running and moved jobs after
     /// `silent_before`. A rebalance that undoes an earlier one marks the earlier rebalance as
-    /// undone. It does not begin if a [complete](Rebalance::is_complete) rebalance has already
-    /// undone the same one. If several callers begin a rebalance concurrently, exactly one gets
-    /// [`BeganRebalance::Now`].
+    /// undone. An undo does not begin if a [complete](Rebalance::is_complete) rebalance has already
+    /// undone the same rebalance. If several callers begin a rebalance concurrently, exactly one
+    /// gets [`BeganRebalance::Now`].
     write fn begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
         -> Option<BeganRebalance>;
 
@@ -235,9 +236,9 @@ verbs! {
     /// only if it is active, not due, has the expected generation and next scheduled time, and has
     /// no active run (unless [`MoveBatch::even_live`] is set). The new scheduled time must be in
     /// the future and after the last fired time, and [`MoveBatch::profiles`] must contain the new
-    /// load profile. A moved job gets the new scheduled time and a new generation, and only
-    /// deadlines from now on count. The batch is stored as done, with the list of moved jobs. The
-    /// store notifies schedulers of moved jobs that are due soon.
+    /// load profile. A moved job gets the new scheduled time and a new generation, and deadlines
+    /// that it missed before are ignored. The batch is stored as done, with the list of moved jobs.
+    /// The store notifies schedulers of moved jobs that are due soon.
     write fn move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
 
     /// Stores the score of one tenant for one hour, unless that hour already has a score. Returns

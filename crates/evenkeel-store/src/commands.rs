@@ -37,8 +37,8 @@ pub enum Action {
     Suspend { note: String },
     Resume {
         /// Next scheduled time, computed by
-        /// [`next_after_resume`](evenkeel_core::next_time::next_after_resume). Only deadlines after
-        /// the resume count.
+        /// [`next_after_resume`](evenkeel_core::next_time::next_after_resume). Deadlines that were
+        /// missed before the resume are ignored.
         next_at: Option<Timestamp>,
     },
     /// Ends the job permanently. Waiting attempts of the job are recorded as cancelled, and its

@@ -11,11 +11,11 @@ use crate::{Action, Job, JobCommand, JobState, NewJob};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DedupClaim {
     pub key: DedupKey,
-    /// Which other holders of the key block the job.
+    /// Which other holders of the deduplication key block the job.
     pub scope: DedupScope,
     pub job: JobId,
     pub purpose: DedupPurpose,
-    /// State of the job once it holds the key.
+    /// State of the job once it holds the deduplication key.
     pub after: KeyHolder,
 }
 
@@ -137,9 +137,9 @@ verbs! {
     trait DedupStore {}
 
     /// Reads up to `limit` deduplication keys of all tenants, ordered by tenant and key, starting
-    /// after `after`, and deletes those that no longer block any job. These are keys of deleted
-    /// jobs, and keys that were taken before `before` by a job that is not paused, has no next
-    /// scheduled time and no active run.
+    /// after `after`, and deletes those that no longer block any job. A key no longer blocks any
+    /// job if its holder was deleted. The same is true of a key that was taken before `before` by a
+    /// job that is not paused and has neither a next scheduled time nor an active run.
     write fn prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32)
         -> PrunedDedup;
 }

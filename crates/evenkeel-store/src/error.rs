@@ -11,7 +11,8 @@ pub enum Unwritable {
 }
 
 impl Unwritable {
-    /// Returns what an operator can do about it. Evenkeel resumes without a restart.
+    /// Returns what an operator can do to make the database writable again. Evenkeel resumes
+    /// without a restart.
     pub const fn way_out(self) -> &'static str {
         match self {
             Self::DiskFull => "free space on that disk",

@@ -17,8 +17,8 @@ use crate::verbs::verbs;
 /// Number of newest events that a store keeps.
 pub const EVENTS_KEPT: usize = 10_000;
 
-/// Maximum number of events that wait for the event publisher. Beyond that, the oldest events are
-/// dropped, and readers get a gap marker.
+/// Maximum number of events that wait for the event publisher. If more events wait, the oldest
+/// events are dropped, and readers get a gap marker.
 const WAITING_MAX: usize = 10_000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -48,7 +48,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// In the order of the stored codes.
+    /// All values, ordered by stored code.
     pub const ALL: [Self; 15] = [
         Self::JobCreated,
         Self::JobUpdated,
@@ -166,8 +166,8 @@ verbs! {
     }
 
     /// Appends events in the given order and keeps the newest [`EVENTS_KEPT`] events. Each node may
-    /// leave up to 10 % more. `dropped` means that earlier events were lost, so readers at this
-    /// position get a gap marker. The gap marker counts as one stored event.
+    /// leave up to 10 % more events in the store. `dropped` means that earlier events were lost, so
+    /// readers at this position get a gap marker. The gap marker counts as one stored event.
     write fn publish(events: Vec<NewEvent>, dropped: bool) -> ();
 
     /// Returns the number of the newest event, or 0 if no event is stored.
@@ -177,7 +177,7 @@ verbs! {
     read fn events_after(scope: &Scope, after: EventNo, limit: u32) -> EventPage;
 
     /// Announces that a client listens until at least `until`, so that all nodes emit events. A
-    /// time before the announced time has no effect.
+    /// value of `until` before the announced time has no effect.
     write fn listen(until: Timestamp) -> ();
 
     /// Returns until when a client of any node listens.
@@ -240,8 +240,8 @@ impl Events {
         }
     }
 
-    /// Takes up to `limit` queued events, oldest first. Also returns true if events before them
-    /// were lost.
+    /// Takes up to `limit` queued events, oldest first. Also returns true if events before the
+    /// returned events were lost.
     pub fn take(&self, limit: usize) -> (Vec<NewEvent>, bool) {
         let mut waiting = self.lock();
         let count = waiting.events.len().min(limit);
@@ -249,7 +249,7 @@ impl Events {
         (taken, std::mem::take(&mut waiting.dropped))
     }
 
-    /// Records that the events of the last [`take`](Self::take) may be lost.
+    /// Records that the events returned by the last [`take`](Self::take) may be lost.
     pub fn mark_gap(&self) {
         self.lock().dropped = true;
     }

@@ -57,8 +57,8 @@ pub struct Job {
     /// Outcome of the last attempt that finished or was cancelled.
     pub last_outcome: Option<Outcome>,
     pub history: History,
-    /// Only deadlines after this time count. It is the last registration, change of schedule, move
-    /// to another start time, or resume.
+    /// Missed deadlines before this time are ignored. This is the time of the job's last
+    /// registration, change of schedule, move to another start time, or resume.
     pub since: Timestamp,
     /// Number of scheduled times that have been fired.
     pub fired: u64,
@@ -122,7 +122,7 @@ impl Job {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Registered {
     Created {
-        /// Internal job number of stores and nodes.
+        /// The job number that stores and nodes use internally.
         no: JobNo,
         /// See [`Job::number`].
         number: i64,
@@ -138,9 +138,9 @@ pub enum Registered {
 pub struct JobChange {
     pub about: Option<About>,
     pub definition: Option<Definition>,
-    /// `Some(None)` removes the next scheduled time. With a new scheduled time, only deadlines from
-    /// now on count. Ignored if the job is paused, since a paused job gets its next scheduled time
-    /// when it is resumed.
+    /// `Some(None)` removes the next scheduled time. If a new scheduled time is set, deadlines that
+    /// were missed before are ignored. Ignored if the job is paused, since a paused job gets its
+    /// next scheduled time when it is resumed.
     pub next_at: Option<Option<Timestamp>>,
 }
 
@@ -268,7 +268,8 @@ verbs! {
     /// total is exact. If no index is selective enough, the list is scanned in sort order, up to
     /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs per page. A scanned page can have fewer jobs
     /// than requested, even none, although a next page exists, and its total can be an estimate. An
-    /// offset beyond the scanned jobs has no effect. Without a filter, the total is a stored count.
+    /// offset skips only jobs that the scan of this page reads. Without a filter, the total is a
+    /// stored count.
     ///
     /// In a list by next run time, jobs are ordered exactly unless more than
     /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs have their next scheduled time in the same time

@@ -245,7 +245,7 @@ pub struct Census {
     pub delayed: u64,
     /// Scheduled times that are recorded as skipped.
     pub skipped_times: u64,
-    /// Sum of the active runs that the job rows count.
+    /// Total number of active runs, summed over the counters of all jobs.
     pub live: u64,
     /// At-risk jobs.
     pub at_risk: u64,

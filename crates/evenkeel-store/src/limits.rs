@@ -1,9 +1,9 @@
 //! Verbs on concurrency limits.
 //!
-//! An attempt takes its permits when it is [claimed](crate::AttemptStore::claim). It never has to
-//! return them, because a permit counts only while its attempt is running. An attempt that gets no
-//! permit waits in the queue of the concurrency limit, until one of the verbs here moves it back to
-//! its pool.
+//! An attempt takes its permits when it is [claimed](crate::AttemptStore::claim). Permits never
+//! have to be returned, because a permit counts only while its attempt is running. An attempt that
+//! gets no permit waits in the queue of the concurrency limit, until one of the verbs here moves it
+//! back to its pool.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
@@ -43,8 +43,9 @@ pub struct ReleaseStep {
     pub limit: u32,
     pub terms: LimitTerms,
     /// Moves attempts from the queue of a concurrency key to the queue of their tenant or lane, if
-    /// the limit of the tenant or lane blocks them. In the queue of the tenant or lane they compete
-    /// for its next permit, but a step does not know how many attempts already wait there.
+    /// the limit of the tenant or lane blocks them. In the queue of the tenant or lane, the moved
+    /// attempts compete for the next permit, but a step does not know how many attempts already
+    /// wait in that queue.
     pub to_wider: bool,
 }
 
@@ -85,10 +86,11 @@ verbs! {
     /// Releases waiting attempts from limit queues after other attempts have finished. For each
     /// finished attempt of a limit, the first attempt in dispatch order whose claim window is open
     /// is released. Returns the number of released attempts. An attempt that another limit blocks
-    /// moves to the queue of that limit, and the next attempt is released instead. If this happens
-    /// often, a few more attempts than needed are released. Releasing too many attempts does no
-    /// harm, because the claim checks the limits again. This verb is only an optimization:
-    /// [`release_all_limited`](Self::release_all_limited) finds the same attempts later.
+    /// moves to the queue of that limit, and the next attempt is released instead. If other limits
+    /// block many attempts, a few more attempts than needed are released. Releasing too many
+    /// attempts does no harm, because the claim checks the limits again. This verb is only an
+    /// optimization: [`release_all_limited`](Self::release_all_limited) finds the same attempts
+    /// later.
     write fn release_limited(ended: &[Permit], terms: &LimitTerms, now: Now) -> u64;
 
     /// Reads some limit queues, ordered by limit, and moves the attempts that could start now back

@@ -53,7 +53,7 @@ pub enum NodeState {
 }
 
 impl NodeState {
-    /// In the order of the stored codes.
+    /// All values, ordered by stored code.
     pub const ALL: [Self; 4] = [Self::Live, Self::Draining, Self::Dead, Self::Gone];
 }
 

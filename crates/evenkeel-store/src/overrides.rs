@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutcomeOverride {
-    /// The running attempt of the run. For a waiting run, any of its attempts.
+    /// The running attempt of the run. For a waiting run, this may be any of its attempts.
     pub key: AttemptKey,
     /// The state of the run when the operator decided the override.
     pub expected: LiveState,
@@ -137,10 +137,10 @@ verbs! {
     /// does not change the job's average. If the run was waiting, the result is stored for an
     /// attempt that no worker ran.
     ///
-    /// An attempt goes back to the queue as by [`requeue`](crate::AttemptStore::requeue), unless
-    /// [another job blocks it](crate::DedupClaim::is_kept_out) or `requeue` would record it as
-    /// cancelled. In these two cases nothing changes. The job of a requeued attempt takes its
-    /// deduplication key. A waiting attempt is already queued, so nothing changes. The store
+    /// An attempt goes back to the queue as by [`requeue`](crate::AttemptStore::requeue). Nothing
+    /// changes if [another job blocks the attempt](crate::DedupClaim::is_kept_out), or if `requeue`
+    /// would record it as cancelled. The job of a requeued attempt takes its deduplication key.
+    /// Requeueing a waiting attempt changes nothing, because it is already queued. The store
     /// notifies the scheduler that the job has changed.
     write fn override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 }

@@ -24,8 +24,8 @@ pub struct ProgressNote {
 /// What happens to the progress, log and checkpoint of an attempt when it finishes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachments {
-    /// True if the store has progress or a log of the attempt. Both are deleted, because the result
-    /// replaces them.
+    /// True if the store has progress or a log of the attempt. When the attempt finishes, its
+    /// progress and log are deleted, because the result replaces them.
     pub has_notes: bool,
     pub checkpoint: CheckpointDisposition,
 }
@@ -50,14 +50,14 @@ pub struct Running {
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MessageKind {
-    /// The execution is alive.
+    /// The execution of the attempt is alive.
     Heartbeat,
     /// The result of the attempt is already stored, so the node can stop its execution.
     Ended,
 }
 
 impl MessageKind {
-    /// In the order of the stored codes.
+    /// All values, ordered by stored code.
     pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Ended];
 }
 
@@ -77,10 +77,11 @@ verbs! {
     /// other notes of the batch. Each attempt may occur only once in the batch.
     ///
     /// [`get_attempt`](crate::AttemptStore::get_attempt) returns progress and log while the attempt
-    /// runs with the same fence. A requeued attempt starts without them. The next claim of an
-    /// attempt of the run gets the checkpoint. It is kept until a [`Finish`](crate::Finish)
-    /// replaces or deletes it. [`prune`](crate::AttemptStore::prune) deletes progress, logs and
-    /// checkpoints that remained because the node that stored the result did not know of them.
+    /// runs with the same fence. A requeued attempt starts without progress and log. The next claim
+    /// of an attempt of the run gets the checkpoint. The checkpoint is kept until a
+    /// [`Finish`](crate::Finish) replaces or deletes it. [`prune`](crate::AttemptStore::prune)
+    /// deletes progress, logs and checkpoints that remained because the node that stored the result
+    /// did not know of them.
     write fn save_progress(node: NodeNo, batch: Vec<ProgressNote>, now: Now) -> Vec<bool>;
 
     /// Returns the attempt and the node that runs it.

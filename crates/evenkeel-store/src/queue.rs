@@ -24,7 +24,7 @@ pub struct QueueDepth {
     pub lane: Lane,
     /// Attempts that wait for a worker, including those that a blackout delays.
     pub waiting: u64,
-    /// Since when the oldest waiting attempt has been claimable.
+    /// When the oldest waiting attempt became claimable by workers.
     pub oldest: Timestamp,
     /// Number of waiting attempts by priority, in steps of ten.
     pub by_tens: [u64; TENS],
@@ -134,7 +134,7 @@ impl DepthWalk {
         self.others_are_cut = walked >= u64::from(self.limit);
     }
 
-    /// Returns the groups to count first and the number of rows to read of each. That is one row
+    /// Returns the groups to count first and the number of rows to read of each. The number is one
     /// more than the group's share, which shows whether the group has more rows.
     pub fn first(&self) -> (Vec<QueueGroup>, u32) {
         (self.depths.iter().map(QueueDepth::group).collect(), self.share.saturating_add(1))

@@ -20,7 +20,7 @@ pub struct Reprioritized {
 pub struct QueuedAttempt {
     pub key: AttemptKey,
     pub priority: Priority,
-    /// Since when the attempt has been claimable.
+    /// When the attempt became claimable by workers.
     pub since: Timestamp,
     /// The stored effect of the waiting time on the rank.
     pub rise: Rise,

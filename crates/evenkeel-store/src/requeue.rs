@@ -20,7 +20,7 @@ pub struct Requeue {
 }
 
 /// What happens to an attempt that is taken away from its node. For an attempt of a lost node,
-/// [`step`](evenkeel_core::attempt::step) decides this.
+/// [`step`](evenkeel_core::attempt::step) decides whether it is queued or fails.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AfterLoss {
     /// The attempt is queued for another worker.
@@ -40,7 +40,7 @@ pub struct LostEnd {
     pub then: Then,
     /// What the failure also stores in the same transaction: a dead letter or a failure count.
     pub hook: Hook,
-    /// Since when the attempt may have been finished without the store knowing it.
+    /// The attempt may have been finished since this time without the store knowing it.
     pub unstored_since: Timestamp,
 }
 

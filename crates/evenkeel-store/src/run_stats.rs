@@ -19,7 +19,7 @@ pub struct RunStatsDelta {
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// Number of retries among all these attempts.
+    /// Number of counted attempts that were retries.
     pub retries: u64,
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,
@@ -64,7 +64,7 @@ pub struct RunTotals {
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// Number of retries among all these attempts.
+    /// Number of counted attempts that were retries.
     pub retries: u64,
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,

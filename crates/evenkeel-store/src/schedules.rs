@@ -35,8 +35,8 @@ pub struct DueJob {
     /// The newest run of the job.
     pub head: Option<RunLink>,
     pub history: History,
-    /// Only deadlines after this time count. It is the last registration, change of schedule, move
-    /// to another start time, or resume.
+    /// Missed deadlines before this time are ignored. This is the time of the job's last
+    /// registration, change of schedule, move to another start time, or resume.
     pub since: Timestamp,
     /// Number of scheduled times that have been fired.
     pub fired: u64,
@@ -64,8 +64,8 @@ pub struct LookAhead {
     pub now: Timestamp,
     /// Jobs that are new or were changed since the last call. A changed job is returned only once.
     pub changed: Vec<DueJob>,
-    /// Retries and triggers that are due up to the requested time. Every call returns them until
-    /// they are fired.
+    /// Retries and triggers that are due up to the requested time. Every call returns a due retry
+    /// or trigger until it is fired.
     pub delayed: Vec<DelayedAttempt>,
 }
 
@@ -79,7 +79,7 @@ pub struct QueueEntry {
     /// True if the priority was set for this run, so that a new priority of the job does not change
     /// it.
     pub is_own_priority: bool,
-    /// Since when the attempt has been claimable.
+    /// When the attempt became claimable by workers.
     pub since: Timestamp,
     /// Effect of the waiting time on the rank.
     pub rise: Rise,
@@ -98,7 +98,7 @@ pub struct QueueEntry {
 /// How long an attempt has waited, and how that affects its rank.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueueWait<'a> {
-    /// Since when the attempt has been claimable.
+    /// When the attempt became claimable by workers.
     pub since: Timestamp,
     /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
@@ -137,15 +137,15 @@ impl QueueEntry {
 /// The period in which a queued attempt may be claimed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClaimWindow {
-    /// Start of the period; `None` if the attempt may be claimed immediately.
+    /// Start of the claim window; `None` if the attempt may be claimed immediately.
     pub from: Option<Timestamp>,
-    /// End of the period; `None` if it never ends.
+    /// End of the claim window; `None` if it never ends.
     pub until: Option<Timestamp>,
 }
 
 impl ClaimWindow {
-    /// Returns the first period after `now` in which an attempt with the expected duration
-    /// `average` may start.
+    /// Returns the first claim window after `now` for an attempt with the expected duration
+    /// `average`.
     pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
         let from = definition.may_start_from(now, average);
         Self {
@@ -178,11 +178,11 @@ pub enum Start {
 pub struct Fire {
     pub job: JobNo,
     pub tenant: TenantNo,
-    /// Generation of the job on which the decision is based.
+    /// Generation of the job when the scheduler made this decision.
     pub generation: i32,
-    /// Next scheduled time of the job on which the decision is based.
+    /// Next scheduled time of the job when the scheduler made this decision.
     pub due: Timestamp,
-    /// Newest run of the job on which the decision is based.
+    /// Newest run of the job when the scheduler made this decision.
     pub head: Option<RunLink>,
     /// Scheduled times to record as skipped.
     pub skip: Option<SkippedTimes>,
@@ -198,9 +198,9 @@ pub struct Fire {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Supersede {
     pub job: JobNo,
-    /// Generation of the job on which the decision is based.
+    /// Generation of the job when the scheduler made this decision.
     pub generation: i32,
-    /// Next scheduled time of the job on which the decision is based.
+    /// Next scheduled time of the job when the scheduler made this decision.
     pub due: Timestamp,
 }
 
@@ -225,10 +225,10 @@ pub struct FireDelayed {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FireResult {
-    /// The fire took effect. This is the fence if the attempt was claimed.
+    /// The fire took effect. Contains the fence of the attempt if it was claimed.
     Fired(Fence),
-    /// The job or the delayed attempt has changed since the fire was decided. Nothing changed; load
-    /// it again.
+    /// The job or the delayed attempt has changed since the fire was decided. Nothing changed; the
+    /// scheduler must load it again.
     Stale,
     /// The job has an active run; nothing changed.
     Busy {
@@ -243,7 +243,7 @@ pub enum FireResult {
 pub struct Fired {
     /// Time of the store's clock, which is the start time of the claimed attempts.
     pub now: Timestamp,
-    /// In the order of the batch.
+    /// One result per fire, in the order of the batch.
     pub results: Vec<FireResult>,
 }
 
@@ -264,9 +264,10 @@ verbs! {
 
     /// Fires jobs for `node`. A job fires only if its generation, next scheduled time and newest
     /// run are still those of the decision, it is active, and it is due by the store's clock. With
-    /// [`Fire::idle_only`], it must also have no active run. One transaction records the attempt or
-    /// its queue entry, the skipped times, and the job's next scheduled time. A rejected fire does
-    /// not affect the other fires of the batch. Each job may occur only once in the batch.
+    /// [`Fire::idle_only`], the job must also have no active run. One transaction records the
+    /// attempt or its queue entry, the skipped times, and the job's next scheduled time. A rejected
+    /// fire does not affect the other fires of the batch. Each job may occur only once in the
+    /// batch.
     ///
     /// A started run is active, and [`DueJob::fired`] counts its scheduled time. If the node is not
     /// live, all results are `Stale`.

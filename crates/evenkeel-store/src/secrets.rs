@@ -10,7 +10,7 @@ use crate::{Now, Page, PageRequest, Scope};
 pub struct Sealed {
     /// Id of the key that encrypted the value.
     pub key_id: String,
-    /// Used only once with this key.
+    /// A nonce is used only once with the same key.
     pub nonce: Vec<u8>,
     /// The encrypted value and its authentication tag.
     pub ciphertext: Vec<u8>,
@@ -49,7 +49,7 @@ pub struct SealedSecret {
     pub sealed: Sealed,
 }
 
-/// Replaces the encryption of a secret with that of another key.
+/// A secret that is encrypted again with another key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reseal {
     pub tenant: TenantNo,

@@ -28,8 +28,8 @@ pub struct Target {
     /// Unique within the tenant.
     pub number: i64,
     pub fields: TargetFields,
-    /// When a run for this target last succeeded. The job must have referred to the target at that
-    /// time. Runs of jobs that were deleted later count as well.
+    /// When a run last succeeded whose job referred to this target at that time. Runs of jobs that
+    /// were deleted later count as well.
     pub last_success_at: Option<Timestamp>,
     /// Number of jobs that refer to the target.
     pub jobs: u64,
@@ -145,7 +145,7 @@ verbs! {
         -> Vec<(JobNo, JobId)>;
 
     /// Reads up to `limit` targets of all tenants, ordered by tenant and number, starting after
-    /// `after`. Returns those for which [no run has succeeded](is_stale) since `before`.
+    /// `after`. Returns the targets for which [no run has succeeded](is_stale) since `before`.
     read fn stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32)
         -> StaleTargets;
 }

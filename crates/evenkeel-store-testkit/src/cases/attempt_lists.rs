@@ -136,7 +136,8 @@ pub async fn a_listed_attempt_equals_the_single_read(opened: Opened) {
     one_job.sort_by_key(|run| run.key);
     assert_eq!(all, one_job);
     for run in all {
-        // The key with attempt number 0 returns the newest attempt of the run instead.
+        // For the key with attempt number 0, the store returns the newest attempt of the run
+        // instead.
         if run.key.attempt > AttemptNo::FIRST || run.key.scheduled_at != at(360) {
             assert_eq!(rig.run(run.key).await, run);
         }

@@ -351,7 +351,7 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await.len(), 3);
     assert_eq!(rig.store.get_rebalance(&other, theirs.id).await.unwrap(), None);
     assert_eq!(rig.store.rebalance_part(&other, theirs.id, 0).await.unwrap(), None);
-    // The oldest scores and plans are deleted first, up to the limit for each of both.
+    // The oldest scores and plans are deleted first, up to `limit` scores and `limit` plans.
     assert_eq!(count(forget(9, 5, 2).await).await, 4);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(5, 0.5)]);
     for (plan, is_there) in plans.iter().zip([false, false, true, true]) {

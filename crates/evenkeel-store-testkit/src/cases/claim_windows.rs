@@ -1,4 +1,4 @@
-//! When queued attempts may be claimed, and by which nodes.
+//! Cases about when queued attempts may be claimed, and by which nodes.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::order::Lane;

@@ -13,7 +13,7 @@ use crate::commands::{Commands, done};
 use crate::fixtures::{now, plain_trigger, unnamed_job};
 use crate::rig::{OVER, Rig};
 
-/// The batches are in different orders, so that wrong locking deadlocks.
+/// The batches are in different orders, so that wrong locking would cause a deadlock.
 pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope: Scope = rig.scope;

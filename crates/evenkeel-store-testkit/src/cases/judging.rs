@@ -1,4 +1,4 @@
-//! Which jobs are marked as at risk, and when their condition is judged.
+//! Cases about which jobs are marked as at risk, and when their condition is judged.
 
 use std::collections::BTreeSet;
 

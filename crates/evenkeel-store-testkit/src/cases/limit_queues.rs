@@ -50,8 +50,8 @@ async fn step(rig: &Rig, step_over: ReleaseStep, secs: i64) -> Released {
     rig.store.release_all_limited(step_over, now(secs)).await.expect("limit queues can be read")
 }
 
-/// Fills the tenant's limit with two running attempts. In its limit queue, many attempts with the
-/// same key are ahead of one attempt without a key.
+/// Fills the tenant's limit with two running attempts. In the limit queue of the tenant, many
+/// attempts with the same key are ahead of one attempt without a key.
 async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, AttemptKey) {
     queue_all(rig, [new_job("first"), new_job("second")], 60).await;
     let running = claim_within(rig, &tenant(2), 9, 61).await;
@@ -82,8 +82,8 @@ pub async fn an_end_releases_an_attempt_that_can_start(opened: Opened) {
     end_all(&rig, &running).await;
     let terms = queues_within(&tenant(2)).terms;
     let released = rig.store.release_limited(&permits_of(&running), &terms, now(65)).await.unwrap();
-    // A release that had to read twice releases one attempt more; the claim checks the limits
-    // again.
+    // If a release reads the limit queue twice, it may release one attempt too many; the claim
+    // checks the limits again.
     assert!((2..=3).contains(&released), "{released}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
@@ -225,7 +225,7 @@ pub async fn attempts_that_have_waited_long_block_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let low = of_host(40).map(|job| job.priority(10));
     queue_all(&rig, low, 60).await;
-    // By then the old attempts have a higher rank than the 1,000 new attempts.
+    // At this time the old attempts have a higher rank than the 1,000 new attempts.
     let later = 20_000;
     queue_all(&rig, (0..1_000).map(|n| new_job(&format!("plain {n}")).priority(50)), later).await;
     let first = rig.claim(1, later).await;

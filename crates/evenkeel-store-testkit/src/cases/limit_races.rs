@@ -132,7 +132,7 @@ impl Race {
             if found_none && ended.is_empty() {
                 idle += 1;
                 assert!(idle < 20_000, "no attempt is active");
-                // The upkeep loop of a node does the same.
+                // The upkeep loop of a node also releases attempts in this way.
                 let step_over =
                     ReleaseStep { to_wider: idle % 8 == 0, ..queues_within(&self.terms.limits) };
                 store.release_all_limited(step_over, now(100)).await.unwrap();
@@ -142,7 +142,7 @@ impl Race {
         self.end(&*store, &claim, &Vec::from(held)).await;
     }
 
-    /// Cancels some runs in the meantime.
+    /// Cancels some runs while the workers run.
     async fn cancel(self: Arc<Self>, store: Arc<dyn Store>) {
         for no in self.jobs.keys().step_by(17) {
             let run = AttemptKey::regular(*no, at(60));

@@ -152,8 +152,8 @@ pub async fn attempts_are_released_in_dispatch_order(opened: Opened) {
     let (_, higher) = queue(&rig, job("higher").priority(90), 9_001).await;
     let (_, critical) = queue(&rig, job("critical").lane(Lane::Critical), 9_002).await;
     assert_eq!(keys(&rig.claim(9, 9_003).await), []);
-    // By then the attempt with low priority has waited long enough to be ahead of the attempt with
-    // high priority.
+    // The attempt with low priority has now waited long enough to be ahead of the attempt with high
+    // priority.
     let (limit, mut run) = (key_of(&rig, "host"), runs);
     let mut order = Vec::new();
     for _ in 0..5 {

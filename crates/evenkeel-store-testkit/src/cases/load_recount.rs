@@ -59,8 +59,8 @@ pub async fn a_recount_sets_the_cost_to_the_duration_of_runs(opened: Opened) {
 
 pub async fn a_small_difference_changes_no_cost(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // The stored cost of one minute is kept while it is between 4/5 and 5/4 of the duration. These
-    // durations, in microseconds, are the bounds and the first values beyond them.
+    // The stored cost of one minute is kept while it is between 4/5 and 5/4 of the duration. The
+    // tested durations, in microseconds, are the bounds and the first values beyond the bounds.
     let cases = [
         (48_000_000, false),
         (47_999_999, true),

@@ -7,17 +7,17 @@
 //! **Nodes.** Only a live node fires and claims. A draining, dead, removed or unknown node gets
 //! `Stale` for every fire, and no attempts from the queue. `finish` and `requeue` check only the
 //! node and fence of the attempt, so other nodes can finish and requeue attempts of a dead node by
-//! passing its number. The ping of a draining node returns `Alive`; that of a dead, removed or
+//! passing its number. The ping of a draining node returns `Alive`; the ping of a dead, removed or
 //! unknown node returns `Fenced`. Challenging a node again does not change the time of the first
 //! challenge. A dead or removed node is never challenged. `steal` returns `true` for a node that is
 //! already dead. `join` returns all earlier numbers of the identity that are not removed.
 //!
 //! **Fire.** If several results apply, `Stale` takes precedence over `Early`, and `Early` over
 //! `Busy`. Skipped times are stored as one record under the key of the first skipped time. The job
-//! points to the new run, the run to this record, and the record to the previous run.
-//! `last_fired_at` is the latest scheduled time that was fired or skipped. A queued first attempt
-//! is the job's newest run as soon as it is fired; a trigger becomes the newest run when it is
-//! fired, not when it is requested.
+//! points to the new run, the run points to the skip record, and the skip record points to the
+//! previous run. `last_fired_at` is the latest scheduled time that was fired or skipped. A queued
+//! first attempt is the job's newest run as soon as it is fired; a trigger becomes the newest run
+//! when it is fired, not when it is requested.
 //!
 //! **Numbers.** `executions` counts the starts of attempts, including those of a requeued attempt.
 //! The number of an attempt is the value of `executions` after its start; the number of a skip
@@ -96,21 +96,22 @@
 //! all its earlier values. An attempt is overdue if its deadline is before now. A judgement that
 //! ends the risk deletes the stored condition.
 //!
-//! **Balance.** The start time of a job is chosen when its deadlines begin to count: `placed_at`
-//! equals `since`, and a move sets both. A move to another start time changes neither the cost of
-//! the job nor `updated_at`. The `Placement` of a job that is not counted has no load profile and
-//! no cost. `begin_rebalance` stops other rebalances of the tenant that have moved no job since
-//! `silent_before`. A running rebalance begins again only if it has moved no job since
+//! **Balance.** `placed_at` is the time when the start time of a job was chosen. It equals `since`,
+//! and a move to another start time sets both. A move to another start time changes neither the
+//! cost of the job nor `updated_at`. The `Placement` of a job that is not counted has no load
+//! profile and no cost. `begin_rebalance` stops other rebalances of the tenant that have moved no
+//! job since `silent_before`. A running rebalance begins again only if it has moved no job since
 //! `silent_before`; a finished or undone rebalance is returned unchanged. `end_rebalance` changes
 //! only a running rebalance. `move_jobs` does not move a job whose new load profile is missing in
 //! the batch, and returns `Stopped` for a batch that was never planned. Pruning deletes the oldest
 //! rebalances first.
 //!
 //! **Prune.** A finished attempt is kept while it is among the newest of its job (its number is
-//! above `executions - keep_per_job`) *and* finished at or after `keep_since`. Any other finished
-//! attempt is deleted, unless it is the job's last successful attempt or the last that failed or
-//! timed out. Each step also deletes the progress and logs of the finished attempts that it reads,
-//! and the checkpoints of runs that have no active attempt.
+//! above `executions - keep_per_job`) *and* finished at or after `keep_since`. A finished attempt
+//! that is not among the newest or not recent is deleted, unless it is the job's last successful
+//! attempt or the last that failed or timed out. Each pruning step also deletes the progress and
+//! logs of the finished attempts that it reads, and the checkpoints of runs that have no active
+//! attempt.
 
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 

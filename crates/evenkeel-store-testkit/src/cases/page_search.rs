@@ -131,7 +131,7 @@ pub async fn case_and_accents_make_no_difference(opened: Opened) {
             ("gr*", &["a"]),
             ("cafe", &["b", "c"]),
             ("Café", &["b", "c"]),
-            // The same words with accents as separate characters.
+            // These searches write accents as separate Unicode characters.
             ("Cafe\u{301}", &["b", "c"]),
             ("\"GRO\u{308}ßE der\"", &["a"]),
             ("gro\u{308}*", &["a"]),

@@ -13,7 +13,7 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig};
 
-/// Returns a note without progress, log and checkpoint.
+/// Returns a progress note in which no field is set.
 pub(super) fn silence(held: Held) -> ProgressNote {
     ProgressNote { key: held.key, fence: held.fence, progress: None, log: None, checkpoint: None }
 }

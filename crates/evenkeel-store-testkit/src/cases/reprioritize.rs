@@ -161,7 +161,7 @@ pub async fn a_running_attempt_has_its_own_priority(opened: Opened) {
     rig.trigger(plain, 0, 73).await;
     rig.fire_delayed(&rig.delayed(73).await, Begin::Claimed, 73).await;
     assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);
-    // A run with its own priority keeps it when it is requeued and claimed again.
+    // A run with its own priority keeps this priority when it is requeued and claimed again.
     let mut back = rig.requeue_of(held, claimed, false).await;
     let priority = Priority::try_from(80).unwrap();
     let place = place_of(&mut back);

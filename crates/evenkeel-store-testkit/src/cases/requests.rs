@@ -116,7 +116,8 @@ pub async fn of_concurrent_callers_that_find_it_given_up_one_begins(opened: Open
     assert_eq!(how_many_begin(&rig, 60).await, 1);
 }
 
-/// A dozen callers begin the same request concurrently. Returns how many of them get it.
+/// A dozen callers begin the same request concurrently. Returns how many of the callers get
+/// `Fresh`.
 async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
     let scope = rig.scope;
     let answers = at_once(rig, 12, |_, store| async move {

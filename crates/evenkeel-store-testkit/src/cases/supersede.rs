@@ -267,7 +267,7 @@ pub async fn a_concurrent_supersede_and_claim_end_the_attempt(opened: Opened) {
         if claimed[1] == 0 {
             assert_eq!((run.status, rig.job(job).await.live), (AttemptStatus::Superseded, 0));
         } else {
-            // An attempt that was claimed during the first call is found by the second call.
+            // An attempt that was claimed during the first `supersede` is found by the second one.
             supersede(&rig, &[job], 121).await;
             let held = Held { key, fence: run.fence };
             assert_eq!(rig.cancellations().await, [superseded(held)]);
@@ -301,7 +301,7 @@ pub async fn a_concurrent_supersede_and_end_end_the_attempt_once(opened: Opened)
             }
         })
         .await;
-        // Whichever call came first, a second call leaves no waiting attempt of the job.
+        // Whichever call came first, another `supersede` leaves no waiting attempt of the job.
         supersede(&rig, &[job], 121).await;
         let census = rig.census().await;
         assert_eq!((census.delayed, census.ready), (0, 0));

@@ -117,8 +117,8 @@ impl Data {
             .collect()
     }
 
-    /// Counts the attempts ahead. Considers the first attempts of the pool by priority and of each
-    /// lane by waiting time.
+    /// Counts the attempts ahead. Considers only the first attempts of the pool by priority and the
+    /// first attempts of each lane by waiting time.
     fn ahead_of(
         &self,
         scope: &Scope,
@@ -142,7 +142,7 @@ impl Data {
         for lane in lanes {
             let mut waited: Vec<_> = lane.iter().filter_map(known).collect();
             waited.sort_by_key(|(_, _, ready)| ready.rise);
-            // Attempts that have not gained rank by waiting are found by priority.
+            // Attempts that have not gained rank by waiting were already found by priority.
             waited.retain(|(_, _, ready)| {
                 rank(ready) > Rank(i64::from(ready.order.priority.0.get()))
             });

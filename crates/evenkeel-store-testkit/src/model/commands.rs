@@ -65,7 +65,8 @@ impl Data {
             Action::Resume { next_at } => {
                 let job = self.job(no);
                 (job.state, job.stopped_at) = (effect.state, None);
-                // A resume without a next scheduled time does not set one.
+                // A resume without a next scheduled time keeps the job without a next scheduled
+                // time.
                 if next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }

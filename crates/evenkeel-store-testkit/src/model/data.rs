@@ -37,7 +37,7 @@ pub(super) struct Data {
     pub delayed: BTreeSet<(Shard, Timestamp, AttemptKey)>,
     /// Waiting attempts of each job: queued, or delayed until their due time.
     pub waiting: BTreeMap<(JobNo, AttemptKey), Waiting>,
-    /// The lanes of each pool, in dispatch order.
+    /// The queued attempts of each pool by lane, in dispatch order.
     pub queue: BTreeMap<String, [BTreeSet<Place>; 3]>,
     pub runs: BTreeMap<AttemptKey, RunRow>,
     pub running: BTreeSet<(NodeNo, AttemptKey)>,
@@ -115,7 +115,7 @@ pub(super) struct JobRow {
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Only deadlines after this time count.
+    /// Missed deadlines before this time are ignored.
     pub since: Timestamp,
     pub next_at: Option<Timestamp>,
     /// The time slot under which `due` contains the job.
@@ -136,7 +136,7 @@ pub(super) struct JobRow {
     pub newest_failed: Option<AttemptKey>,
     /// The load profile and cost that are counted while the job has a next scheduled time.
     pub counted: Option<super::load_profiles::Counted>,
-    /// When the job got its current target, if it was not registered with it.
+    /// When the job got its current target; `None` if it was registered with this target.
     pub target_since: Option<Timestamp>,
 }
 

@@ -37,7 +37,7 @@ impl Data {
         QueueDepths { parked: self.parked(limit), ..walk.end() }
     }
 
-    /// Counts together all groups after the group `last`.
+    /// Returns the counts of all groups after the group `last`, by lane and priority.
     fn after(&self, last: &QueueGroup) -> impl Iterator<Item = (Lane, u8, u64, Timestamp)> {
         let lanes = self.queue.iter().filter(|(pool, _)| LimitKey::of_queue_pool(pool).is_none());
         let lanes = lanes.flat_map(|(pool, lanes)| Lane::ALL.map(|lane| (pool, lane, lanes)));

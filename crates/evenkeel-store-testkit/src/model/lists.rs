@@ -1,4 +1,5 @@
-//! Lists of attempts. These lists are slow, because tests rarely read them.
+//! Lists of attempts. Lists of attempts need not be fast in the model, because tests rarely read
+//! them.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -90,8 +91,8 @@ impl Data {
         Some(run)
     }
 
-    /// Returns the attempt that is returned for attempt number 0: the newest that started or is
-    /// queued, else the one that waits for its due time.
+    /// Returns the attempt to show for attempt number 0: the newest attempt that started or is
+    /// queued, else the attempt that waits for its due time.
     fn latest_attempt(&self, key: AttemptKey) -> Option<AttemptKey> {
         let (first, last) = attempts_of(key).into_inner();
         let mut waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));

@@ -10,7 +10,7 @@ pub struct JobCounts {
     pub total: u64,
     /// Jobs that are due but not yet claimed by a worker.
     pub pending: u64,
-    /// Jobs that wait for their next scheduled time. Computed as the total minus all other
+    /// Jobs that wait for their next scheduled time. This count is the total minus all other
     /// statuses.
     pub scheduled: u64,
     pub running: u64,
@@ -21,8 +21,8 @@ pub struct JobCounts {
     /// Jobs without a next scheduled time whose last run failed.
     pub failed: u64,
     pub cancelled: u64,
-    /// True if some statuses were counted only up to a limit. These statuses may have more jobs,
-    /// and `scheduled` fewer.
+    /// True if some statuses were counted only up to a limit. A status that was counted up to a
+    /// limit may have more jobs, and `scheduled` fewer.
     pub is_estimate: bool,
 }
 

@@ -82,8 +82,8 @@ impl From<Option<String>> for ListValue {
     }
 }
 
-/// Defines [`JobFilter`]. Each entry has a name, a type, the value of the SQL parameter with that
-/// name, and a function that checks a job.
+/// Defines [`JobFilter`]. Each entry of the macro has a name, a type, the value of the SQL
+/// parameter with that name, and a function that checks a job.
 macro_rules! job_filters {
     ($($(#[$about:meta])* $name:ident: $of:ty, $value:expr, $passes:expr;)*) => {
         /// Filters of a job list; a job must pass all filters that are set.
@@ -126,8 +126,8 @@ job_filters! {
     /// The source id of the job starts with this prefix.
     source_prefix: String, String::clone,
         |prefix, listed| listed.source_id().is_some_and(|id| id.starts_with(prefix));
-    /// The job has this status by the store's clock. For running and waiting jobs, the status is
-    /// that at the time when the list was read.
+    /// The job has this status by the store's clock. For running and waiting jobs, the filter
+    /// checks the status at the time when the list was read.
     status: JobStatus, |status| *status as i64,
         |status, listed| listed.job.status(listed.now) == *status;
     /// The job had this condition when it was last judged.
@@ -146,8 +146,8 @@ job_filters! {
     /// Number of the target that the job refers to.
     target: i64, |number| *number,
         |number, listed| listed.job.about.target == Some(*number);
-    /// The job has active attempts, whatever its own status is. As with `status`, the result is
-    /// that at the time when the list was read.
+    /// The job has active attempts, whatever its own status is. Like `status`, this filter checks
+    /// the state at the time when the list was read.
     active_attempts: Activity, |activity| *activity as i64,
         |activity, listed| {
             let runs = listed.job.facts().running > 0;
@@ -158,8 +158,8 @@ job_filters! {
         };
 }
 
-/// Identifies the list of jobs to read. Each `:name` in an SQL statement for lists is one of these
-/// values.
+/// Identifies the list of jobs to read. Each `:name` in an SQL statement for lists is one of the
+/// values of this query.
 #[derive(Copy, Clone, Debug)]
 pub struct ListQuery<'a> {
     pub tenant: TenantNo,

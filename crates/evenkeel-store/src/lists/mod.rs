@@ -2,8 +2,8 @@
 //!
 //! If an index of a filter finds few enough jobs, all of them are read, filtered, sorted and
 //! counted. If every index finds too many jobs, the list is scanned in its sort order and jobs that
-//! do not pass the filter are skipped. Many jobs pass the filter in that case, so the scan soon
-//! fills a page.
+//! do not pass the filter are skipped. If every index finds many jobs, many jobs pass the filter,
+//! so the scan soon fills a page.
 
 mod counts;
 mod filter;

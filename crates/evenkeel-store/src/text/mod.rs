@@ -3,9 +3,8 @@
 //!
 //! The databases do not split texts because their parsers differ: PostgreSQL treats `example.com`
 //! or `/usr/lib` as one word and ignores case according to its locale.
-//! [`SearchQuery`](evenkeel_core::SearchQuery) defines what a word is. A word is "folded" to lower
-//! case without accents. Databases store folded words separated by spaces, and search for folded
-//! words.
+//! [`SearchQuery`](evenkeel_core::SearchQuery) defines what a word is. Databases index folded words
+//! (lower case, without accents), separated by spaces, and search for folded words.
 
 mod clean;
 mod needles;
@@ -17,9 +16,9 @@ pub use needles::{Needle, Needles};
 pub use snippet::{BEGINNING_CHARS_MAX, SNIPPET_CHARS_MAX, beginning, snippet};
 pub use words::{Word, indexed, words};
 
-/// Maximum number of bytes of folded words that are indexed for one text. PostgreSQL stores at most
-/// 1 MiB of words and positions per text, which this limit never exceeds.
+/// Maximum number of bytes of words that are indexed for one text. PostgreSQL stores at most 1 MiB
+/// of words and positions per text, which this limit never exceeds.
 pub const TEXT_INDEXED_MAX: usize = 256 << 10;
 
-/// Maximum number of bytes of folded words that are indexed for one title.
+/// Maximum number of bytes of words that are indexed for one title.
 pub const TITLE_INDEXED_MAX: usize = 4 << 10;

@@ -1,11 +1,11 @@
-//! Search terms, converted to folded words.
+//! Search terms, converted to lower case without accents.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::search::Term;
 
 use super::words::words;
 
-/// The terms of a search, folded like the texts.
+/// The terms of a search, in lower case and without accents like the indexed texts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needles {
     /// Each of these terms must be in the title or in the text. If the list is empty, nothing is
@@ -25,7 +25,8 @@ pub struct Needle {
 }
 
 impl Needles {
-    /// Converts a search query. Terms without any letter or digit after folding are skipped.
+    /// Converts a search query. Terms of which no letter or digit remains without accents are
+    /// skipped.
     pub fn of(query: &SearchQuery) -> Self {
         let fold = |terms: &[Term]| terms.iter().filter_map(Needle::of).collect();
         Self { wanted: fold(&query.wanted), unwanted: fold(&query.unwanted) }

@@ -17,7 +17,8 @@ const HITS_MAX: usize = 1000;
 /// Maximum number of characters that [`beginning`] reads.
 pub const BEGINNING_CHARS_MAX: usize = 1000;
 
-/// Maximum number of characters that [`snippet`] reads. Nearly all matches are within this range.
+/// Maximum number of characters that [`snippet`] reads. Nearly all matches are within this number
+/// of characters.
 pub const SNIPPET_CHARS_MAX: usize = TEXT_INDEXED_MAX;
 
 /// Position of a match in the text, and the index of its search term.
@@ -122,15 +123,15 @@ fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     shown
 }
 
-/// Returns where the snippet that begins at `start` ends: between two words, or within a word that
+/// Returns the end of the snippet that begins at `start`: between two words, or within a word that
 /// is too long.
 fn end_of(text: &str, start: usize) -> usize {
     let end = forward(text, start, SHOWN_CHARS);
     if end == text.len() {
         return end;
     }
-    // Only the second half is searched for a space, so that a text without spaces is not cut to
-    // nothing.
+    // Only the second half of the snippet is searched for a space, so that a text without spaces is
+    // not cut to nothing.
     let middle = forward(text, start, SHOWN_CHARS / 2);
     text[middle..end].rfind(char::is_whitespace).map_or(end, |space| middle + space)
 }

@@ -23,7 +23,7 @@ pub struct Word<'t> {
 ///
 /// A word consists of letters, digits and their accents. Invisible characters such as a soft hyphen
 /// are ignored. Each Chinese character and each kana is a word, because these scripts do not
-/// separate words with spaces. Two of these characters match as a phrase.
+/// separate words with spaces. Two Chinese characters or kana match as a phrase.
 pub fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     Runs { text, at: 0 }.flat_map(|range| fold(text, range))
 }
@@ -38,8 +38,8 @@ pub(super) fn first_words(text: &str, bytes: usize) -> impl Iterator<Item = Word
     })
 }
 
-/// Returns the folded words from the beginning of a text, separated by spaces, at most `bytes`
-/// bytes.
+/// Returns the indexed forms of the words from the beginning of a text, separated by spaces, at
+/// most `bytes` bytes.
 pub fn indexed(text: &str, bytes: usize) -> String {
     let mut found = String::new();
     for word in first_words(text, bytes) {
@@ -104,8 +104,8 @@ fn is_left_out(c: char) -> bool {
     is_accent(c) || is_unseen(c)
 }
 
-/// Returns true for accents of Latin, Greek and Cyrillic letters. In other scripts, such marks
-/// change the meaning and are kept.
+/// Returns true for accents of Latin, Greek and Cyrillic letters. In other scripts, marks on
+/// letters change the meaning and are kept.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
