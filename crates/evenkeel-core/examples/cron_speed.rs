@@ -2,9 +2,9 @@
 //! in a random mix. Run it with `cargo run --release -p evenkeel-core --example cron_speed`.
 //!
 //! The first three columns measure every call once. On a busy machine, the longest call includes a
-//! pause in which another program ran. The first row measures an empty call and shows how long such
-//! pauses are. So each call is made three times with the same input, and the last column is the
-//! longest over all inputs of the fastest of the three.
+//! pause in which another program ran. The first row measures an empty call and shows how long
+//! pauses by other programs are. To exclude such pauses, each call is made three times with the
+//! same input. The last column shows the fastest of the three calls, for the slowest input.
 #![expect(clippy::print_stdout, reason = "it is for reading")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "its expressions and zones are right")]

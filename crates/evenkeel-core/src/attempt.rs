@@ -153,7 +153,7 @@ impl Loss {
     }
 }
 
-/// The state of an attempt. The fence number of the node that ran the attempt last.
+/// The state of an attempt. A fence number belongs to the node that claimed the attempt last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttemptState {
     /// Waits to be claimed.

@@ -27,7 +27,7 @@ pub enum BlackoutError {
 const DAY: i64 = 86_400 * 1_000_000;
 
 /// Maximum number of steps in the search for the next start or end of a blackout. A day has few
-/// blackouts, and clocks change rarely, so this is enough.
+/// blackouts, and clocks change rarely, so 1,000 steps are enough.
 const STEPS_MAX: usize = 1000;
 
 impl Blackout {
@@ -118,8 +118,8 @@ impl<'a> Blackouts<'a> {
         None
     }
 
-    /// Returns the start of the blackout that contains `moment` or ends at `moment`. Without such a
-    /// blackout, returns `moment`.
+    /// Returns the start of the blackout that contains `moment` or ends at `moment`. Returns
+    /// `moment` if no blackout contains `moment` or ends at it.
     pub fn current_start(self, moment: Timestamp) -> Timestamp {
         let mut since = moment;
         for _ in 0..STEPS_MAX {
@@ -150,7 +150,7 @@ impl<'a> Blackouts<'a> {
     }
 
     /// Returns how long ago the blackout began that contains `time_of_day`. If several blackouts
-    /// contain it, the earliest start counts.
+    /// contain the time of day, the earliest start counts.
     fn began(self, time_of_day: i64) -> Option<i64> {
         self.periods.iter().filter_map(|period| period.since(time_of_day)).max()
     }

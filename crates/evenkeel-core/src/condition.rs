@@ -227,8 +227,8 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
 #[derive(Copy, Clone)]
 struct Held {
     ends_at: Timestamp,
-    /// How long after the deadline the blackout counts as the reason. After the blackout, a run has
-    /// as much time to succeed as it normally has after its scheduled time.
+    /// Until when the blackout counts as the reason for the missed deadline. After the blackout, a
+    /// run has as much time to succeed as it normally has after its scheduled time.
     excused_until: Timestamp,
 }
 
@@ -355,7 +355,8 @@ mod tests {
         let held = condition(&idle, tick_after(hour(2)));
         assert_eq!((held.reason, held.level()), (Reason::HeldByBlackout, Level::Error));
         assert_eq!(held.blackout_ends_at, Some(hour(5)));
-        // The deadline stays. The blackout counts as the reason until one hour after its end.
+        // The deadline stays. The blackout counts as the reason for the missed deadline until one
+        // hour after its end.
         assert_eq!((held.deadline, held.changes_at), (Some(hour(2)), Some(tick_after(hour(6)))));
         let running =
             Facts { next_at: Some(hour(6)), live: true, running_since: Some(hour(5)), ..idle };
@@ -431,8 +432,8 @@ mod tests {
         ] {
             assert_eq!(condition(&failed, now).reason, reason);
         }
-        // At that time, the condition is computed again, and the job leaves the list of at-risk
-        // jobs.
+        // When the error ends, the condition is computed again, and the job leaves the list of
+        // at-risk jobs.
         let again = |now| condition(&failed, now).next_check_at(&failed, now);
         assert_eq!((again(ended), again(just_after)), (Some(just_after), None));
         assert_eq!(condition(&over(&recurs), Timestamp::MAX).reason, Reason::GivenUp);

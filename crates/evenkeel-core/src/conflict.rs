@@ -15,8 +15,8 @@ const TICK: Span = Span::from_micros(1);
 /// A run that misses its deadline because of a blackout.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BlackoutConflict {
-    /// The scheduled time of the run. For a periodic job, this is at the latest the start of the
-    /// blackout.
+    /// The scheduled time of the run. For a periodic job, this is the time at which it becomes due
+    /// during the blackout.
     pub time: Timestamp,
     /// The end of the blackout.
     pub starts_at: Timestamp,
@@ -153,8 +153,8 @@ mod tests {
                 prop_assert!(!job.blackouts().is_in_blackout(found.starts_at));
                 prop_assert!(found.starts_at > found.deadline);
             } else {
-                // For every blackout, a run that is scheduled at its start and waits for its end
-                // still meets its deadline.
+                // A run that waits from the first scheduled time in a blackout until the end of the
+                // blackout still meets its deadline.
                 let mut time = next;
                 for _ in 0..100 {
                     let opening = job.blackouts().next_open(time);

@@ -1,10 +1,10 @@
 //! The properties that each executor declares about itself, so that no other part of the program
 //! needs a list of executors.
 //!
-//! The declarations themselves are in the code of the executors. This module contains only the
+//! The declaration of each executor is next to the executor's code. This module contains only the
 //! types of these declarations, because the crates for commands and API use them without depending
-//! on the executors. They need them to redact configurations, to resolve aliases and to find the
-//! default deduplication key.
+//! on the executors. These crates need the declarations to redact configurations, to resolve
+//! aliases and to find the default deduplication key.
 
 mod config;
 
@@ -27,8 +27,8 @@ pub struct ExecutorDeclaration {
     pub dedup_field: Option<&'static str>,
     /// Set only for the executor that runs jobs with a `url` and no `executor_type`.
     pub start: Option<StartFields>,
-    /// False if the executor reads neither secrets nor the payload. Attempts of such an executor
-    /// skip the search for secret references.
+    /// False if the executor reads neither secrets nor the payload. Attempts of an executor that
+    /// reads neither secrets nor the payload skip the search for secret references.
     pub resolves_secrets: bool,
     /// A hint that is added to the error message if a job names this executor and the server has
     /// not enabled it.

@@ -23,7 +23,7 @@ pub enum Why {
         /// When the run starts: at the next scheduled time, or at the end of the blackout that
         /// contains it.
         until: Timestamp,
-        /// An earlier run of the job that may still be active at that time.
+        /// An earlier run of the job that may still be active at the next scheduled time.
         #[serde(flatten)]
         busy: Option<Busy>,
     },
@@ -158,7 +158,7 @@ pub struct Waiting {
     pub scheduled_at: Timestamp,
     pub origin: Origin,
     pub attempt: AttemptNo,
-    /// The priority of this run, if it differs from the job's priority.
+    /// The priority that was set for this run, if any.
     pub priority: Option<Priority>,
     pub waits_for: WaitsFor,
 }
@@ -266,7 +266,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// Returns when a run with the scheduled time `due` can start, at the earliest now. All reasons
-    /// that wait for the end of a blackout show this same time.
+    /// that depend on a blackout show the same end of the blackout.
     fn next_start(&self, due: Timestamp) -> Timestamp {
         let Facts { definition, average, .. } = *self.facts;
         definition.next_start(due, average, self.now).max(self.now)

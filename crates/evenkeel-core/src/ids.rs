@@ -61,7 +61,7 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// The number of a job inside the store: 40 bits, assigned without gaps, never reused.
+    /// The number of a job inside the store: 40 bits, assigned consecutively, never reused.
     JobNo(i64)
 }
 numbered! {

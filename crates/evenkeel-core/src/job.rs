@@ -31,7 +31,7 @@ pub struct About {
     /// The name of the job's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_name: Option<String>,
-    /// The address of the job's target.
+    /// The URL of the job's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The number of the target within the tenant. Stored in a separate column, so that deleting a
@@ -92,10 +92,10 @@ pub struct Definition {
     pub max_crashes: u16,
     /// An attempt is stopped after this long without output or progress.
     pub timeout: Span,
-    /// Attempts that run longer are logged.
+    /// A log line is written for attempts that run longer than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_expected_duration: Option<Span>,
-    /// Attempts that run longer are stopped.
+    /// Attempts that run longer than this are stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_allowed_duration: Option<Span>,
     #[serde(default)]
@@ -119,7 +119,8 @@ pub struct Definition {
     /// Used in place of the measured average duration of successful runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_override: Option<Span>,
-    /// The load that one run causes, if it differs from the average duration.
+    /// The load of one run, given as a duration; by default, the average duration of successful
+    /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Span>,
     /// Local hours in which the balancer prefers to start the job.
@@ -144,7 +145,7 @@ pub struct ExecutorSpec {
 
 impl ExecutorSpec {
     /// The executor name of a job whose executor is unknown, because its target has no URL yet.
-    /// Runs of such a job fail with [`Self::NO_EXECUTOR`].
+    /// Runs of a job without an executor fail with [`Self::NO_EXECUTOR`].
     pub const NONE: &str = "none";
     pub const NO_EXECUTOR: &str = "no_executor";
 

@@ -5,8 +5,9 @@
 //! steps. First, the other node notices that the owner has stopped pinging, and records a challenge
 //! (`steal_start_at`). Then the owner has a grace period in which it can still answer the
 //! challenge. The grace period must pass both on the database clock and on the clock of the
-//! challenging node. Time in which the challenging node cannot reach the store does not count. So
-//! neither a jump of the clock nor a database outage causes a lease to be taken over.
+//! challenging node. Time in which the challenging node cannot reach the store does not count
+//! towards the grace period. So neither a jump of the clock nor a database outage causes a lease to
+//! be taken over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub enum LeaseTimingsError {
     /// A node must be able to miss one ping without being challenged.
     #[error("ping_seconds ({ping}) must be at most half of lease_seconds ({silent_after})")]
     PingTooSlow { ping: Span, silent_after: Span },
-    /// A node needs this time to stop its running attempts.
+    /// A node needs enough time to stop its running attempts.
     #[error("grace_seconds ({0}) must be at least 3s")]
     GraceTooShort(Span),
 }
@@ -74,8 +75,8 @@ impl LeaseTimings {
         Ok(self)
     }
 
-    /// Returns how long after its last answered ping a node must have stopped all its attempts.
-    /// That is half the grace period before another node can take over.
+    /// Returns how long after its last answered ping a node must have stopped all its attempts,
+    /// which is half the grace period before another node can take over.
     pub fn bodies_must_end_after(self) -> Span {
         let half_grace = Span::from_micros(self.grace.as_micros() / 2);
         self.silent_after.saturating_add(half_grace)
@@ -150,7 +151,7 @@ impl StealWatch {
         if on_db_clock && on_own_clock { LeaseVerdict::Steal } else { LeaseVerdict::Leave }
     }
 
-    /// Forgets what was seen of all leases, because the store was not reachable.
+    /// Restarts the observation of all leases, because the store was not reachable.
     pub fn store_trouble(&mut self) {
         self.silent.clear();
         self.watched.clear();

@@ -219,7 +219,7 @@ impl Limits {
     }
 
     /// Returns the highest limit that applies to any run in the queue of `key`, or `None` if no
-    /// limit applies any more. `parked` is the highest limit that is stored with these parked runs.
+    /// limit applies any more. `parked` is the highest limit that is stored with the parked runs.
     /// The limit of a concurrency key is stored with each parked run, but limits of tenants and
     /// lanes are taken from these settings, which may have changed.
     pub fn max_in_queue(&self, key: LimitKey, parked: u32) -> Option<u32> {

@@ -62,7 +62,7 @@ impl DeathReason {
     }
 }
 
-/// What the store does in addition, in the transaction that finishes a run.
+/// A follow-up action that the store performs in the transaction that finishes a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Hook {
     #[default]
@@ -74,7 +74,8 @@ pub enum Hook {
     DeadLetter(DeathReason),
 }
 
-/// Returns the hook for a finished attempt; `then` is the decision about a retry.
+/// Returns the follow-up action (hook) for a finished attempt; `then` is the decision about a
+/// retry.
 pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
     // The random number changes only the delay of a retry, not the number of retries.
     let verdict = definition.retry.after_failure(ended.attempt, 0.0);
@@ -89,7 +90,7 @@ pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
     }
 }
 
-/// Returns the hook for a run that has failed and is not retried.
+/// Returns the follow-up action (hook) for a run that has failed and is not retried.
 pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
     match on_failure {
         OnFailure::None => Hook::None,
@@ -146,8 +147,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks an independent formulation of the rule: only the last failure of a run has a
-        /// hook, whatever the random number.
+        /// Checks that only the last failure of a run has a follow-up action, whatever the random
+        /// number.
         #[test]
         fn only_the_last_failure_of_a_run_has_a_hook(
             on_failure in any_on_failure(), again in any_again(), attempt in 0_u16..12,

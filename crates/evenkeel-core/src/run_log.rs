@@ -10,8 +10,9 @@ use serde::Serialize;
 use crate::names::names;
 use crate::time::{Span, Timestamp};
 
-/// The first characters of every stored log, which distinguish it from plain text. Plain text is
-/// the response to an HTTP call, or output that an older version stored without standard error.
+/// The first characters of every stored log, which distinguish it from plain text. A stored text
+/// without this mark is the response to an HTTP call, or the output of an older version that stored
+/// only standard output.
 const MARK: &str = "\u{1e}log1 ";
 
 /// Maximum number of characters of a log line that is used as an error message.
@@ -39,7 +40,7 @@ impl LogStream {
     }
 }
 
-/// A piece of text that arrived at once on one stream.
+/// A piece of output that arrived together on one stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogChunk {
     pub stream: LogStream,

@@ -1,5 +1,5 @@
-//! Time slots of 15 minutes: load is counted per time slot, and the scheduler reads due jobs ahead
-//! of time, one time slot after the other.
+//! Time slots of 15 minutes: load is counted per time slot, and the scheduler loads upcoming jobs
+//! one time slot at a time.
 
 use serde::{Deserialize, Serialize};
 

@@ -84,7 +84,7 @@ impl JobFacts {
     }
 }
 
-/// A command of a user to a job.
+/// A command that a user gives to a job.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
     Pause,

@@ -11,8 +11,8 @@ use crate::time::{Span, Timestamp};
 pub struct StartWindow {
     /// The earliest start. A retry or a blackout makes the earliest start later.
     pub can_start_by: Timestamp,
-    /// The latest start with which the run probably finishes by its deadline. The latest start
-    /// depends only on the schedule and the average duration.
+    /// The latest start with which the run probably finishes by its deadline. Retries and blackouts
+    /// do not change the latest start.
     pub should_start_by: Timestamp,
 }
 
@@ -20,7 +20,7 @@ pub struct StartWindow {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Past {
     /// The start of the last successful run. If no run has succeeded since the job was created,
-    /// rescheduled or resumed, that time is used instead.
+    /// last rescheduled or last resumed, this is the time of that event.
     pub reference: Timestamp,
     /// The average duration of successful runs; zero if unknown.
     pub average: Span,
@@ -83,8 +83,8 @@ impl Definition {
         if start > now {
             return start;
         }
-        // No worker claimed the run when it could first start. Meanwhile, another blackout may
-        // delay the run.
+        // No worker claimed the run when it could first start. Another blackout may have begun
+        // since the run could first start.
         let start_now = self.may_start_from(now, average);
         if start_now > now { start_now } else { start }
     }

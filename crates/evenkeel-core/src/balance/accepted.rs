@@ -8,11 +8,13 @@ use super::loads::Horizon;
 use crate::blackout::Blackouts;
 use crate::time::Timestamp;
 
-/// Maximum number of different combinations of blackouts and preferred hours that are told apart.
-/// Jobs with other combinations count as if they could start in every time slot. Each combination
-/// costs time whenever the evenness of the load is computed, so their number is limited.
+/// Maximum number of different combinations of blackouts and preferred hours. Jobs with further
+/// combinations of blackouts and preferred hours count as if they could start in every time slot.
+/// Each combination of blackouts and preferred hours costs computing time, so their number is
+/// limited.
 const HOURS_MAX: usize = 1000;
-/// Maximum number of time slots of all sets together, in case a day has very many time slots.
+/// Maximum number of time slots that are stored for all combinations together, in case a day has
+/// very many time slots.
 const SLOTS_MAX: usize = 4_096_000;
 
 /// For each combination of blackouts and preferred hours, the time slots of the first day in which
@@ -22,8 +24,8 @@ pub(super) struct Accepted {
     /// Distinct sets of time slots; combinations that allow the same time slots share a set.
     slots: Vec<Arc<[bool]>>,
     by_slots: HashMap<Arc<[bool]>, usize>,
-    /// The set of each known combination. Shared between copies, because `Loads` is
-    /// copied more often than a new combination appears.
+    /// Index of the set of time slots for each known combination of blackouts and preferred hours.
+    /// Shared between copies, because `Loads` is copied more often than a new combination appears.
     by_hours: Arc<HashMap<Hours, usize>>,
 }
 

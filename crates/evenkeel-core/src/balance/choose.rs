@@ -31,8 +31,9 @@ const BLOCK: usize = 256;
 /// Number of values that vectorised (SIMD) code compares at once.
 const LANES: usize = 8;
 
-/// Returns the candidate with the least load of its tenant. Ties are decided by the load of all
-/// tenants, then by a preference for time slots of this node, then by the earliest time.
+/// Returns the candidate time slot in which the job's tenant has the least load. Ties are decided
+/// by the load of all tenants, then by whether this node prefers the time slot, then by the
+/// earliest time.
 fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: NodeTurn) -> usize {
     let blocks = || own_loads.chunks(BLOCK).zip(all_loads.chunks(BLOCK)).enumerate();
     let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
@@ -146,8 +147,8 @@ impl Series {
         met
     }
 
-    /// Adds the squared load of one future run of each candidate to `met`; the run of the first
-    /// candidate is in the time slot `slot`. Candidates are in consecutive time slots.
+    /// Adds for each candidate the squared load of the time slot in which one future run falls;
+    /// `slot` is this time slot for the first candidate. Candidates are in consecutive time slots.
     fn meet(&self, slot: usize, met: &mut [f64]) {
         let (before, after) = self.loads.split_at(slot);
         let (head, tail) = met.split_at_mut(after.len().min(met.len()));
@@ -197,8 +198,9 @@ impl Loads {
         Series { loads, first }
     }
 
-    /// Extends the load beyond the counted time span by repeating it. Runs of jobs that run less
-    /// than once per counted time span are not repeated, because their times are known.
+    /// Extends the load beyond the balancing horizon (the next seven days) by repeating it. Runs of
+    /// jobs whose interval is longer than the balancing horizon are not repeated, because their
+    /// times are known.
     fn extend(&self, loads: &mut Vec<f64>, each: f64) {
         let (cost, runs) = (&self.far.slow_cost, &self.far.slow_runs);
         let near = loads.len().min(cost.len());
@@ -213,7 +215,7 @@ impl Loads {
     }
 
     /// Sums the load of several time slots into longer time slots. Also returns the number of the
-    /// first of these longer time slots.
+    /// first longer time slot.
     fn folded(&self, sums: &[i64], unit: i64) -> (Vec<i64>, i64) {
         let grid = self.horizon().grid();
         let first = grid.start.div_euclid(unit);

@@ -6,9 +6,9 @@ use crate::blackout::Blackouts;
 use crate::job::Definition;
 use crate::time::Timestamp;
 
-/// Marks the candidate start times with the fewest future runs in blackouts. Among these, keeps
-/// those with the fewest future runs outside the preferred hours. Returns `None` if the job has
-/// neither blackouts nor preferred hours.
+/// Marks the candidate start times with the fewest future runs in blackouts. Among the marked start
+/// times, keeps those with the fewest future runs outside the preferred hours. Returns `None` if
+/// the job has neither blackouts nor preferred hours.
 pub(super) fn best(
     definition: &Definition,
     candidates: Candidates,
@@ -41,7 +41,8 @@ struct Times {
 }
 
 impl Times {
-    /// Returns the time spans that `periods` cover, up to the last run time of any candidate.
+    /// Returns when `periods` (blackouts or preferred hours) begin and end, up to the last run time
+    /// of any candidate.
     fn spans_of(&self, periods: Blackouts<'_>) -> Vec<(i64, i64)> {
         let last = self.candidates.time(self.candidates.count - 1);
         let until = last + (self.each - 1) * self.candidates.every;
@@ -57,7 +58,7 @@ impl Times {
         spans
     }
 
-    /// Counts for each candidate how many of its run times are inside the spans.
+    /// Counts for each candidate start time how many of its run times are inside the time spans.
     fn within(&self, spans: &[(i64, i64)]) -> Vec<i64> {
         let mut counts = vec![0; self.candidates.count];
         for nth in 0..self.each {
@@ -76,7 +77,7 @@ impl Times {
     }
 }
 
-/// Of the candidates that are still wanted, keeps those with the lowest count.
+/// Keeps only the candidate start times with the lowest count.
 fn keep_least(wanted: &mut [bool], counts: &[i64]) {
     let each = wanted.iter().zip(counts);
     let least = each.filter(|(wanted, _)| **wanted).map(|(_, count)| *count).min();

@@ -22,13 +22,13 @@ pub(super) struct Hit {
     pub slot: usize,
     /// Number of runs, in units of [`whole`](Grid::whole).
     pub times: i64,
-    /// True if this is the first run after the start of the grid.
+    /// True if the time slot contains the job's first run in the counted time span.
     pub first: bool,
 }
 
 impl Grid {
-    /// The weight of one run. If a job's run times are stored less exactly than the time slots,
-    /// several time slots are possible for a run, and each gets a part of this weight.
+    /// The weight of one run. If a job's run times are known less exactly than the length of a time
+    /// slot, each possible time slot gets a part of this weight.
     pub fn whole(self) -> i64 {
         if self.slot >= micros(Slot::LENGTH) { 1 } else { 3600 }
     }
@@ -42,7 +42,8 @@ impl Grid {
         (slot < self.slots).then_some(slot)
     }
 
-    /// Calls `hit` in chronological order for every time slot that contains runs of the profile.
+    /// Calls `hit` in chronological order for every time slot in which jobs with this load profile
+    /// run.
     pub fn visit(self, profile: &LoadProfile, mut hit: impl FnMut(Hit)) {
         let from = profile.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
         match &profile.recurrence {
@@ -108,8 +109,7 @@ impl Grid {
         }
     }
 
-    /// Visits the possible time slots of runs whose times are stored less exactly than the length
-    /// of a time slot.
+    /// Visits all possible time slots of runs whose exact times are unknown.
     fn visit_steps(self, every: i64, rest: i64, step: i64, from: i64, hit: &mut impl FnMut(Hit)) {
         let mut time = from - step + 1 + (rest - (from - step + 1)).rem_euclid(every);
         let mut first = true;
@@ -150,7 +150,7 @@ impl Grid {
     }
 }
 
-/// Returns the middle of the stored step in which the job's run times fall; the exact second is not
+/// Returns the middle of the range in which the job's run times fall; the exact second is not
 /// stored.
 fn middle(every: Span, phase: u32) -> i64 {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));

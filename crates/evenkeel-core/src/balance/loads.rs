@@ -10,8 +10,8 @@ use super::settings::BalanceSettings;
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// The balancing horizon: the time span ahead in which load is counted. It is seven days, or 4,096
-/// time slots if that is shorter, but at least one day.
+/// The balancing horizon: the time span ahead in which load is counted. The balancing horizon is
+/// seven days long, or 4,096 time slots if that is shorter, but at least one day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Horizon {
     pub start: Timestamp,
@@ -31,7 +31,7 @@ pub enum Measure {
 
 /// The load of a set of jobs per time slot.
 ///
-/// Its memory use depends on the number of time slots, not on the number of jobs.
+/// Memory use depends on the number of time slots, not on the number of jobs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Loads {
     horizon: Horizon,
@@ -101,8 +101,8 @@ const WEEK: Span = Span::from_secs(7 * 86_400);
 /// Maximum number of time slots of the balancing horizon, unless one day has more.
 const SLOTS_MAX: u64 = 4096;
 /// Maximum number of different search windows (see `Destination`); a job with another window counts
-/// as having the next shorter one. Each window costs time whenever the evenness of the load is
-/// computed.
+/// as having the next shorter one. Each search window costs time whenever the evenness of the load
+/// is computed.
 const WINDOWS_MAX: usize = 512;
 /// The balancer never chooses a first run time later than this after the job's creation.
 pub(super) const FAR: Span = Span::from_secs(31 * 86_400);
@@ -308,8 +308,8 @@ impl Loads {
         if self.total_runs > 0 { self.total_cost as f64 / self.total_runs as f64 } else { 0.0 }
     }
 
-    /// Counts the runs between two boundaries of time slots. Beyond the balancing horizon, it
-    /// counts the jobs whose next run is in the time slot of `from`.
+    /// Counts the runs between two boundaries of time slots. For times beyond the balancing
+    /// horizon, counts the jobs whose next run is in the time slot of `from`.
     pub(super) fn runs_between(&self, from: i64, until: i64) -> u64 {
         let grid = self.horizon.grid();
         let slot = |time: i64| (time - grid.start).div_euclid(grid.slot);

@@ -2,7 +2,8 @@
 //!
 //! The encoding consists of a version, the unit of time and the list of moves. Numbers have a
 //! variable length with seven bits per byte, and most are stored as the difference from the
-//! previous move. The key of each load profile is stored once. A move takes about ten bytes.
+//! previous move. The key of each load profile is stored once. Each moved job takes about ten
+//! bytes.
 
 use std::collections::HashMap;
 

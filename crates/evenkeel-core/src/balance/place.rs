@@ -126,7 +126,7 @@ pub(super) fn offset_within(length: Span, seed: u64) -> i64 {
 }
 
 /// Returns the length of the time slots in which start times of jobs with this interval are
-/// compared. It is at least the resolution of their load profile.
+/// compared. The length is at least the resolution of the jobs' load profile.
 pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     if every >= Span::from_secs(3600) {
         slot.max(Slot::LENGTH)
@@ -192,7 +192,7 @@ impl Candidates {
         // The first and the last time slot are only partly inside the search window.
         let is_possible = |at: &i64| (self.after + 1..=self.latest).contains(at);
         if self.every == self.unit {
-            // A job that runs in every time slot may also have its first run in the next one.
+            // A job that runs in every time slot may also have its first run in the next time slot.
             return [at, at + self.every, at - self.every].into_iter().find(is_possible);
         }
         Some(at).filter(is_possible)

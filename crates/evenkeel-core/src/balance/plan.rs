@@ -1,12 +1,13 @@
 //! Plans a rebalance: decides which jobs are moved to which other start times.
 //!
-//! The plan makes the number of runs per time slot as equal as possible. It does so by lowering the
-//! sum of the squared numbers of runs per time slot. In the first rounds, the cost of runs counts
-//! as much as their number, so that each move improves both. In later rounds, cost counts less, and
-//! in the last round not at all. Finally, expensive jobs swap start times with cheap jobs, as long
-//! as the number of runs per time slot stays as even as before. Moves are listed roughly in the
-//! order of their benefit, and the plan ends where further moves no longer improve the evenness
-//! score. The evenness score after a rebalance is never lower than before it.
+//! The plan makes the number of runs per time slot as equal as possible. To do so, the planner
+//! lowers the sum of the squared numbers of runs per time slot. In the first rounds, the cost of
+//! runs counts as much as their number, so that each move improves both. In later rounds of
+//! planning, the cost of runs counts less, and in the last round not at all. Finally, expensive
+//! jobs swap start times with cheap jobs, as long as the number of runs per time slot stays as even
+//! as before. Moves are listed roughly in the order of their benefit, and the plan ends where
+//! further moves no longer improve the evenness score. The evenness score after a rebalance is
+//! never lower than before it.
 
 mod classes;
 mod costs;
@@ -138,8 +139,8 @@ pub fn plan(
     let mut skipped = Vec::new();
     let mut movers = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
-        // Jobs without a cell are not moved: they next run after the balancing horizon, or their
-        // class does not fit into memory.
+        // A job is not moved if it next runs after the balancing horizon, or if its class of
+        // similar jobs does not fit into memory.
         let class = job.profile.and_then(|key| classes.class_of(key));
         let place = class.and_then(|(class, home)| Some((class, home?)));
         if let Some(reason) = reason_to_stay(job, place.is_some(), settings, now) {
@@ -195,7 +196,7 @@ fn note_heaviest(loads: &mut Loads, profile: &LoadProfile, cost: u64) {
     });
 }
 
-/// How many jobs start or stop having a load profile, and their cost.
+/// Change in the number and cost of the jobs with a load profile.
 #[derive(Copy, Clone, Default)]
 struct Flow {
     jobs: i64,

@@ -16,8 +16,8 @@ const SECOND: u64 = 1_000_000;
 const COUNTED_BELOW: u64 = 900;
 /// The number of seconds over which evenness by second is computed.
 const HOUR: usize = 3600;
-/// The golden ratio as a fraction of 2^64. Its multiples modulo 2^64 are spread almost evenly,
-/// however many of them are used.
+/// The golden ratio as a fraction of 2^64. Multiples of this number, modulo 2^64, are spread almost
+/// evenly, however many of them are used.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// For each interval in seconds, the number of jobs that start in each second of the interval,
@@ -150,8 +150,8 @@ fn distances(met: &[f64]) -> Vec<usize> {
 
 /// Returns the offset within a time slot, in microseconds, for a new job if `before` runs are
 /// already in that time slot. Each new job gets a start second in one of the widest gaps between
-/// the existing ones. Different time slots begin with different seconds, so that not all of them
-/// are busy in the same seconds.
+/// the start seconds of existing jobs. The first chosen second differs between time slots, so that
+/// not all time slots are busy in the same seconds.
 pub(super) fn offset_after(before: u64, slot_no: i64, length: Span, turn: NodeTurn) -> i64 {
     let secs = (length.as_micros() / SECOND).max(1);
     let nth = before.wrapping_mul(u64::from(turn.of.max(1))).wrapping_add(turn.mine.into());
@@ -256,8 +256,8 @@ mod tests {
             placed.sort_unstable();
             let around = placed[0] + every as i64;
             let gaps = placed.windows(2).map(|two| two[1] - two[0]).chain([around - placed[jobs - 1]]);
-            // Evenly spread jobs have gaps of `every / jobs`; a gap may be half of that, because
-            // each gap is halved at most once too often.
+            // Evenly spread jobs have gaps of `every / jobs`; the test accepts gaps of at least a
+            // third of that.
             let least = gaps.min().unwrap();
             prop_assert!(least as usize >= every as usize / jobs / 3, "{placed:?}");
         }

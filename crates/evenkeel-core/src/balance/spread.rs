@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::loads::{Destination, Loads, Measure};
 
-/// The length of the time parts whose loads are compared.
+/// Whether the loads of time slots or of hours are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Granularity {
     /// The time slots of the next 24 hours.
@@ -16,8 +16,8 @@ pub enum Granularity {
 /// How evenly runs or their cost are spread over the next 24 hours.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spread {
-    /// The evenness score from 0 to 1: the share of the load that does not exceed an ideal
-    /// distribution. A score of 1 is as even as these jobs allow.
+    /// The evenness score from 0 to 1: the share of the load that is not above the ideal level of
+    /// its time slot or hour. A score of 1 is as even as these jobs allow.
     pub score: f64,
     /// The highest load of any time slot or hour.
     pub peak: f64,
@@ -43,7 +43,7 @@ struct Day {
     /// The highest cost of a single movable run in each time slot or hour.
     heaviest: Vec<f64>,
     movable: Vec<Movable>,
-    /// False for hours of the day that are not counted.
+    /// False for hours of the day outside the balancing horizon.
     covered: Vec<bool>,
 }
 
@@ -69,7 +69,7 @@ impl Loads {
 
     /// Returns how evenly the runs of the next hour are spread over its seconds. Only jobs with an
     /// interval below 15 minutes count, because their start second is known. Returns `None` if no
-    /// such job exists.
+    /// job has an interval below 15 minutes.
     pub fn spread_by_second(&self) -> Option<Spread> {
         self.seconds.spread(self.horizon().start)
     }
@@ -154,7 +154,8 @@ impl Loads {
 const HOUR_MICROS: i64 = 3_600_000_000;
 
 impl Day {
-    /// Sums time slots into `parts` longer parts; `part(slot)` is the part of each time slot.
+    /// Combines time slots into `parts` longer time ranges; `part(slot)` is the range of each time
+    /// slot.
     fn folded(&self, parts: usize, part: impl Fn(usize) -> usize) -> Self {
         let sum = |of: &[f64]| {
             let mut sums = vec![0.0; parts];

@@ -173,8 +173,8 @@ fn pool_without_workers_is_the_first_reason() {
     assert_eq!(codes(&why), ["no_worker_for_pool", "waiting_in_queue", "not_due"]);
     assert_eq!(why.reasons[0], Why::NoWorkerForPool { pool: "gpu".into() });
     assert_eq!(why.next_possible_start, None);
-    // A due job gets the same reason as a waiting run. A job whose scheduled time is in the future
-    // does not get this reason.
+    // A due job also gets the reason that no worker serves its pool. A job whose scheduled time is
+    // in the future does not get the reason that no worker serves its pool.
     let due = Facts { next_at: Some(earlier(60)), ..facts(&elsewhere, &workers) };
     assert_eq!(codes(&explain(&due, NOW)), ["no_worker_for_pool"]);
     assert_eq!(codes(&explain(&facts(&elsewhere, &workers), NOW)), ["not_due"]);
@@ -293,7 +293,7 @@ fn next_start_of_a_running_job_depends_on_its_overlap_policy() {
         assert_eq!(codes(&why), ["running", "not_due"]);
         why.next_possible_start
     };
-    // It is unknown whether the active run will have finished by then.
+    // It is unknown whether the active run will have finished by the next scheduled time.
     assert_eq!(start(OverlapPolicy::Skip), None);
     assert_eq!(start(OverlapPolicy::Queue), None);
     assert_eq!(start(OverlapPolicy::Replace), Some(later(600)));

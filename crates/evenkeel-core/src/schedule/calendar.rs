@@ -151,8 +151,8 @@ impl CalendarInterval {
         if self.anchor.is_some_and(|anchor| anchor > after) {
             return Some((anchor, false));
         }
-        // Estimates the number of intervals so that the estimate is never too late: average months
-        // differ from real ones by less than four days in total, and clock changes by even less.
+        // Starts the search a little early: the estimate from average month lengths is wrong by
+        // less than four days, including clock changes.
         const OFF: u64 = 4 * 86_400 * 1_000_000;
         let passed = after.since(anchor).as_micros().saturating_sub(OFF);
         let mut n = i64::try_from(passed / self.every.roughly().as_micros()).ok()?.max(1);
@@ -164,9 +164,10 @@ impl CalendarInterval {
         }
     }
 
-    /// Returns the `n`-th run time after the anchor, which is number 0. The result is at most
-    /// [`Timestamp::MAX`], and `None` if no anchor is set. If clocks skip a local time, the result
-    /// is the first moment after the clock change, even with [`Gap::Skip`](super::Gap::Skip).
+    /// Returns the `n`-th run time after the anchor; the anchor itself is number 0. The result is
+    /// at most [`Timestamp::MAX`], and `None` if no anchor is set. If clocks skip a local time, the
+    /// result is the first moment after the clock change, even with
+    /// [`Gap::Skip`](super::Gap::Skip).
     ///
     /// The computation takes the same time for any `n`.
     pub fn nth_time(self, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {

@@ -7,8 +7,8 @@ use crate::time::{Span, Timestamp};
 /// A periodic schedule promises that at any time, the last successful run began less than `period`
 /// ago.
 ///
-/// A period is not an interval. A run starts as soon as the cooldown is over and a worker is free,
-/// so the next run time depends on when the previous run finishes. While a run is active, the next
+/// Unlike with an interval, a run starts as soon as the cooldown is over and a worker is free, so
+/// the next run time depends on when the previous run finishes. While a run is active, the next
 /// scheduled time is the latest possible one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]

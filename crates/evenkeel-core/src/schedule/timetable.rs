@@ -111,8 +111,8 @@ impl Timetable<'_> {
         })
     }
 
-    /// Returns the `n`-th scheduled time after `from`, which is number 0. The range `from..until`
-    /// must contain more than `n` scheduled times.
+    /// Returns the `n`-th scheduled time after `from`; `from` itself is number 0. The range
+    /// `from..until` must contain more than `n` scheduled times.
     pub fn nth_after(self, from: Timestamp, n: u64, until: Timestamp) -> Timestamp {
         if let Schedule::Interval(interval) = self.schedule {
             return from.saturating_add(interval.every().saturating_mul(n));

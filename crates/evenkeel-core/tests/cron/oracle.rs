@@ -29,7 +29,8 @@ struct Expression {
 struct Counts {
     zones: usize,
     changes: usize,
-    /// Number of compared cases for each of the two libraries.
+    /// Number of compared cases for each of the two libraries; cases in which a library is known to
+    /// differ are left out.
     cases: [u64; 2],
     left_out: u64,
     comparisons: u64,

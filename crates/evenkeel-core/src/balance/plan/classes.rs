@@ -1,8 +1,8 @@
 //! Groups the jobs that a rebalance may move into classes with equal intervals and constraints.
 //!
-//! All jobs of a class may move to the same start times. Start times whose runs fall into the same
-//! time slots form a cell. So planning only decides how many jobs of a class move from one cell to
-//! another, not where each single job moves.
+//! All jobs of a class may move to the same start times. A group of start times whose runs fall
+//! into the same time slots is called a cell. So the planner only decides how many jobs move from
+//! one group of start times (cell) to another, not where each single job moves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,13 +14,13 @@ use crate::time::{Span, Timestamp};
 
 /// A class: all movable jobs with the same interval, blackouts and preferred hours.
 pub(super) struct Class {
-    /// The load profile of any job of the class.
+    /// The load profile of one job, which represents all jobs of the class.
     profile: LoadProfile,
     pub every: Span,
     pub cells: Vec<Cell>,
     /// Average cost of a run, in seconds.
     pub weight: f64,
-    /// True if jobs of different cells have runs in the same time slot.
+    /// True if jobs with start times in different cells can run in the same time slot.
     pub is_tangled: bool,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Cell {
     pub squares: f64,
     /// Number of runs in a blackout, and number of runs outside the preferred hours.
     pub unwanted: (u32, u32),
-    /// True if a rebalance may move jobs to this cell.
+    /// True if a rebalance may move jobs to the start times of this cell.
     pub is_open: bool,
-    /// Jobs that were in this cell before the rebalance, as (cost in microseconds, index of the
-    /// `Mover`).
+    /// Jobs whose start time was in this cell before the rebalance, as (cost in microseconds, index
+    /// of the `Mover`).
     pub original: BTreeSet<(u64, u32)>,
-    /// Jobs that the rebalance moved to this cell.
+    /// Jobs that the rebalance moved to start times of this cell.
     pub moved_in: BTreeSet<(u64, u32)>,
 }
 
@@ -59,14 +59,14 @@ pub(super) struct Classes {
     pub grid: Grid,
     /// Longest interval first.
     pub classes: Vec<Class>,
-    /// The class and cell that belong to each load profile.
+    /// For each load profile, its class of jobs and its cell of start times.
     cells: HashMap<LoadProfileKey, (u32, Option<u32>)>,
 }
 
 impl Classes {
-    /// Groups `profiles`, which a rebalance may move, into classes. Jobs that run less often than
-    /// daily are not moved to start times before `quiet_until`, because their next run would be a
-    /// whole interval later.
+    /// Groups the load profiles of movable jobs into classes with the same interval and
+    /// constraints. Jobs that run less often than daily are not moved to start times before
+    /// `quiet_until`, because their next run would be a whole interval later.
     pub fn new<'a>(
         profiles: impl Iterator<Item = (LoadProfileKey, &'a LoadProfile)>,
         grid: Grid,
@@ -84,8 +84,8 @@ impl Classes {
             let order = interval(those[0].1).cmp(&interval(these[0].1));
             order.then_with(|| name.cmp(other))
         });
-        // Classes with the most load profiles get memory first, because they probably have the most
-        // jobs.
+        // If memory is short, classes with the most load profiles come first, because they probably
+        // have the most jobs.
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
         let mut cells_left = CELLS_MAX;
@@ -111,8 +111,8 @@ impl Classes {
         Self { grid, classes, cells }
     }
 
-    /// Returns the class and the cell of a load profile. The cell is `None` if the profile has no
-    /// run within the balancing horizon.
+    /// Returns the class of jobs and the cell of start times of a load profile. The cell is `None`
+    /// if the profile has no run within the balancing horizon.
     pub fn class_of(&self, key: LoadProfileKey) -> Option<(u32, Option<u32>)> {
         self.cells.get(&key).copied()
     }
@@ -169,13 +169,13 @@ impl Class {
         found.then_some(cell as u32)
     }
 
-    /// Number of time slots that a loop over all runs of the class visits.
+    /// Number of time slots that one pass over all start times of the class visits.
     pub fn size(&self) -> usize {
         let runs: f64 = self.cells.iter().map(|cell| cell.runs).sum();
         runs as usize + self.cells.len()
     }
 
-    /// Returns the load profile of jobs in this cell.
+    /// Returns the load profile of jobs that start at the times of this cell.
     pub fn profile_of(&self, cell: u32) -> LoadProfile {
         let phase = self.cells[cell as usize].phases.start;
         LoadProfile {
@@ -195,8 +195,9 @@ impl Class {
         (rest / micros(Recurrence::step(self.every))) as u32
     }
 
-    /// Returns the offset within the interval, in microseconds, at which a job of this cell runs.
-    /// The second depends on the job's `seed`, so that jobs of a cell do not all start at once.
+    /// Returns the offset within the interval, in microseconds, at which a job with this `seed`
+    /// runs in this cell of start times. The second depends on the job's `seed`, so that jobs in
+    /// the same time slot do not all start at once.
     pub fn rest_in(&self, cell: u32, seed: u64) -> i64 {
         let phases = &self.cells[cell as usize].phases;
         let step = micros(Recurrence::step(self.every));
@@ -221,13 +222,13 @@ impl Cell {
         !self.original.is_empty() || !self.moved_in.is_empty()
     }
 
-    /// True if the same rules for moving jobs apply to both cells.
+    /// True if the same rules for moving jobs apply to the start times of both cells.
     pub fn is_like(&self, other: &Self) -> bool {
         self.is_open == other.is_open && self.unwanted == other.unwanted
     }
 
-    /// True if jobs of this cell may move to `other`. Jobs never move to a cell with more runs in
-    /// blackouts or outside their preferred hours.
+    /// True if jobs of this cell may move to the start times of the cell `other`. Jobs never move
+    /// to start times with more runs in blackouts or outside their preferred hours.
     pub fn may_go_to(&self, other: &Self) -> bool {
         other.is_open && other.unwanted <= self.unwanted
     }
@@ -235,8 +236,8 @@ impl Cell {
 
 const DAY: Span = Span::from_secs(86_400);
 const SECOND: i64 = 1_000_000;
-/// Maximum number of cells of all classes together, which take about 100 MB. A rebalance does not
-/// move jobs of classes beyond this limit.
+/// Maximum number of cells (groups of start times) of all classes together, which take about 100
+/// MB. A rebalance does not move jobs of classes beyond this limit.
 const CELLS_MAX: usize = 1_000_000;
 
 /// The time slots that blackouts and preferred hours of a class exclude.
@@ -268,7 +269,7 @@ impl Constraints {
     }
 }
 
-/// Estimates the number of cells of a class from above.
+/// Returns an upper estimate of the number of cells (groups of start times) for an interval.
 fn cells_about(every: Span, grid: Grid) -> usize {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let width = if every % grid.slot == 0 { step.max(grid.slot) } else { step };

@@ -6,19 +6,21 @@ use super::heaps::Heaps;
 use super::improve::Aim;
 use super::state::{CellLoads, PlanState, next_to};
 
-/// Jobs are not moved out of a cell whose cost is at most this multiple of the average.
+/// Jobs are moved only away from start times whose cost is more than this multiple of the average.
 const TOLERATED: f64 = 1.02;
 
-/// Maximum number of swaps per class.
+/// Maximum number of swaps per class of similar jobs.
 const CHANGES_MAX: usize = 50_000;
-/// Maximum number of cells that are searched for a swap when the cheapest cell offers none.
+/// Maximum number of cells (groups of start times) that are searched for a swap when the cheapest
+/// one offers none.
 const LOOKS_MAX: usize = 20_000;
 
 /// Ignores cost; only the number of runs counts.
 const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
-/// A swap that makes the cost of two cells more equal: an expensive job moves to the other cell,
-/// and a cheap job may move back in exchange. Jobs are given as (cost, index of the `Mover`).
+/// A swap that makes the cost of two groups of start times (cells) more equal: an expensive job
+/// moves to the other group, and a cheap job may move back in exchange. Jobs are given as (cost,
+/// index of the `Mover`).
 struct Change {
     gained: f64,
     to: usize,
@@ -29,8 +31,8 @@ struct Change {
 impl PlanState<'_> {
     pub fn even_out_costs(&mut self) {
         for class in 0..self.classes.classes.len() {
-            // If cells share time slots, each move changes the load of all cells. Jobs of such a
-            // class run so often that moving them would gain little.
+            // Classes whose start times share time slots are skipped, because their jobs run so
+            // often that moving them would gain little.
             if !self.classes.classes[class].is_tangled {
                 self.even_out_cost(class);
             }
@@ -78,7 +80,8 @@ impl PlanState<'_> {
         self.apply(class, &met);
     }
 
-    /// Returns the best swap between `from` and any other cell.
+    /// Returns the best swap between the start times of the cell `from` and those of any other
+    /// cell.
     fn any_change(&self, class: usize, met: &CellLoads, from: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
         let others =
@@ -87,10 +90,12 @@ impl PlanState<'_> {
         changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
     }
 
-    /// Returns a good swap between two cells, which is found quickly but is not always the best.
+    /// Returns a good swap between two cells of start times; it is found quickly but is not always
+    /// the best.
     fn change(&self, class: usize, met: &CellLoads, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
-        // The cost difference between the cells; moving half of it would make their cost equal.
+        // The cost difference between the two cells; moving half of it would make their costs
+        // equal.
         let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
         let most = most * 1e6;
         if most < 1.0 {
@@ -124,8 +129,8 @@ impl PlanState<'_> {
 }
 
 impl Cell {
-    /// Returns the jobs of this cell whose cost is closest to `cost`: two that the rebalance moved
-    /// here, and two that were here before.
+    /// Returns the jobs whose cost is closest to `cost`: up to two that the rebalance moved to this
+    /// cell, and up to two that were there before.
     fn jobs_near(&self, cost: u64) -> [Option<(u64, u32)>; 4] {
         let [below, above] = next_to(&self.moved_in, cost);
         let [low, high] = next_to(&self.original, cost);

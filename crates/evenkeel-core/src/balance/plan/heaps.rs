@@ -1,17 +1,18 @@
-//! Priority queues that find the busiest and the least busy cells of a class.
+//! Priority queues that find the busiest and the least busy start times for a class of jobs.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::classes::Cell;
 
-/// The cells of a class, ordered by the average load of the time slots in which their jobs run.
+/// Groups of start times (cells), ordered by the average load of the time slots in which their jobs
+/// run.
 pub(super) struct Heaps {
-    /// Cells from which jobs may be moved.
+    /// Cells of start times from which jobs may be moved.
     full: BinaryHeap<Entry>,
-    /// Cells to which jobs may be moved, grouped by kind.
+    /// Cells of start times to which jobs may be moved, grouped by kind.
     empty: Vec<BinaryHeap<Reverse<Entry>>>,
-    /// The kind of each cell. Jobs of cells of the same kind may move to the same cells.
+    /// The kind of each cell. Jobs of cells of the same kind may move to the same start times.
     kind: Vec<usize>,
     /// One cell of each kind.
     sample: Vec<usize>,
@@ -19,11 +20,11 @@ pub(super) struct Heaps {
     version: Vec<u32>,
 }
 
-/// The average load of the time slots of a cell: three values that are compared one after the
+/// The load of a cell, averaged over its time slots: three values that are compared one after the
 /// other.
 pub(super) type Key = [f64; 3];
 
-/// If several cells have the same load, the one with the lowest index counts as the least busy.
+/// Among cells with the same load, the one with the lowest index counts as the least busy.
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Entry {
     met: Key,
@@ -68,7 +69,7 @@ impl Heaps {
         heaps
     }
 
-    /// Returns the busiest cell from which jobs may be moved.
+    /// Returns the busiest cell of start times from which jobs may be moved.
     pub fn fullest(&mut self) -> Option<usize> {
         while let Some(top) = self.full.peek() {
             if top.version == self.version[top.cell] {
@@ -79,7 +80,7 @@ impl Heaps {
         None
     }
 
-    /// Returns the least busy cell to which jobs of the cell `from` may be moved.
+    /// Returns the least busy cell of start times to which jobs of the cell `from` may be moved.
     pub fn emptiest_for(&mut self, cells: &[Cell], from: usize) -> Option<usize> {
         let mut best: Option<Entry> = None;
         for (kind, heap) in self.empty.iter_mut().enumerate() {
@@ -97,7 +98,7 @@ impl Heaps {
         best.map(|best| best.cell)
     }
 
-    /// Stops moving jobs out of this cell.
+    /// Stops moving jobs away from the start times of this cell.
     pub fn leave_alone(&mut self, cell: usize) {
         debug_assert_eq!(self.full.peek().map(|top| top.cell), Some(cell));
         self.full.pop();

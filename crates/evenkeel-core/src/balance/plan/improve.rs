@@ -1,10 +1,10 @@
 //! Plans moves that spread runs more evenly over time.
 //!
 //! Each move lowers the sum, over all time slots, of the squared number of runs and, in the first
-//! rounds, of the squared cost as well. Because this sum always falls, the search ends. The weight
-//! of cost decreases from round to round and is zero in the last round. When the search ends, no
-//! job could move to a time slot with fewer runs, and cost is spread as evenly as possible under
-//! that condition.
+//! rounds, of the squared cost as well. The search ends because every move lowers this sum of
+//! squares. The weight of cost decreases from round to round and is zero in the last round. When
+//! the search ends, no job could move to a time slot with fewer runs, and cost is spread as evenly
+//! as possible under that condition.
 
 use super::classes::{Cell, Class};
 use super::heaps::Heaps;
@@ -17,18 +17,18 @@ pub(super) struct Aim {
     pub cost: f64,
     /// In seconds.
     pub mean_cost: f64,
-    /// Differences between two cells up to this share of the average load are ignored.
+    /// Load differences between two start times up to this share of the average load are ignored.
     pub tolerated: f64,
 }
 
 /// Minimum improvement for which a job is moved. Improvements are sums of squared integers, so a
-/// smaller value is a rounding error or not worth a move.
+/// value below this minimum is a rounding error or not worth a move.
 const LEAST_GAIN: f64 = 0.5;
 /// Maximum number of final rounds, which improve little.
 const LAST_ROUNDS: usize = 8;
 /// Approximate number of visited time slots after which the search uses fewer rounds.
 const EFFORT: usize = 100_000_000;
-/// Relative differences below this are ignored in rounds in which cost counts.
+/// Relative load differences below this value are ignored in rounds in which cost counts.
 const TOLERATED: f64 = 0.02;
 
 impl PlanState<'_> {
@@ -81,7 +81,7 @@ impl PlanState<'_> {
         self.steps.len() > before
     }
 
-    /// Returns the greatest improvement that one move of a job of this class can make.
+    /// Returns the greatest improvement that moving one job of this class can make.
     fn most_gained(&self, class: usize, aim: Aim) -> f64 {
         let met = self.met(class);
         let cells = &self.classes.classes[class].cells;
@@ -97,8 +97,8 @@ impl PlanState<'_> {
     }
 
     /// Moves jobs of a class as long as each move improves the evenness by at least `least`.
-    /// Returns whether any job moved. If cells of the class share time slots, moves jobs only from
-    /// one cell to one other cell, because these moves change the load of all cells.
+    /// Returns whether any job moved. If start times of the class share time slots, moves jobs only
+    /// between one pair of start times, because each move changes the load of all others.
     fn even_out(&mut self, class: usize, aim: Aim, least: f64) -> bool {
         let mut met = self.met(class);
         let before = self.steps.len();
@@ -124,14 +124,14 @@ impl PlanState<'_> {
                 heaps.leave_alone(from);
                 continue;
             };
-            // Moves only half of the jobs that could move, because the computed improvement is an
-            // estimate if cells share time slots.
+            // Moves only half of the jobs that could move, because the improvement is only an
+            // estimate if start times share time slots.
             let each = 2.0 * (cells[from].squares + cells[to].squares);
             let jobs = if is_tangled { 1 + ((gained - least) / each / 2.0) as usize } else { 1 };
             for _ in 0..jobs {
                 self.take(class, from, job);
-                // A job that would wait too long for its next run stays removed from the cell's
-                // list, so that it is not tried again.
+                // A job that would wait too long for its next run is removed from the lists, so
+                // that it is not tried again.
                 if self.may_wait(job.1, to) {
                     self.put(&mut met, job.1, to, false);
                 }
@@ -150,9 +150,9 @@ impl PlanState<'_> {
         self.steps.len() > before
     }
 
-    /// Returns the job to move from one cell to another, with the improvement, if that is at least
-    /// `least`. Prefers a job that was moved before, and one whose cost makes the two cells most
-    /// equal.
+    /// Returns the job to move from one cell of start times to another, with the improvement, if
+    /// that is at least `least`. Prefers jobs that were moved before, and jobs whose cost makes the
+    /// load of both start times most equal.
     fn job_to_move(
         &self,
         class: usize,
@@ -179,9 +179,9 @@ impl PlanState<'_> {
 }
 
 impl Aim {
-    /// Returns the least improvement that results when a job with this cost in seconds moves from
-    /// one cell to another. If fewer of the job's runs fall into the balancing horizon after the
-    /// move, each run counts more, because moving runs out of sight is no improvement.
+    /// Returns a lower bound of the improvement when a job with this cost in seconds moves to other
+    /// start times. If fewer of the job's runs fall into the balancing horizon after the move, each
+    /// run counts more, because moving runs out of sight is no improvement.
     pub fn gained(
         self,
         met: &CellLoads,

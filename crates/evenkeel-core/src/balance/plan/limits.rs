@@ -154,7 +154,7 @@ impl Stop {
 }
 
 /// Returns the share of the load that does not exceed the average per time slot. Unlike the
-/// evenness score, it ignores which load can be moved.
+/// evenness score, this share does not consider which load can be moved.
 fn evenness(loads: &[f64]) -> f64 {
     let total: f64 = loads.iter().sum();
     let level = (total / loads.len().max(1) as f64 - 1e-6).ceil();

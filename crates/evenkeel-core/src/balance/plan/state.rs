@@ -25,7 +25,7 @@ pub(super) struct PlanState<'a> {
     pub steps: Vec<Step>,
 }
 
-/// Moves one job to another cell of its class.
+/// A planning step, which moves one job to another start time.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Step {
     pub mover: u32,
@@ -35,7 +35,7 @@ pub(super) struct Step {
     pub is_half: bool,
 }
 
-/// For each cell of a class, the load of the time slots in which its jobs run.
+/// For each cell (group of start times), the load of the time slots in which its jobs run.
 pub(super) struct CellLoads {
     /// Number of runs, summed over the time slots of each cell.
     pub runs: Vec<f64>,
@@ -43,7 +43,7 @@ pub(super) struct CellLoads {
     pub cost: Vec<f64>,
     /// The runs of all tenants.
     pub all: Vec<f64>,
-    /// Number of jobs that moved to each cell, minus the number that moved away.
+    /// Number of jobs that moved to each cell of start times, minus those that moved away.
     came: Vec<f64>,
     /// The cost of these jobs.
     brought: Vec<f64>,
@@ -92,7 +92,8 @@ impl<'a> PlanState<'a> {
         if cost > 0.0 && runs > 0.0 { cost / runs } else { 1.0 }
     }
 
-    /// Returns for each cell of the class the load of the time slots in which its jobs run.
+    /// Returns for each cell (group of start times) of a class the load of the time slots in which
+    /// its jobs run.
     pub fn met(&self, class: usize) -> CellLoads {
         let class = &self.classes.classes[class];
         let cells = class.cells.len();
@@ -128,20 +129,21 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// True if the job can move to this cell without waiting too long for its next run.
+    /// True if the job can move to the start times of this cell without waiting too long for its
+    /// next run.
     pub fn may_wait(&self, mover: u32, to: usize) -> bool {
         let mover = &self.movers[mover as usize];
         mover.home == to as u32 || self.time_in(mover, to as u32).is_some()
     }
 
-    /// Returns the next scheduled time of a job if it moves to this cell of its class.
+    /// Returns the next scheduled time of a job if it moves to the start times of this cell.
     pub fn time_in(&self, mover: &Mover, cell: u32) -> Option<Timestamp> {
         let job = &self.jobs[mover.job as usize];
         let class = &self.classes.classes[mover.class as usize];
         time_on(job, class.every, class.rest_in(cell, job.seed), self.quiet_until)
     }
 
-    /// Removes a job, given as (cost, index of the `Mover`), from its cell.
+    /// Removes a job, given as (cost, index of the `Mover`), from the list of its cell.
     pub fn take(&mut self, class: usize, cell: usize, job: (u64, u32)) {
         let cell = &mut self.classes.classes[class].cells[cell];
         if !cell.moved_in.remove(&job) {
@@ -149,7 +151,7 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// Adds a job that was removed from its cell to another cell of its class.
+    /// Adds a job to the list of another cell of start times.
     pub fn put(&mut self, met: &mut CellLoads, mover: u32, to: usize, is_half: bool) {
         let Mover { class, home, at, cost, .. } = self.movers[mover as usize];
         let cells = &mut self.classes.classes[class as usize].cells;

@@ -10,10 +10,10 @@ use crate::time::{Span, Timestamp};
 ///
 /// The result is the possible time closest to one interval after the last run, so the gap between
 /// the two runs is half an interval to one and a half intervals. If the closest time is not after
-/// `quiet_until`, the result is the first possible time after it, as long as the gap is below two
-/// intervals. Because of this limit, moving a job repeatedly never postpones its next run for ever.
-/// For a job that never ran or has not run for a long time, the result is the possible time closest
-/// to its current next scheduled time.
+/// `quiet_until`, the result is the first possible time after `quiet_until`, as long as the gap is
+/// below two intervals. Because the gap is limited, moving a job repeatedly never postpones its
+/// next run for ever. For a job that never ran or has not run for a long time, the result is the
+/// possible time closest to its current next scheduled time.
 pub(super) fn time_on(
     job: &Placement,
     every: Span,
@@ -37,9 +37,9 @@ pub(super) fn time_on(
 /// were changed after the move.
 ///
 /// If the job has not run since the move and its old scheduled time is still in the future, the
-/// result is the old scheduled time. If the job has run since the move, the result is the time
-/// after `now` that is closest to `next_at` and a whole number of intervals from the old scheduled
-/// time.
+/// result is the old scheduled time. If the job has run since the move, or its old scheduled time
+/// has passed, the result is the time after `now` that is closest to `next_at` and a whole number
+/// of intervals from the old scheduled time.
 pub fn moved_back(
     done: &Move,
     every: Span,

@@ -41,8 +41,8 @@ impl Field {
         }
     }
 
-    /// The range from which `H` is chosen. Days end at the 28th, which every month has, and Sunday
-    /// is counted only once.
+    /// The range of values from which `H` is chosen. Days of the month end at the 28th, which every
+    /// month has, and Sunday is counted only once.
     pub const fn hashed(self) -> (u32, u32) {
         match self {
             Self::Date => (1, 28),

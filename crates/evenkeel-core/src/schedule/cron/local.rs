@@ -1,4 +1,5 @@
-//! Finds the run times of a cron expression without clock changes, in local seconds since 1970.
+//! Finds the run times of a cron expression as if local clocks never changed, in local seconds
+//! since 1970.
 
 use super::calendar::{DAY, Month};
 use super::pattern::Pattern;

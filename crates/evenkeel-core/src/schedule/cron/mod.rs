@@ -1,7 +1,7 @@
 //! Cron expressions with the fields minute, hour, day of the month, month and day of the week.
 //!
-//! The module `read` parses an expression into a `Pattern`. The module `local` finds its run times
-//! without clock changes, and `zoned` finds them in a time zone with clock changes.
+//! The module `read` parses an expression into a `Pattern`. The module `local` finds run times as
+//! if clocks never changed, and `zoned` finds them in a time zone with clock changes.
 
 mod calendar;
 mod fault;

@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
         self.get(field).is_some_and(|piece| piece.text.starts_with(['*', '?']))
     }
 
-    /// Returns how many random numbers for this field result in different patterns.
+    /// Returns how many random numbers for this field lead to different run times.
     fn choices(&self, field: Field) -> u64 {
         let hashed = self.get(field).is_some_and(|piece| piece.split(',').any(|i| i.begins('H')));
         if hashed { u64::from(field.size()) } else { 1 }
@@ -168,7 +168,7 @@ impl<'a> Fields<'a> {
         Ok(self.values(Field::Month, draws)?.plain as u16)
     }
 
-    /// Returns all other random numbers for this field that result in different patterns.
+    /// Returns all other random numbers for this field that lead to different run times.
     fn other_draws(&self, field: Field, draws: Draws) -> Vec<Draws> {
         match self.choices(field) {
             1 => vec![draws],
@@ -239,7 +239,7 @@ fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
 /// crontab.
 fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
     let is_path = |word: &&Piece<'_>| word.text.starts_with(['/', '.', '~']);
-    // The only words inside a field are the names of days and months, which have three letters.
+    // Words inside a field, such as the names of days and months, have at most three letters.
     let is_field = |word: &Piece<'_>| {
         let mut names = word.text.split(|c: char| !c.is_ascii_alphabetic());
         let plain = |c: char| c.is_ascii_alphanumeric() || "*?,-/#()".contains(c);

@@ -2,9 +2,10 @@
 //! module are whole seconds since 1970.
 //!
 //! A time zone is a sequence of periods in which the offset from UTC is constant. Within a period,
-//! run times are those of a clock without clock changes, minus the offset. Special rules are needed
-//! only at the boundaries between two periods. Periods are longer than any clock change (a test in
-//! `crate::zone` checks this), so a local time occurs at most twice, in consecutive periods.
+//! run times are computed as if clocks never changed, and the offset is subtracted. Special rules
+//! are needed only at the boundaries between two periods. Periods are longer than any clock change
+//! (a test in `crate::zone` checks this), so a local time occurs at most twice, in consecutive
+//! periods.
 
 use super::calendar::DAY;
 use super::pattern::Pattern;

@@ -1,4 +1,5 @@
-//! `H`, skew, and the stored form.
+//! Tests for `H`, for the skew (a delay of some seconds), and for the stored form of cron
+//! schedules.
 
 use std::collections::BTreeSet;
 
