@@ -10,20 +10,20 @@
 //! - [`time`], [`zone`]: timestamps, durations and time zones
 //! - [`window`]: when the next run may start, and by when it must
 //! - [`blackout`]: local hours in which a job does not run
-//! - [`advance`]: what happens at a scheduled time: fire, skip or wait
-//! - [`misfire`], [`overlap`]: the policies for missed times and for active earlier runs
-//! - [`next_time`]: the next time after a resume, a retry or a change
+//! - [`advance`]: whether a due job fires, is skipped or waits
+//! - [`misfire`], [`overlap`]: the policies for missed scheduled times and for overlapping runs
+//! - [`next_time`]: the next scheduled time after a resume, a retry or a change
 //! - [`status`]: the status of a job, and the commands that it allows
 //! - [`history`]: statistics of past attempts
 //!
 //! Runs and attempts:
 //! - [`ids`], [`run_id`]: numbers and keys, and the public ids of runs and attempts
 //! - [`attempt`]: the state machine of one attempt
-//! - [`after_attempt`]: retry, or end of the run
-//! - [`retry`], [`on_failure`]: retry policies, and what follows the last failure
+//! - [`after_attempt`]: whether a finished attempt is retried
+//! - [`retry`], [`on_failure`]: retry policies, and what happens when no retries are left
 //! - [`lease`]: which node may write the results of an attempt
 //! - [`attempt_token`]: tokens for receivers of HTTP calls
-//! - [`progress`], [`run_log`]: what a body reports and prints
+//! - [`progress`], [`run_log`]: the progress and output of an attempt
 //! - [`fingerprint`]: groups similar failures
 //!
 //! Queue:
@@ -32,13 +32,14 @@
 //! - [`dedup`]: rejects duplicate jobs and runs
 //!
 //! Insight:
-//! - [`condition`]: whether a job keeps its deadline promise
-//! - [`conflict`]: whether its blackouts allow that at all
+//! - [`condition`]: whether a job meets its deadlines
+//! - [`conflict`]: whether a job's blackouts leave enough time to meet its deadlines
 //! - [`explain`]: why a job does not run now
 //!
 //! Cluster and load:
 //! - [`shard`]: divides jobs among schedulers
-//! - [`slot`], [`balance`]: counts load in slots of 15 minutes, places jobs and plans rebalances
+//! - [`slot`], [`balance`]: counts load per 15-minute time slot, chooses start times of jobs and plans
+//!   rebalances
 //!
 //! Executors and data:
 //! - [`executor`]: what executors declare about themselves

@@ -13,7 +13,7 @@
 //! |   16 | number within the origin, for runs of a job in the same microsecond         |
 //! |   10 | attempt, counted from 0; 0 in the id of a run                               |
 //!
-//! Job numbers are dense. Unencrypted job numbers would show a tenant how many jobs all tenants
+//! Job numbers are consecutive. Unencrypted job numbers would show a tenant how many jobs all tenants
 //! have. The encryption also depends on the scheduled time, the origin and the number within the
 //! origin, so two ids do not show whether they belong to the same job.
 
