@@ -15,7 +15,8 @@ ON CONFLICT DO NOTHING
 WHERE k.hash = ?1
 
 -- :name list_audit (tenant_no, other_tenant_no, before_at, before_no, from, limit)
--- Two scans of one index, merged: ORDER BY over both tenants would sort all their entries.
+-- Two scans of one index are merged, because ORDER BY over both tenants would sort all their
+-- entries.
 SELECT no, at, tenant_no, subject, role, action, target, status, denied, detail, remote, request_id FROM (
     SELECT * FROM (SELECT * FROM audit
      WHERE tenant_no = :tenant_no AND (at, no) < (:before_at, :before_no) AND at >= :from
@@ -28,7 +29,7 @@ SELECT no, at, tenant_no, subject, role, action, target, status, denied, detail,
 ORDER BY at DESC, no DESC LIMIT :limit
 
 -- :name list_audit_count (tenant_no, other_tenant_no, before, from, subject, target, denied, limit)
--- Reads at most `limit` entries, unordered: an order would sort all of them.
+-- Reads at most `limit` entries in no order, because an order would sort all entries.
 SELECT count(*) FILTER (WHERE (:subject IS NULL OR subject = :subject)
                           AND (:target IS NULL OR target = :target)
                           AND (:denied IS NULL OR denied = :denied)) AS matching,

@@ -1,4 +1,4 @@
--- Reading attempts, and fragments about attempts that other files use.
+-- Reads attempts; also holds fragments about attempts that other files use.
 
 -- :fragment attempt_key
 scheduled_at, job_no, sequence, attempt
@@ -59,8 +59,8 @@ SELECT attempt, status, node_no, prev_at, prev_sequence FROM attempt
 WHERE {this_run}
 
 -- :name list_attempts_before_cut
--- Retention may have deleted a link. No index leads to what is left before the gap, so the statement
--- reads at most ?3 rows of all jobs.
+-- Retention may have deleted the link to an earlier run. No index leads to the runs before that
+-- gap, so the statement reads at most ?3 rows of all jobs.
 SELECT scheduled_at, sequence FROM (
     SELECT scheduled_at, job_no, sequence FROM attempt WHERE scheduled_at < ?1
     ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT ?3)
@@ -89,7 +89,7 @@ FROM job j JOIN job_state s ON s.job_no = j.job_no
 WHERE j.id = ?2 AND j.tenant_no = ?1
 
 -- :name list_attempts_kept (scheduled_at, job_no, tenant_no)
--- The newest success and the newest failure, which retention keeps though the links to them may be
+-- The newest success and the newest failure, which retention keeps even if the links to them are
 -- deleted.
 SELECT {started_attempt_columns}, substr(r.output, 1, 65536) AS output, r.prev_at,
        r.prev_sequence, j.id

@@ -23,7 +23,7 @@ RETURNING attempt
 SELECT {attempt_key}, superseded FROM cancellation WHERE node_no = ?1
 
 -- :name cancellations_delete
--- Deletes the cancellations of attempts that have ended.
+-- Deletes the cancellations of attempts that have finished.
 DELETE FROM cancellation WHERE node_no = ?1 AND NOT EXISTS (
     SELECT 1 FROM attempt r
     WHERE r.scheduled_at = cancellation.scheduled_at AND r.job_no = cancellation.job_no

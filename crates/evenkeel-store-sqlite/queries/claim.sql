@@ -10,7 +10,7 @@ priority, rise, own_priority, should_start_by, since, scheduled_at, job_no, sequ
        OR NOT EXISTS (SELECT 1 FROM json_each(forbidden_nodes) WHERE value = :node_name))
 
 -- :name claim_aged (pool, lane, limit, now, node_name, rise)
--- The first attempts in the order of aging, up to this rise.
+-- The first attempts in the order of waiting time, up to this `rise`.
 SELECT {candidate_columns}
 FROM ready
 WHERE pool = :pool AND lane = :lane AND rise <= :rise

@@ -1,4 +1,4 @@
--- When a queued attempt may be claimed.
+-- Claim windows: when a queued attempt may be claimed.
 
 -- :name find_closed_windows
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, s.average_us, j.definition

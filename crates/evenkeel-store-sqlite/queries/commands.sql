@@ -29,7 +29,8 @@ JOIN attempt r ON {same_attempt}
 WHERE l.job_no = ?1 AND r.node_no = l.node_no AND r.status = {attempt.running}
 
 -- :name command_find_running (scheduled_at, job_no, sequence)
--- The attempts of a run. The link of an attempt that was never claimed is in the queue.
+-- The attempts of a run. If the first attempt was never claimed, the link to the previous run is in
+-- the queue.
 SELECT attempt, status, node_no, prev_at, prev_sequence FROM attempt
 WHERE {this_run}
 UNION ALL
@@ -47,14 +48,14 @@ SET note = CASE WHEN state = :state THEN note ELSE :note END, state = :state,
 WHERE job_no = :job_no
 
 -- :name command_job_state
--- A job that is not active has no next time.
+-- A job that is not active has no next run time.
 UPDATE job_state
 SET generation = generation + 1, active = ?2, stopped_at = ?3,
     next_at = CASE WHEN ?2 THEN next_at END, slot = CASE WHEN ?2 THEN slot END
 WHERE job_no = ?1
 
 -- :name command_leave_targets
--- Saves the job's last success in its target, before the job changes the target or gives it up.
+-- Saves the job's last success in its target, before the job changes or loses the target.
 UPDATE target
 SET last_success_at = max(coalesce(target.last_success_at, 0), s.last_good_end_at)
 FROM job j JOIN job_state s ON s.job_no = j.job_no
@@ -70,8 +71,8 @@ UPDATE job SET target_no = ?2, target_since = ?3 WHERE job_no = ?1
 -- :name command_open_ready (
 --   job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max)
 -- A run's own priority stays; otherwise the priority follows the job's, and the time already waited
--- still counts. The right-hand sides refer to the old values. An attempt in a limit queue returns to
--- its pool, because its key may have changed.
+-- still counts. The right-hand sides of the assignments refer to the old values. An attempt in a
+-- limit queue returns to its pool, because its key may have changed.
 UPDATE ready
 SET open_from = :open_from, open_until = :open_until, forbidden_nodes = :forbidden_nodes,
     rise = CASE WHEN own_priority THEN rise ELSE rise + priority - :priority END,

@@ -42,8 +42,8 @@ WHERE w.tenant_no = :tenant_no AND w.level > {condition.ok}
 ORDER BY w.error_at, w.job_no LIMIT :limit OFFSET :offset
 
 -- :name overdue_in_queue (before, shards, scheduled_at, job_no, sequence, attempt, limit)
--- The next `limit` attempts of the queue in the order of their keys. `is_overdue` marks those of the
--- given shards that should have started and whose job has no condition yet.
+-- The next `limit` attempts of the queue in the order of their keys. `is_overdue` marks attempts of
+-- the given shards that should have started and whose job has no condition yet.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt,
        r.should_start_by < :before AND (r.job_no & 255) IN (SELECT value FROM json_each(:shards))
        AND (SELECT s.has_condition = 0 FROM job_state s WHERE s.job_no = r.job_no) AS is_overdue

@@ -21,14 +21,14 @@ WHERE tenant_no = :tenant_no AND job_no = :job_no AND scheduled_at = :scheduled_
 SELECT tenant_no FROM tenant
 
 -- :name prune_dead_beyond
--- Deletes the dead letters of a tenant beyond its newest ?2.
+-- Deletes the oldest dead letters of a tenant, beyond the newest ?2.
 DELETE FROM dead_letter
 WHERE rowid IN (SELECT rowid FROM dead_letter WHERE tenant_no = ?1
                 ORDER BY died_at DESC, scheduled_at DESC, job_no DESC, sequence DESC
                 LIMIT ?3 OFFSET ?2)
 
 -- :name prune_dead_find
--- True if a dead letter is too old or a tenant has too many.
+-- True if a dead letter is too old or a tenant has too many dead letters.
 SELECT EXISTS (SELECT 1 FROM dead_letter WHERE died_at < ?1)
     OR EXISTS (SELECT 1 FROM tenant t
                WHERE EXISTS (SELECT 1 FROM dead_letter d WHERE d.tenant_no = t.tenant_no

@@ -1,4 +1,4 @@
--- Ends of attempts.
+-- Finishing attempts.
 
 -- :name finish_classify (scheduled_at, job_no, sequence, attempt, node_no, fence)
 SELECT 1 FROM attempt
@@ -6,9 +6,9 @@ WHERE {this_attempt} AND node_no = :node_no AND fence = :fence
   AND status NOT IN ({attempts.unfinished})
 
 -- :name finish_correct_skips (job_no, since)
--- Corrects the reason of times that were skipped since the end of a run could not be stored. It
--- follows the links from each run to the run before, back to `since`. The link of a first attempt
--- that was never claimed is in the queue.
+-- Corrects the reason of runs that were skipped since the time at which the result of a run could
+-- not be stored. The statement follows the links from each run to the previous run, back to
+-- `since`. If the first attempt of a run was never claimed, the link is in the queue.
 WITH RECURSIVE earlier(at, sequence, depth) AS (
     SELECT head_at, head_sequence, 0 FROM job_state WHERE job_no = :job_no AND head_at >= :since
     UNION ALL
@@ -35,7 +35,7 @@ VALUES (:job_no, :scheduled_at, :sequence, :attempt, :tenant_no, :died_at, :reas
 ON CONFLICT DO NOTHING
 
 -- :name finish_failing
--- Counts one more failure in a row, or the first since a success.
+-- Counts one more failure in a row, or the first failure since a success.
 INSERT INTO failing (job_no, runs, succeeded_runs, is_due)
 SELECT job_no, 1, succeeded_runs, ?2 <= 1 FROM job_state
 WHERE job_no = ?1 AND stopped_at IS NOT {stopped.for_good}
@@ -45,7 +45,8 @@ SET runs = CASE WHEN succeeded_runs = excluded.succeeded_runs THEN runs + 1 ELSE
     succeeded_runs = excluded.succeeded_runs
 
 -- :name finish_follow
--- Sets the next time, which follows from the end of the run, unless the job has no next time any more.
+-- Sets the next run time, which depends on when the run finished, unless the job has no next run
+-- time any more.
 UPDATE job_state SET next_at = ?2, slot = ?3
 WHERE job_no = ?1 AND next_at IS NOT NULL AND (last_fired_at IS NULL OR last_fired_at < ?2)
 

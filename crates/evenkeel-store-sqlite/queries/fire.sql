@@ -1,6 +1,6 @@
--- Firing regular times.
+-- Firing jobs at their scheduled times.
 
--- The compare-and-swap of a firing.
+-- The compare-and-swap of firing a job.
 -- :fragment fire_advance_set
 next_at = :next_at, last_fired_at = coalesce(:last_fired_at, last_fired_at), head_at = :head_at,
     head_sequence = :head_sequence, live = live + :started, executions = executions + :claimed,
@@ -27,8 +27,8 @@ SET {fire_advance_set}, slot = :slot
 WHERE {fire_advance_where}
 
 -- :name fire_classify (job_no, generation, due, head_at, head_sequence)
--- Returns a row only if the job has not changed since the scheduler decided to fire it. The value is true
--- if a retry of the job waits for its time.
+-- Returns a row only if the job has not changed since the scheduler decided to fire it. The value
+-- is true if a delayed retry of the job is waiting.
 SELECT EXISTS (SELECT 1 FROM delayed_attempt w WHERE w.job_no = s.job_no AND w.attempt > 0)
 FROM job_state s
 WHERE s.job_no = :job_no AND s.generation = :generation AND s.next_at = :due AND s.active = 1
@@ -60,8 +60,8 @@ VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant_no, {attempt.runnin
 -- :name fire_skip (
 --   scheduled_at, job_no, tenant_no, prev_at, prev_sequence, claimed, finished_at, skipped_to,
 --   skipped_count, skip_reason)
--- A record of skipped times has a number as attempts do, so that retention deletes it with them. The
--- job's count already includes an attempt that was started in the same firing.
+-- A record of skipped times has a number as attempts do, so that retention deletes it with them.
+-- The job's count already includes an attempt that the same firing started.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
                      prev_at, prev_sequence, number, finished_at, skipped_to, skipped_count,
                      skip_reason)

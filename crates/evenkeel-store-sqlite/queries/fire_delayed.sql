@@ -1,4 +1,4 @@
--- Firing delayed attempts: retries and triggers with a time of their own.
+-- Firing delayed attempts: retries and triggered runs, each with a separate due time.
 
 -- :fragment this_delayed_attempt
 shard = :shard AND due = :due AND {this_attempt}

@@ -1,7 +1,7 @@
 -- Counts of jobs by state.
 
 -- :name all_job_counts
--- The stored counts of all tenants; the running attempts that the nodes reported last; and the jobs
+-- The stored counts of all tenants, the running attempts that the nodes reported last, and the jobs
 -- that wait or have ended, counted up to a limit.
 SELECT coalesce(sum(t.job_count), 0), coalesce(sum(t.paused), 0), coalesce(sum(t.cancelled), 0),
        (SELECT coalesce(sum(r.running), 0) FROM node n CROSS JOIN run_stats_running r
@@ -19,8 +19,9 @@ FROM tenant t, (
     FROM (SELECT live, last_status FROM job_state WHERE slot IS NULL AND active = 1 LIMIT ?1)) e
 
 -- :name all_job_counts_due
--- The jobs of all tenants in this slot (?2 is now) and in earlier slots, up to a limit, grouped by whether
--- they are due. For due jobs with blackouts it returns what decides whether a blackout holds them.
+-- The jobs of all tenants in the current time slot (?2 is now) and in earlier slots, up to a limit,
+-- grouped by whether they are due. For due jobs with blackouts, the statement returns the columns
+-- that decide whether a blackout delays them.
 SELECT s.live = 0 AND s.next_at <= ?2 AS is_due, CASE WHEN s.held THEN s.definition END AS held,
        CASE WHEN s.held THEN s.next_at END AS next_at,
        CASE WHEN s.held THEN s.average_us END AS average_us, count(*) AS jobs
@@ -36,8 +37,8 @@ FROM (
 GROUP BY 1, 2, 3, 4
 
 -- :name job_counts
--- Counts the jobs of `c` by status. For due jobs with blackouts (status 7) it returns what decides whether
--- a blackout holds them.
+-- Counts the jobs of `c` by status. For due jobs with blackouts (status 7), the statement returns
+-- the columns that decide whether a blackout delays them.
 SELECT {list_jobs_status} AS status, CASE WHEN {list_jobs_held} THEN j.definition END AS held,
        CASE WHEN {list_jobs_held} THEN s.next_at END AS next_at,
        CASE WHEN {list_jobs_held} THEN s.average_us END AS average_us, count(*) AS jobs

@@ -1,4 +1,4 @@
--- Reading jobs, and fragments about jobs that other files use.
+-- Reads jobs; also holds fragments about jobs that other files use.
 
 -- :fragment history_columns
 s.failures, s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
@@ -31,7 +31,7 @@ ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1
 
 -- :name get_jobs_running (scheduled_at, job_no, sequence)
 -- The newest attempt of a run. An attempt that no worker has claimed yet gets the status `skipped`,
--- because the caller then looks at the run before, as it does after a record of skipped times.
+-- because the caller then looks at the previous run, as it does after a record of skipped runs.
 SELECT attempt, status, started_at, prev_at, prev_sequence FROM (
     SELECT attempt, status, started_at, prev_at, prev_sequence FROM attempt
     WHERE {this_run}
@@ -63,8 +63,8 @@ ORDER BY configuration
 LIMIT ?3
 
 -- :name slot_loads
--- Reads ?3 jobs of the slot, of all tenants: the limit applies before the tenant. One more shows
--- whether these were all.
+-- Reads ?3 jobs of the time slot from all tenants, because the limit applies before the filter by
+-- tenant. One job more than needed shows whether these were all.
 WITH RECURSIVE shard (no) AS (SELECT 0 UNION ALL SELECT no + 1 FROM shard WHERE no < 255)
 SELECT count(*) FILTER (WHERE nth <= ?3 AND tenant_no = ?1 AND active = 1) AS jobs,
        count(*) <= ?3 AS counted_all

@@ -8,7 +8,7 @@ WHERE {this_attempt} AND home_pool IS NULL
 SELECT count(*) FROM permit WHERE key = ?1
 
 -- :name claim_permit_sweep
--- Deletes the permits of attempts that do not run.
+-- Deletes the permits of attempts that are not running.
 DELETE FROM permit
 WHERE key = ?1
   AND NOT EXISTS (SELECT 1 FROM attempt r
@@ -56,7 +56,7 @@ FROM permit l CROSS JOIN attempt r
 WHERE l.key = ?1 AND r.status = {attempt.running}
 
 -- :name release_delete_permits (key, scheduled_at, job_no, sequence, attempt)
--- Deletes the permit if its attempt has ended: an ended attempt never runs again.
+-- Deletes the permit if its attempt has finished, because a finished attempt never runs again.
 DELETE FROM permit
 WHERE key = :key AND {this_attempt}
   AND NOT EXISTS (SELECT 1 FROM attempt r

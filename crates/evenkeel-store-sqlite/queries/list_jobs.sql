@@ -75,7 +75,7 @@ SELECT job_no FROM job_label
 WHERE tenant_no = :tenant AND key = :labels ->> '$[0][0]' AND value = :labels ->> '$[0][1]' LIMIT 10001
 
 -- :name list_jobs_from_name
--- No text with a given prefix sorts after the prefix followed by the last Unicode character.
+-- Every text with a given prefix sorts before the prefix followed by the last Unicode character.
 SELECT job_no FROM job
 WHERE tenant_no = :tenant AND state <> {job.deleted} AND name >= :name_prefix AND name < :name_prefix || char(1114111) LIMIT 10001
 
@@ -93,9 +93,10 @@ WHERE tenant_no = :tenant
 SELECT job_no FROM job WHERE tenant_no = :tenant AND state = {job.paused} LIMIT 10001
 
 -- :name list_jobs_from_pending
--- Jobs that have waiting attempts, jobs that are due by `now`, and jobs without a next time that never ran.
--- Due jobs are in this slot or in earlier slots. A slot of a large store also holds many jobs that are
--- not due yet, so more of these rows are read than of the others.
+-- Jobs that have waiting attempts, jobs that are due by `now`, and jobs without a next run time
+-- that never ran. Due jobs are in the current time slot or in earlier slots. A time slot of a large
+-- store also holds many jobs that are not due yet, so more of these rows are read than of the other
+-- kinds.
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) WHERE tenant_no = :tenant
 UNION
 SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) WHERE tenant_no = :tenant
@@ -113,8 +114,9 @@ SELECT job_no FROM (
     WHERE tenant_no = :tenant AND live = 0 AND next_at <= :now LIMIT 10001)
 
 -- :name list_jobs_from_running
--- The newest attempts of all tenants down to the lowest low watermark, and the long attempts. If the
--- former are too many to read, the caller does not use the result.
+-- The newest attempts of all tenants down to the lowest low watermark, and the long-running
+-- attempts. If there are too many of the newest attempts to read, the caller does not use the
+-- result.
 SELECT DISTINCT job_no FROM (
     SELECT job_no, tenant_no, status FROM (
         SELECT job_no, tenant_no, status FROM attempt
@@ -162,8 +164,9 @@ WITH RECURSIVE shard (no) AS (SELECT 0 UNION ALL SELECT no + 1 FROM shard WHERE 
 SELECT max((SELECT max(slot) FROM job_state s WHERE s.shard = shard.no AND s.slot <= :slot)) FROM shard
 
 -- :name list_jobs_passes
--- Whether each job of `c` passes the filter. Statuses have their codes; 7 is a due job with blackouts,
--- which the caller finds to be pending or scheduled from `held` and `average_us`.
+-- Returns whether each job of `c` passes the filter. Status 7 is a due job with blackouts; from
+-- `held` and `average_us` the caller decides whether it is pending or scheduled. All other statuses
+-- have their usual codes.
 SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
        (:name_prefix IS NULL OR substr(j.name, 1, length(:name_prefix)) = :name_prefix)
    AND (:source_id IS NULL OR j.source_id = :source_id)
@@ -200,7 +203,8 @@ SELECT count(*) FROM (
     LIMIT 10001)
 
 -- :name list_jobs_scanned_pending
--- If this slot has too many jobs to read them all, the number of due jobs is unknown and counts as too many.
+-- If the current time slot has too many jobs to read, the number of due jobs is unknown and counts
+-- as too many.
 SELECT max((SELECT count(*) FROM (SELECT 1 FROM ready LIMIT 10001)),
            (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT 10001)),
            (SELECT count(*) FROM (SELECT 1 FROM job_state

@@ -1,7 +1,7 @@
--- Load profiles: how many jobs of a tenant fall into which slots.
+-- Load profiles: how many jobs of a tenant run in which time slots.
 --
--- The cost of a job is the average duration of its runs, 30 days at most (`takes_us`). It is recounted
--- if the stored cost is below 4/5 or above 5/4 of that (`cost_differs`).
+-- The cost of a job is the average duration of its runs, at most 30 days (`takes_us`). The cost is
+-- recounted if the stored cost is below 4/5 or above 5/4 of this average (`cost_differs`).
 
 -- :fragment load_of_job
 min(average_us, 2592000000000) AS takes_us, active = 0 OR next_at IS NULL AS is_over
@@ -40,8 +40,8 @@ SELECT tenant_no, key, profile, jobs, cost_us FROM load_profile
 WHERE tenant_no = ?1 AND key > ?2 ORDER BY key LIMIT ?3
 
 -- :name recount_load_find
--- The next jobs, and whether each is to be recounted: its cost differs, or it has a load profile though
--- it has no next time.
+-- The next jobs, and whether each must be recounted, because its cost differs or it has a load
+-- profile but no next run time.
 SELECT job_no, load_profile <> 0 AND (is_over OR (cost_stated = 0 AND takes_us IS NOT NULL
        AND {cost_differs}))
 FROM (SELECT job_no, load_profile, cost_stated, cost_us, {load_of_job}
@@ -49,7 +49,7 @@ FROM (SELECT job_no, load_profile, cost_stated, cost_us, {load_of_job}
 ORDER BY job_no
 
 -- :name recount_load_of
--- Checks the job again. The new cost is NULL if the job has no next time.
+-- Checks the job again. The new cost is NULL if the job has no next run time.
 SELECT tenant_no, load_profile, cost_us, CASE WHEN NOT is_over THEN takes_us END AS takes_us
 FROM (SELECT tenant_no, load_profile, cost_us, cost_stated, {load_of_job}
       FROM job_state WHERE job_no = ?1)

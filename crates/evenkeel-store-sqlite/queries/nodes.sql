@@ -1,4 +1,4 @@
--- Nodes: joining, heartbeats, and taking over from dead nodes.
+-- Nodes: joining the cluster, heartbeats, and taking over the attempts of dead nodes.
 
 -- :name begin_steal
 UPDATE node SET steal_start_at = ?2

@@ -1,4 +1,4 @@
--- What running attempts report, and messages to nodes about them.
+-- Progress, logs and checkpoints of running attempts, and messages to the nodes that run them.
 
 -- :name find_running (scheduled_at, job_no, sequence, attempt)
 SELECT {owned_columns}, r.node_no
@@ -7,7 +7,7 @@ WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :se
   AND r.attempt = :attempt AND r.status = {attempt.running}
 
 -- :name save_progress (scheduled_at, job_no, sequence, attempt, fence, saved_at, progress, log)
--- A value that is NULL keeps the stored value, unless that was stored under another fence.
+-- NULL keeps the stored value, unless it was stored under another fence.
 INSERT INTO note (scheduled_at, job_no, sequence, attempt, fence, saved_at, progress, log)
 VALUES (:scheduled_at, :job_no, :sequence, :attempt, :fence, :saved_at, :progress, :log)
 ON CONFLICT DO UPDATE

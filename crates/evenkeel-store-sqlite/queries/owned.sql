@@ -18,7 +18,7 @@ WHERE r.scheduled_at >= (SELECT low_watermark FROM node WHERE node_no = ?1)
 LIMIT ?2
 
 -- :name owned_long_attempts
--- The long attempts below the low watermark; `owned` finds the others.
+-- The long-running attempts below the low watermark; `owned` finds the other attempts.
 SELECT {owned_columns}
 FROM long_attempt l
 JOIN attempt r ON {same_attempt}

@@ -1,6 +1,7 @@
 -- Pages that crawls store.
 --
--- No URL with a given prefix sorts after the prefix followed by the last Unicode character, char(1114111).
+-- Every URL with a given prefix sorts before the prefix followed by the last Unicode character,
+-- char(1114111).
 
 -- :fragment page_hit
 SELECT p.page_no, p.id, j.id AS job, p.url, p.title, p.changed_at, p.seen_at,
@@ -104,8 +105,8 @@ WHERE p.job_no = :job_no AND p.tenant_no = :tenant_no AND j.state <> {job.delete
 ORDER BY p.page_no LIMIT :limit OFFSET :offset
 
 -- :name list_pages_search (words, tenant_no, url, limit)
--- CROSS JOIN keeps the order: the full-text index first. The weight of the last column is 0, because
--- the tenant and the job of a page do not count as its content.
+-- CROSS JOIN keeps the join order, with the full-text index first. The weight of the last column is
+-- 0, because the tenant and the job of a page do not count as its content.
 SELECT w.rowid AS page_no, bm25(page_words, 10.0, 1.0, 0.0) AS score
 FROM page_words w CROSS JOIN page p ON p.page_no = w.rowid CROSS JOIN job j ON j.job_no = p.job_no
 WHERE page_words MATCH :words AND p.tenant_no = :tenant_no AND j.state <> {job.deleted}

@@ -5,9 +5,9 @@ DELETE FROM attempt
 WHERE {this_attempt} AND status NOT IN ({attempts.unfinished})
 
 -- :name prune_find (scheduled_at, job_no, sequence, attempt, limit, keep_per_job, keep_since)
--- The next attempts, and what can be deleted: the attempt, its note (no ended attempt needs one), and
--- the checkpoint of its run (no ended run needs one). The newest success and the newest failure of a
--- job are kept; of the failures of a run, the last one is the newest.
+-- The next attempts, and which rows can be deleted: the attempt, its note (a finished attempt needs
+-- none), and the checkpoint of its run (a finished run needs none). The newest success and the
+-- newest failure of a job are kept; if a run failed several times, its last failure is the newest.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt,
        r.status NOT IN ({attempts.unfinished})
            AND (coalesce(r.number, 0) <= s.executions - :keep_per_job

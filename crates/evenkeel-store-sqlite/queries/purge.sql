@@ -10,7 +10,7 @@ FROM job j JOIN job_state s ON s.job_no = j.job_no
 WHERE j.id = ?2 AND j.tenant_no = ?1 AND j.state = {job.deleted}
 
 -- :name purge_kept
--- The attempts that retention kept though the links to them may be deleted.
+-- The attempts that retention kept although the links to them may be deleted.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt FROM attempt r
 WHERE r.job_no = ?1 AND r.scheduled_at IN (?2, ?3)
   AND NOT EXISTS (SELECT 1 FROM attempt l

@@ -4,8 +4,8 @@
 lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, attempt
 
 -- :name queue_depths_count
--- Counts the first ?3 attempts of a lane of a pool by priority. The index of the dispatch order holds
--- all columns that it needs.
+-- Counts the first ?3 attempts of a lane of a pool by priority. The index of the dispatch order
+-- holds all columns that this statement needs.
 SELECT priority, count(*) AS waiting, min(since) AS oldest
   FROM (SELECT priority, since FROM ready WHERE pool = ?1 AND lane = ?2
          ORDER BY priority DESC, should_start_by, since, job_no LIMIT ?3)
@@ -22,7 +22,8 @@ FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT ?1)
 GROUP BY substr(pool, 2, 2)
 
 -- :name queue_depths_rest
--- Counts the next ?3 attempts after a lane of a pool by lane and priority, those in limit queues apart.
+-- Counts the next ?3 attempts after a lane of a pool by lane and priority, separately for attempts
+-- in limit queues.
 SELECT is_limited, lane, priority, count(*) AS waiting, min(since) AS oldest
   FROM (SELECT substr(pool, 1, 1) = '~' AS is_limited, lane, priority, since
           FROM ready
@@ -56,7 +57,7 @@ UPDATE ready SET rise = :rise
 WHERE {this_attempt}
 
 -- :name waiting
--- Leaves out attempts whose claim window was not open when they were queued or reopened.
+-- Attempts whose claim window was not open when they were queued or reopened do not count.
 SELECT count(*) FROM (SELECT 1 FROM ready WHERE pool = ?1 AND open_from IS NULL LIMIT ?2)
 
 -- :name waiting_ahead_higher (pool, lane, limit, priority)
@@ -66,8 +67,8 @@ SELECT count(*) FROM (
     LIMIT :limit)
 
 -- :name waiting_ahead_risen (pool, lane, limit, priority, rise)
--- The scan also meets attempts that rank as high by their priority. The caller has counted fewer than
--- `limit` of those, so twice the limit is enough for the others.
+-- The scan also finds attempts that rank as high by their priority. The caller has counted fewer
+-- than `limit` of these, so twice the limit is enough for the rest.
 SELECT count(*) FROM (
     SELECT priority FROM ready
     WHERE pool = :pool AND lane = :lane AND rise <= :rise AND open_from IS NULL
@@ -91,8 +92,8 @@ FROM ready WHERE job_no = ?1
 ORDER BY scheduled_at, sequence, attempt LIMIT ?2
 
 -- :name waiting_of_risen (pool, tenant_no, limit, lane, rise)
--- Reads the first `limit` attempts of the lane in the order of aging, among those that may rank higher
--- by it, and returns those of the tenant.
+-- Reads the first `limit` attempts of the lane in the order of waiting time, among those that may
+-- rank higher by it, and returns the attempts of the tenant.
 SELECT {queue_position}
 FROM (
     SELECT {queue_position}, tenant_no

@@ -1,4 +1,4 @@
--- Plans to move jobs, and their moves.
+-- Rebalances: plans that move jobs to other start times, and their moves.
 
 -- :fragment rebalance_columns
 id, state, undoes, undone_by, created_by, created_at, touched_at, ended_at, parts,
@@ -93,7 +93,7 @@ ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :offset
 SELECT count(*) FROM rebalance WHERE tenant_no = ?1 AND state <> {rebalance.planned}
 
 -- :name move_jobs (job_no, next_at, slot, placed_at, load_profile)
--- A job without a load profile (0) gets none.
+-- A job without a load profile (0) does not get one.
 UPDATE job_state
 SET next_at = :next_at, slot = :slot, placed_at = :placed_at, generation = generation + 1,
     load_profile = CASE WHEN load_profile <> 0 THEN :load_profile ELSE load_profile END

@@ -1,4 +1,4 @@
--- Statistics of runs, and groups of equal failures.
+-- Statistics of runs, and failures grouped by equal error.
 
 -- :name list_failures (tenant_no, last_at, fingerprint, limit, offset)
 SELECT f.fingerprint, f.count, f.first_at, f.last_at, f.error, f.scheduled_at, f.job_no, f.sequence,

@@ -1,4 +1,4 @@
--- The store itself: tenants, settings, and a census for tests and benchmarks.
+-- Tenants, settings, and a census of the store for tests and benchmarks.
 
 -- :name census
 SELECT (SELECT count(*) FROM job WHERE state <> {job.deleted}) AS jobs,

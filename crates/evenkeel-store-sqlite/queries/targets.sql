@@ -1,7 +1,7 @@
 -- Targets.
 
--- The last success of a target is the latest of its stored one and those of its jobs since they were given
--- the target.
+-- The last success of a target is the later of its stored success and the successes of its jobs
+-- since they got the target.
 -- :fragment target_last_success
 nullif(max(coalesce(t.last_success_at, 0), coalesce((
            SELECT max(s.last_good_end_at)
@@ -78,7 +78,7 @@ SELECT number FROM target WHERE tenant_no = ?1 AND source_id = ?3
 LIMIT 1
 
 -- :name create_target_free
--- The lowest unused number from ?2 on.
+-- The lowest unused number that is at least ?2.
 SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM target WHERE tenant_no = ?1 AND number = ?2) THEN ?2
        ELSE (SELECT t.number + 1 FROM target t
              WHERE t.tenant_no = ?1 AND t.number >= ?2
