@@ -105,7 +105,7 @@ fn placement_of(job: &Job, load: Option<&Load>, cost: Span) -> Placement {
         job: job.no,
         seed: job.id.seed(),
         generation: job.generation,
-        next_at: job.next_at.expect("it is in the plan"),
+        next_at: job.next_at.expect("planned jobs have a next scheduled time"),
         last_fired_at: job.last_fired_at,
         placed_at: job.since,
         is_live: job.live > 0,
@@ -150,8 +150,8 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     let (id, bytes) = (plan.id, parts_of(&plan));
     rig.store.plan_rebalance(&rig.scope, plan, bytes).await.expect("a plan can be kept");
     let begun = rig.store.begin_rebalance(&rig.scope, id, Timestamp::MIN, now(secs)).await;
-    let begun = begun.expect("a rebalance can begin").expect("it is there");
-    let BeganRebalance::Now(begun) = begun else { panic!("{begun:?} stands in the way") };
+    let begun = begun.expect("a rebalance can begin").expect("the rebalance exists");
+    let BeganRebalance::Now(begun) = begun else { panic!("{begun:?} prevents the rebalance") };
     assert_eq!((begun.id, begun.state), (id, RebalanceState::Running));
     id
 }
@@ -162,8 +162,8 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
 ///
 /// Panics if the job has no next scheduled time.
 pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String)) {
-    let load = Load::of(&job.definition, None, new_at).expect("it has a profile");
-    let old_at = job.next_at.expect("it has a next time");
+    let load = Load::of(&job.definition, None, new_at).expect("the job has a load profile");
+    let old_at = job.next_at.expect("the job has a next scheduled time");
     let one = Move { job: job.no, generation: job.generation, old_at, new_at, profile: load.key };
     (one, (load.key, load.profile))
 }

@@ -69,7 +69,7 @@ pub fn run_case<Open: Future<Output = Opened>>(open: impl FnOnce() -> Open, name
         .worker_threads(2)
         .enable_all()
         .build()
-        .expect("a runtime can be made");
+        .expect("a runtime can be created");
     let opened = runtime.block_on(Box::pin(open()));
     let done =
         runtime.block_on(async { tokio::time::timeout(CASE_LIMIT, (case.run)(opened)).await });

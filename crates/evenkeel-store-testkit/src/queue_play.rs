@@ -213,7 +213,7 @@ impl Play {
         for attempt in claimed.attempts {
             assert!(twice.insert(attempt.key), "claimed twice");
             let job = self.places[&attempt.key.job_no];
-            assert!(self.waiting.remove(&job).is_some(), "it did not wait");
+            assert!(self.waiting.remove(&job).is_some(), "the attempt was not waiting");
             let held = Held { key: attempt.key, fence: attempt.fence };
             self.running.push((job, held, attempt.priority));
             seen.push((job, attempt.priority.map(Priority::get)));

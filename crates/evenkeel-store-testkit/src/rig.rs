@@ -288,7 +288,7 @@ impl Rig {
     /// Requeues an attempt of the first node.
     pub async fn requeue(&self, requeue: Requeue, secs: i64) -> bool {
         let batch = vec![requeue];
-        self.store.requeue(self.node, batch, now(secs)).await.expect("attempts can go back")[0]
+        self.store.requeue(self.node, batch, now(secs)).await.expect("attempts can be requeued")[0]
     }
 
     /// Calls [`look_ahead`](evenkeel_store::ScheduleStore::look_ahead) for all shards.

@@ -18,7 +18,7 @@ pub fn used_statements(folder: &str) -> BTreeSet<String> {
 }
 
 fn collect(folder: &Path, names: &mut BTreeSet<String>) {
-    for entry in std::fs::read_dir(folder).expect("the folder of the sources") {
+    for entry in std::fs::read_dir(folder).expect("the source folder can be read") {
         let path = entry.expect("an entry of that folder").path();
         if path.is_dir() {
             collect(&path, names);

@@ -287,11 +287,11 @@ mod tests {
         events.set_has_listeners(true);
         events.emitted().await;
         events.emit([event(2), event(3)]);
-        assert_eq!(events.take(1), (vec![event(2)], true), "what was before is lost");
+        assert_eq!(events.take(1), (vec![event(2)], true), "earlier events are lost");
         assert_eq!(events.take(9), (vec![event(3)], false));
         events.emit([event(4)]);
         events.set_has_listeners(true);
-        assert_eq!(events.take(0), (vec![], false), "they listen already");
+        assert_eq!(events.take(0), (vec![], false), "clients already listened");
         events.set_has_listeners(false);
         assert_eq!(events.take(9), (vec![], false));
     }

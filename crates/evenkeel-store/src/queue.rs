@@ -259,7 +259,7 @@ mod tests {
         let (depths, is_lower_bound, _) = walk(100_000, &[1; 307]);
         assert_eq!((depths.len(), depths[300], is_lower_bound), (301, 7, false));
         let (depths, is_lower_bound, _) = walk(300, &[1; 900]);
-        assert_eq!((depths[300], is_lower_bound), (300, true), "as many as may be walked");
+        assert_eq!((depths[300], is_lower_bound), (300, true), "counted up to the limit");
     }
 
     #[test]

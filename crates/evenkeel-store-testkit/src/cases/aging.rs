@@ -150,11 +150,11 @@ pub async fn a_stream_of_higher_priorities_starves_no_attempt(opened: Opened) {
             wait_until(&rig, job, secs, secs).await;
         }
         if claim(&rig, claim_of(rig.node, 1), secs).await == [lowest] {
-            assert!(n > 20, "it went before its time");
+            assert!(n > 20, "the attempt was claimed too early");
             return;
         }
     }
-    panic!("it waits for ever");
+    panic!("the attempt is never claimed");
 }
 
 pub async fn a_closed_attempt_does_not_block_older_attempts(opened: Opened) {

@@ -161,7 +161,7 @@ pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_time(open
 pub async fn a_due_job_is_not_moved_and_runs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
-    assert!(!move_one(&rig, job, 5400, 3600).await, "at its time");
+    assert!(!move_one(&rig, job, 5400, 3600).await, "a due job is not moved");
     assert!(!move_one(&rig, job, 5400, 3700).await, "late");
     assert_eq!(rig.job(job).await.next_at, Some(at(3600)));
     rig.run_successfully(job, 3700).await;

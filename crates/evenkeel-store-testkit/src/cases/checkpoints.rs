@@ -253,6 +253,9 @@ pub async fn a_concurrent_end_wins_over_a_note(opened: Opened) {
     .await;
     let delayed = rig.delayed(90).await;
     assert_eq!(delayed.len(), held.len());
-    assert!(delayed.iter().all(|delayed| !delayed.has_checkpoint), "an ended attempt has spoken");
+    assert!(
+        delayed.iter().all(|delayed| !delayed.has_checkpoint),
+        "a finished attempt saved a checkpoint"
+    );
     assert_eq!(note_for(&rig, node, vec![saves(held[0], b"late")]).await, [false]);
 }

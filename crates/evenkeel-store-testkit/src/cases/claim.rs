@@ -76,7 +76,7 @@ pub async fn a_claim_starts_the_attempt(opened: Opened) {
     let key = rig.queue(job, 60).await;
     let claimed = rig.store.claim(&claim_of(rig.node, 5), now(63)).await.unwrap();
     assert_eq!(claimed.now, at(63));
-    let [attempt] = &claimed.attempts[..] else { panic!("one waits") };
+    let [attempt] = &claimed.attempts[..] else { panic!("expected one attempt") };
     assert_eq!((attempt.key, attempt.fence, attempt.tenant), (key, Fence(1), rig.scope.tenant));
     assert_eq!(attempt.definition, rig.due(job).await.definition);
     assert_eq!(attempt.checkpoint, None);

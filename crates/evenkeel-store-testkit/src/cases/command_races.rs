@@ -65,7 +65,7 @@ pub async fn an_attempt_withdrawn_by_a_pause_is_not_claimed(opened: Opened) {
             }
         })
         .await;
-        assert_eq!(answers[0], answers[1], "the pause returns what was claimed");
+        assert_eq!(answers[0], answers[1], "the pause returns the claimed attempts");
         let is = if answers[0] == 1 { AttemptStatus::Running } else { AttemptStatus::Cancelled };
         assert_eq!(rig.run(key).await.status, is);
     }

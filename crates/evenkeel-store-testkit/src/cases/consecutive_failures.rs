@@ -48,7 +48,7 @@ pub async fn a_job_is_listed_after_its_number_of_failures(opened: Opened) {
         definition: rig.due(job).await.definition,
     };
     assert_eq!(returned, [expected]);
-    assert_eq!((shown.state, shown.note), (JobState::Active, None), "nothing else happened");
+    assert_eq!((shown.state, shown.note), (JobState::Active, None), "the job is not changed");
     fail(&rig, job, 3, 240).await;
     assert_eq!(failing(&rig).await, [(job, 4)]);
 }
@@ -63,9 +63,9 @@ pub async fn a_success_resets_the_count(opened: Opened) {
     fail(&rig, job, 2, 240).await;
     assert_eq!(failing(&rig).await, [(job, 2)]);
     rig.run_successfully(job, 300).await;
-    assert_eq!(failing(&rig).await, [], "nobody paused it, and it is well again");
+    assert_eq!(failing(&rig).await, [], "a success resets the count");
     fail(&rig, job, 2, 360).await;
-    assert_eq!(failing(&rig).await, [], "one is not two");
+    assert_eq!(failing(&rig).await, [], "one failure is below the limit of two");
 }
 
 pub async fn retried_attempts_do_not_count(opened: Opened) {
@@ -115,12 +115,12 @@ pub async fn a_pause_shows_its_note_until_the_job_is_resumed(opened: Opened) {
     assert_eq!(rig.job(job).await, paused);
     let listed = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&paused));
-    assert_eq!(failing(&rig).await, [], "it is not returned again");
+    assert_eq!(failing(&rig).await, [], "a paused job is not returned again");
     let again = rig.store.apply_one(&rig.scope, order, now(71)).await.unwrap();
     assert!(matches!(again, Applied::NotAllowed(_)), "{again:?}");
     let change = Action::Change(Box::default());
     let changed = job_after(rig.store.act(&rig.scope, job.id, change, now(72)).await.unwrap());
-    assert_eq!(changed.note, Some(note), "it is as paused as before");
+    assert_eq!(changed.note, Some(note), "the job is still paused");
     let action = resume(Some(at(120)));
     let resumed = job_after(rig.store.act(&rig.scope, job.id, action, now(80)).await.unwrap());
     assert_eq!((resumed.status(at(0)), resumed.note), (JobStatus::Scheduled, None));

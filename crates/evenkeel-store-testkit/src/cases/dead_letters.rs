@@ -250,7 +250,7 @@ pub async fn a_dead_letter_of_an_ended_job_is_not_redriven(opened: Opened) {
     assert!(matches!(redrive(&rig, dead[0], 80).await, Redriven::NotAllowed(_)));
     assert_eq!(redrive(&rig, dead[1], 80).await, Redriven::JobGone);
     let key = accepted(redrive(&rig, dead[2], 70).await);
-    assert!(key.scheduled_at > at(70), "a run that is asked for is after the pause");
+    assert!(key.scheduled_at > at(70), "a redriven run is scheduled after the pause");
     let never = AttemptKey::regular(jobs[0].no, at(9999));
     assert_eq!(redrive(&rig, never, 80).await, Redriven::NotFound);
     assert_eq!(rig.census().await.delayed, 1);
@@ -265,7 +265,11 @@ pub async fn dead_letters_are_deleted_separately(opened: Opened) {
     assert_eq!(there, [true, false]);
     assert_eq!(rig.store.delete_dead(&rig.scope, &[first]).await.unwrap(), [false]);
     assert_eq!(keys(&rig, DeadFilter::default()).await, [second]);
-    assert_eq!(rig.run(first).await.status, AttemptStatus::Failed, "its run stays");
+    assert_eq!(
+        rig.run(first).await.status,
+        AttemptStatus::Failed,
+        "the run of a deleted dead letter is kept"
+    );
     assert_eq!(rig.store.delete_dead(&rig.scope, &[]).await.unwrap(), [] as [bool; 0]);
     assert_eq!(rig.store.redrive(&rig.scope, &[], now(130)).await.unwrap(), []);
 }
@@ -333,9 +337,13 @@ pub async fn old_and_surplus_dead_letters_are_pruned_in_steps(opened: Opened) {
     let held = rig.start(theirs, 60).await;
     rig.finish(Finish { tenant: other.tenant, ..death(&rig, held) }).await;
     let forget = |before, keep, limit| rig.store.prune_dead(at(before), keep, limit);
-    assert_eq!(forget(65, 100, 10).await.unwrap(), 0, "the letters have the time of death");
+    assert_eq!(forget(65, 100, 10).await.unwrap(), 0, "dead letters have the time of the failure");
     assert_eq!(forget(150, 100, 1).await.unwrap(), 1);
-    assert_eq!(forget(150, 100, 10).await.unwrap(), 2, "one of theirs, and two of ours in all");
+    assert_eq!(
+        forget(150, 100, 10).await.unwrap(),
+        2,
+        "one dead letter of the other tenant, and two of the first in total"
+    );
     assert_eq!(keys(&rig, DeadFilter::default()).await.len(), 6);
     assert_eq!(forget(0, 3, 2).await.unwrap(), 2);
     assert_eq!(forget(0, 3, 2).await.unwrap(), 1);

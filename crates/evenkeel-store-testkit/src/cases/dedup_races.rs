@@ -35,7 +35,7 @@ pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
                     match answer {
                         Registered::Created { .. } => id,
                         Registered::Duplicate(other) => other,
-                        Registered::NameTaken(_) => panic!("it has no name"),
+                        Registered::NameTaken(_) => panic!("the job has no name"),
                     },
                 ));
             }

@@ -93,7 +93,7 @@ pub async fn an_event_keeps_the_job_name_of_its_time(opened: Opened) {
     let page = after(&rig, start, 99).await;
     let names: Vec<_> = page.events.iter().map(|event| event.job_name.as_deref()).collect();
     let before = Some("before");
-    assert_eq!(names, [before, None, None, before, before], "a deleted job, too");
+    assert_eq!(names, [before, None, None, before, before], "a deleted job is also found");
 }
 
 pub async fn numbers_rise_in_the_order_of_publication(opened: Opened) {
@@ -104,7 +104,11 @@ pub async fn numbers_rise_in_the_order_of_publication(opened: Opened) {
             .await;
     }
     let page = after(&rig, start, 99).await;
-    assert_eq!(moments(&page.events), [1, -1, 2, -2, 3, -3], "whatever times they pass");
+    assert_eq!(
+        moments(&page.events),
+        [1, -1, 2, -2, 3, -3],
+        "events are in the order of publication, not of their timestamps"
+    );
     assert!(page.events.is_sorted_by(|a, b| a.no < b.no));
     assert!(page.events[0].no > start);
     assert_eq!((page.seen, newest(&rig).await), (page.events[5].no, page.events[5].no));
@@ -154,7 +158,7 @@ pub async fn a_gap_is_reported_where_events_were_lost(opened: Opened) {
     let last = after(&rig, across.seen, 9).await;
     assert_eq!((last.events, last.gap), (vec![], true));
     let behind = after(&rig, last.seen, 9).await;
-    assert!(!behind.gap, "it is returned once");
+    assert!(!behind.gap, "a gap is reported once");
     let nothing = rig.store.publish(vec![], false).await;
     assert!(nothing.is_ok());
     assert_eq!(newest(&rig).await, last.seen);
@@ -203,7 +207,7 @@ pub async fn numbers_continue_after_a_restart(opened: Opened) {
 
 pub async fn the_latest_listener_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let until = async || rig.store.listened_until().await.expect("it can be asked for");
+    let until = async || rig.store.listened_until().await.expect("the listening time can be read");
     assert_eq!(until().await, None);
     rig.store.listen(at(60)).await.unwrap();
     assert_eq!(until().await, Some(at(60)));
@@ -211,7 +215,7 @@ pub async fn the_latest_listener_counts(opened: Opened) {
     assert_eq!(until().await, Some(at(60)));
     let second = rig.second().await;
     second.listen(at(90)).await.unwrap();
-    assert_eq!(until().await, Some(at(90)), "on any node");
+    assert_eq!(until().await, Some(at(90)), "the latest announcement of all nodes counts");
     rig.store.listen(at(120)).await.unwrap();
     assert_eq!(second.listened_until().await.unwrap(), Some(at(120)));
 }
@@ -233,7 +237,7 @@ pub async fn events_reach_other_nodes_and_wake_them(opened: Opened) {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("it is woken");
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the subscriber is woken");
     assert!(!after(&rig, start, 9).await.events.is_empty());
 }
 

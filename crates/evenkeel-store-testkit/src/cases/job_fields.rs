@@ -104,7 +104,11 @@ pub async fn the_last_error_is_shown_until_another_outcome(opened: Opened) {
     assert_eq!(rig.job(job).await.last_error, None);
     let held = rig.start(job, 180).await;
     rig.finish(rig.end(held, Outcome::TimedOut, OVER)).await;
-    assert_eq!(rig.job(job).await.last_error, None, "nobody said why");
+    assert_eq!(
+        rig.job(job).await.last_error,
+        None,
+        "a result without an error text clears the last error"
+    );
 }
 
 pub async fn a_long_error_is_cut_in_the_job(opened: Opened) {

@@ -37,7 +37,7 @@ pub(super) async fn mark(rig: &Rig, jobs: &[Known]) {
 /// Returns the job, which must be due to be judged.
 pub(super) async fn job_to_judge(rig: &Rig, job: Known, secs: i64) -> JobToJudge {
     let found = to_judge(rig, secs).await.into_iter().find(|one| one.no == job.no);
-    found.expect("the job is to be judged")
+    found.expect("the job is due to be judged")
 }
 
 /// Returns a judgement of the job with this reason and the time of its next judgement.

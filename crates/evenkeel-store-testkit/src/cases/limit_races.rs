@@ -131,7 +131,7 @@ impl Race {
             self.end(&*store, &claim, &ended).await;
             if found_none && ended.is_empty() {
                 idle += 1;
-                assert!(idle < 20_000, "no attempt is active");
+                assert!(idle < 20_000, "no worker makes progress");
                 // The upkeep loop of a node also releases attempts in this way.
                 let step_over =
                     ReleaseStep { to_wider: idle % 8 == 0, ..queues_within(&self.terms.limits) };

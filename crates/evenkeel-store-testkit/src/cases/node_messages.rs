@@ -17,7 +17,7 @@ fn message(job: i64, kind: MessageKind) -> NodeMessage {
 }
 
 async fn send(rig: &Rig, node: NodeNo, message: NodeMessage) {
-    rig.store.send_message(node, message).await.expect("a message can be left");
+    rig.store.send_message(node, message).await.expect("a message can be sent");
 }
 
 async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
@@ -110,7 +110,7 @@ async fn delayed(rig: &Rig, listener: &Signals) {
             return;
         }
     }
-    panic!("nobody was woken");
+    panic!("the listener received no signal");
 }
 
 pub async fn an_ended_message_wakes_listeners(opened: Opened) {

@@ -105,7 +105,7 @@ pub async fn a_queued_attempt_ends_as_given(opened: Opened) {
     let shown = rig.job(job).await;
     assert_eq!((shown.last_outcome, shown.succeeded_runs), (Some(Outcome::Completed), 1));
     assert_eq!(shown.history.last_good_end_at, Some(at(70)));
-    assert_eq!(shown.executions, 0, "nobody ran it");
+    assert_eq!(shown.executions, 0, "no worker ran the attempt");
     assert_eq!(messages(&rig).await, []);
     // The job continues.
     rig.run_successfully(job, 120).await;

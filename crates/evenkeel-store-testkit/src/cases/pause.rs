@@ -185,7 +185,11 @@ pub async fn a_paused_job_can_be_changed_but_gets_no_next_time(opened: Opened) {
     assert_eq!((after.stopped_at, after.updated_at, after.since), (Some(at(10)), at(20), at(20)));
     assert_eq!(after.definition, other.definition);
     assert_eq!(rig.due(job).await.next_at, None);
-    assert_eq!(rig.look(21, 10).await.changed.len(), 1, "the time of its registration");
+    assert_eq!(
+        rig.look(21, 10).await.changed.len(),
+        1,
+        "the scheduler is notified of the registration only"
+    );
 }
 
 pub async fn a_paused_job_cannot_be_paused_again(opened: Opened) {
@@ -197,7 +201,7 @@ pub async fn a_paused_job_cannot_be_paused_again(opened: Opened) {
     let Applied::NotAllowed(refusal) = act(&rig, job, Action::Pause, 21).await else { panic!() };
     assert_eq!((refusal.status, refusal.command), (JobStatus::Paused, Command::Pause));
     assert!(refusal.allowed.contains(&Command::Resume));
-    assert_eq!(rig.job(job).await, before, "nor is anything withdrawn");
+    assert_eq!(rig.job(job).await, before, "no attempt is cancelled");
     assert_eq!(rig.delayed(21).await[0].key, key);
 }
 

@@ -279,7 +279,7 @@ pub async fn the_node_of_a_running_attempt_is_found(opened: Opened) {
         assert_eq!(find(key).await, None);
     }
     assert!(rig.requeue(rig.requeue_of(mine, jobs[0], false).await, 70).await);
-    assert_eq!(find(mine.key).await, None, "it waits again");
+    assert_eq!(find(mine.key).await, None, "the attempt waits again");
     rig.store.delete(&rig.scope, jobs[1].id, now(71)).await.unwrap();
-    assert_eq!(find(theirs.key).await.unwrap().node, other, "it runs all the same");
+    assert_eq!(find(theirs.key).await.unwrap().node, other, "the other attempt is still running");
 }

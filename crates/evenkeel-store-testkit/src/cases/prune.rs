@@ -18,13 +18,13 @@ async fn prune(rig: &Rig, limit: u32, keep_per_job: u32, keep_since: Timestamp) 
     for _ in 0..1_000 {
         let step = Prune { after, limit, keep_per_job, keep_since };
         let done = rig.store.prune(step).await.unwrap();
-        assert!(done.seen <= u64::from(limit), "it looked at more than it should");
+        assert!(done.seen <= u64::from(limit), "the step read more attempts than its limit");
         assert!(done.deleted <= done.seen);
         deleted += done.deleted;
         if done.next.is_none() {
             return deleted;
         }
-        assert!(done.next > after, "it does not get on");
+        assert!(done.next > after, "the next step starts after this one");
         after = done.next;
     }
     panic!("pruning does not end");

@@ -82,7 +82,7 @@ pub async fn only_deleted_jobs_of_the_scope_are_purged(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
-    assert_eq!(purge(&rig, job, 10).await, 0, "it is not deleted");
+    assert_eq!(purge(&rig, job, 10).await, 0, "a job that is not deleted is not purged");
     rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
     let stranger = rig.tenant("stranger").await;
     assert_eq!(rig.store.purge(&stranger, job.id, 10).await.unwrap(), 0);

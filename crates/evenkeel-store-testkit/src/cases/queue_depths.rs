@@ -115,7 +115,7 @@ pub async fn the_attempts_of_surplus_pools_are_counted_together(opened: Opened) 
         found.others.iter().map(|one| (one.lane, one.waiting, one.by_tens[4])).collect();
     assert_eq!(others, [(Lane::Standard, 1, 1), (Lane::Batch, 2, 2)]);
     assert!(found.others.iter().all(|one| one.oldest == at(60) && one.pool.is_empty()));
-    assert!(depths(&rig, 3).await.is_lower_bound, "no more are walked than may be");
+    assert!(depths(&rig, 3).await.is_lower_bound, "no more rows are read than allowed");
 }
 
 pub async fn a_claimed_attempt_has_its_waiting_time(opened: Opened) {
@@ -127,7 +127,7 @@ pub async fn a_claimed_attempt_has_its_waiting_time(opened: Opened) {
 
 /// Returns the checksum of the queue front of the pool `default`.
 async fn front(rig: &Rig, rows: u32) -> QueueFront {
-    rig.store.queue_front(&["default".into()], rows).await.expect("a queue has a front")
+    rig.store.queue_front(&["default".into()], rows).await.expect("the queue front can be read")
 }
 
 pub async fn the_front_changes_when_an_attempt_is_taken(opened: Opened) {

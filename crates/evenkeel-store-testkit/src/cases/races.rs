@@ -177,7 +177,7 @@ pub async fn a_deletion_and_a_fire_agree_on_what_runs(opened: Opened) {
         })
         .await;
         let runs = answers[0] && begin == Begin::Claimed;
-        assert_eq!(answers[1], runs, "the deletion returns what runs");
+        assert_eq!(answers[1], runs, "the deletion returns the running attempts");
         assert_eq!(rig.claim(9, 61).await, []);
     }
     let census = rig.census().await;

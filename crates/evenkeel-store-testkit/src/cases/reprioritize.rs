@@ -42,8 +42,10 @@ async fn ahead(rig: &Rig, job: Known, aging: Aging, secs: i64) -> u32 {
     let returned =
         rig.store.waiting_attempts(&rig.scope, job.id, Some(aging), now(secs)).await.unwrap();
     match returned[0].waits_for {
-        WaitsFor::Worker { ahead, .. } => ahead.expect("it was asked for"),
-        WaitsFor::Time(_) | WaitsFor::Permit { .. } => panic!("it waits for something else"),
+        WaitsFor::Worker { ahead, .. } => ahead.expect("queue positions were requested"),
+        WaitsFor::Time(_) | WaitsFor::Permit { .. } => {
+            panic!("the attempt does not wait for a worker")
+        }
     }
 }
 
@@ -60,7 +62,7 @@ pub async fn queued_attempts_get_the_new_aging(opened: Opened) {
     for n in 0..4 {
         new.push(wait(&rig, &format!("new {n}"), 50 - n, 600).await.no.0);
     }
-    assert_eq!(reprioritize(&rig, Aging::default()).await, 0, "it is as it was");
+    assert_eq!(reprioritize(&rig, Aging::default()).await, 0, "no attempt changes");
     assert_eq!(reprioritize(&rig, quick()).await, 5);
     assert_eq!(reprioritize(&rig, quick()).await, 0);
     let expected: Vec<i64> = [old.no.0].into_iter().chain(new).collect();

@@ -192,7 +192,7 @@ pub async fn a_loss_without_a_crash_is_not_counted(opened: Opened) {
     assert!(rig.requeue(rig.lost_end(held, false, retry, Hook::None), 70).await);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 0));
-    assert_eq!(rig.delayed(9_999).await.len(), 0, "a lost run is not tried again");
+    assert_eq!(rig.delayed(9_999).await.len(), 0, "a lost run is not retried");
     assert_eq!(rig.job(job).await.live, 0);
 }
 

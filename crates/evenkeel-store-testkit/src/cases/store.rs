@@ -144,7 +144,7 @@ pub async fn everything_survives_a_restart(opened: Opened) {
     assert_eq!(rig.store.setting("colour", "red").await.unwrap(), "blue");
     assert_eq!(rig.tenant("main").await.tenant, tenant);
     assert_eq!(rig.run(ended).await.status, AttemptStatus::Completed);
-    assert_eq!(rig.look(80, 9).await.changed.len(), 4, "nobody has been returned yet");
+    assert_eq!(rig.look(80, 9).await.changed.len(), 4, "no changed job was returned before");
     let joined = rig.store.join(&crate::fixtures::new_node("node-1"), now(80)).await.unwrap();
     assert_eq!(joined.former, [node]);
     assert_eq!(rig.owned(node).await[0].key, running.key);

@@ -80,7 +80,11 @@ pub async fn a_fired_trigger_is_the_newest_run(opened: Opened) {
     rig.run_successfully(job, 60).await;
     let before = rig.due(job).await.head;
     let key = rig.trigger(job, 0, 70).await;
-    assert_eq!(rig.due(job).await.head, before, "not before it is fired");
+    assert_eq!(
+        rig.due(job).await.head,
+        before,
+        "a trigger becomes the newest run when it is fired"
+    );
     rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 71).await;
     let link = RunLink { scheduled_at: at(70), sequence: key.sequence };
     assert_eq!(rig.due(job).await.head, Some(link));

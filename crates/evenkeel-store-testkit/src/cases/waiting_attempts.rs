@@ -153,7 +153,7 @@ pub async fn attempts_ahead_are_counted_only_on_request(opened: Opened) {
     let WaitsFor::Worker { ahead, .. } = &mut expected[0].waits_for else { panic!("{expected:?}") };
     assert_eq!(ahead.take(), Some(1));
     let returned = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
-    assert_eq!(returned, expected, "all else is returned all the same");
+    assert_eq!(returned, expected, "everything but the queue positions is returned");
 }
 
 /// The other tenant fills all but one of the 10,000 queue positions that are read.
@@ -219,7 +219,11 @@ pub async fn slot_loads_are_counted_up_to_the_limit(opened: Opened) {
         let load = SlotLoad { jobs, counted_all: limit >= 20 };
         assert_eq!(loads(&rig, &scope, &[60], limit).await, [load]);
     }
-    assert_eq!(loads(&rig, &scope, &[9_000], 0).await, all([0]), "there is nothing to read");
+    assert_eq!(
+        loads(&rig, &scope, &[9_000], 0).await,
+        all([0]),
+        "an empty slot is counted completely"
+    );
 }
 
 pub async fn the_limit_applies_to_each_slot(opened: Opened) {

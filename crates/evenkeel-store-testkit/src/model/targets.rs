@@ -94,7 +94,7 @@ impl Data {
             last_success_at: None,
         };
         self.targets.insert((tenant, number), row);
-        let made = self.target(tenant, number).expect("it was put there");
+        let made = self.target(tenant, number).expect("the target was just inserted");
         CreatedTarget::Created(made)
     }
 
