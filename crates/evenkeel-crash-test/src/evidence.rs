@@ -57,7 +57,7 @@ pub struct Skipped {
 /// An attempt, as returned by the API.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Execution {
-    /// Name of the job. The API returns the job id instead.
+    /// Name of the job. The API returns the id of the job instead of its name.
     #[serde(skip)]
     pub job: String,
     #[serde(rename = "run_id")]
@@ -87,8 +87,8 @@ pub struct Evidence {
     pub faults: Vec<InjectedFault>,
     /// Periods in which the machine was overloaded.
     pub busy: Vec<Window>,
-    /// The period in which every scheduled time is checked. It ends a few seconds before the
-    /// servers drain.
+    /// The period in which every scheduled time is checked. The checked period ends a few seconds
+    /// before the servers drain.
     pub checked: Option<Window>,
     /// Unexpected events, such as panics and servers that ended unexpectedly or did not end.
     pub incidents: Vec<String>,

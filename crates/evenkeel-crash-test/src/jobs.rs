@@ -38,8 +38,8 @@ pub enum Policy {
     MustRun,
     /// Scheduled times may be skipped while an earlier run is active.
     MaySkip,
-    /// Like `MaySkip`, but an attempt that has started never starts again. If its server is lost,
-    /// the run fails.
+    /// Like `MaySkip`, but an attempt that has started never starts again. If the server of the
+    /// attempt is lost, the run fails.
     AtMostOnce,
 }
 

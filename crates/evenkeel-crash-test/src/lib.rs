@@ -4,7 +4,7 @@
 //! `probe`, and HTTP jobs call `receiver`. While jobs run, servers are killed, suspended and
 //! restarted, and the database crashes. The faults and their times come from a seed (see `plan`).
 //! At the end, `check` compares the records and the answers of the API with the expected run times.
-//! `check` computes these run times itself and shares no code with the server.
+//! `check` computes the expected run times itself and shares no code with the server.
 //!
 //! All processes run on one machine and record `CLOCK_MONOTONIC`, so their clocks do not differ.
 //!

@@ -2,7 +2,8 @@
 //!
 //! Runs must start at most one second late (I5), but only while the machine has capacity. The
 //! monitor starts a small program four times per second, as the server does for a shell job. While
-//! starting this program is slow, lateness is not checked. The report shows for how long.
+//! starting this program is slow, the lateness of runs is not checked. The report shows for how
+//! long lateness was not checked.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,8 +16,8 @@ use crate::clock::{Moment, ns, pass};
 use crate::evidence::Window;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// The machine counts as overloaded if the small program takes longer than this. Normally it takes
-/// a few milliseconds.
+/// The machine counts as overloaded if the small program takes longer than this. Normally the small
+/// program takes a few milliseconds.
 const SLOW: Duration = Duration::from_millis(150);
 /// Lateness of runs is not checked this long before and after a slow start of the small program.
 const AROUND_US: i64 = 1_000_000;

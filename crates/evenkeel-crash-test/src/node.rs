@@ -14,7 +14,7 @@ use crate::clock::wait_for;
 
 /// Maximum time that a server may take to start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// Maximum time that a server may take to drain. The server's own limit is 25 s.
+/// Maximum time that a server may take to drain. The server itself limits a drain to 25 s.
 const STOP_LIMIT: Duration = Duration::from_secs(40);
 
 /// A server with its data directory. Dropping a `Node` kills the server process.

@@ -29,8 +29,9 @@ impl fmt::Display for Fault {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     Node(usize),
-    /// The server on which the newest attempt of a long job runs. This attempt must stop with its
-    /// server and must start again. If no long job runs, the server with this number is used.
+    /// The server on which the newest attempt of a long job runs. The attempt of the long job must
+    /// stop with its server and must start again. If no long job runs, the server with this number
+    /// is used.
     LongBodyOwner(usize),
 }
 
@@ -64,7 +65,7 @@ pub struct Plan {
     pub quiet_after: Duration,
 }
 
-/// Maximum time of recovery after a fault. After that, all invariants must hold again.
+/// Maximum time of recovery after a fault. After the recovery, all invariants must hold again.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 impl Plan {
@@ -133,7 +134,7 @@ impl Plan {
 const SHORTEST_KILL_MS: u64 = 300;
 
 fn draw(rng: &mut Rng, store: StoreKind, nodes: usize) -> PlannedFault {
-    // Half of the faults begin during the recovery from the previous fault. The other half begin
+    // Half of the faults begin during the recovery from the previous fault. The other faults begin
     // after a period in which all runs must be on time.
     let after_ms =
         if rng.below(2) == 0 { rng.between(500, 6_000) } else { rng.between(20_000, 30_000) };

@@ -1,8 +1,9 @@
-//! The HTTP server that HTTP jobs call. It records every call, and refuses calls with an old fence.
+//! The HTTP server that HTTP jobs call. The receiver records every HTTP call, and refuses calls
+//! with an old fence.
 //!
 //! A server that was suspended in the middle of a call sends the rest of the call when it
-//! continues. Only the receiver can refuse such a call. So a refused call does not count as a
-//! start.
+//! continues. Only the receiver can refuse such a late call. So a refused call does not count as a
+//! start of an attempt.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Records of bodies.
+//! Records of executed attempts.
 
 use std::path::Path;
 
@@ -36,13 +36,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns run, attempt and fence. Two starts must not have the same key.
+    /// Returns run, attempt and fence. Two recorded starts must not have the same key.
     pub fn key(&self) -> (&str, u32, u32) {
         (&self.run, self.attempt, self.fence)
     }
 }
 
-/// Reads a log of records. Returns no records if no attempt has run yet.
+/// Reads a log of records. Returns no records if no attempt of the job has run yet.
 pub fn read(file: &Path) -> Result<Vec<Record>> {
     if !file.exists() {
         return Ok(Vec::new());

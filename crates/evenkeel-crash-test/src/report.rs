@@ -13,8 +13,8 @@ pub enum ViolationKind {
     Lost,
     /// A run that ended without success (I1).
     Failed,
-    /// A scheduled time with two runs, two completions, or a run and a skip record. Also an attempt
-    /// that started twice (I2).
+    /// A scheduled time with two runs, two completions, or a run and a skip record. An attempt that
+    /// started twice also counts (I2).
     Duplicate,
     Overlapping,
     /// An attempt that kept running after its server had lost it (I3).

@@ -148,7 +148,7 @@ impl Test {
         Ok(holder.unwrap_or(fallback))
     }
 
-    /// Drains the servers. After that, no attempt may run.
+    /// Drains the servers. After the drain, no attempt may run.
     fn drain(&mut self) -> Result<()> {
         File::create(self.paths.stop())?;
         self.idle(Duration::from_secs(1))?;

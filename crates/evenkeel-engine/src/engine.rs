@@ -82,7 +82,7 @@ impl Engine {
     }
 }
 
-/// Reports the health of an engine. Works even after the engine was dropped.
+/// Reports the health of an engine. A `HealthProbe` works even after its engine was dropped.
 #[derive(Clone)]
 pub struct HealthProbe {
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
@@ -113,8 +113,8 @@ impl HealthProbe {
     }
 }
 
-/// Runs the node's sessions until the engine is drained. After a session was fenced, the node
-/// begins a new session.
+/// Runs the node's sessions until the engine is drained. After the node was declared dead (fenced),
+/// it begins a new session.
 async fn supervise(
     parts: EngineParts,
     first: NodeSession,

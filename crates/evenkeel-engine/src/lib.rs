@@ -1,13 +1,13 @@
 //! The loops that run a node: scheduling, execution, cluster membership, upkeep and statistics.
 //!
 //! The rules of scheduling are pure functions in `evenkeel-core`, and all state is in the store
-//! (`evenkeel-store`). The loops of this crate read the store, apply the rules and write the
-//! results. Each loop has a method `run` that calls its method `run_once` repeatedly. Tests call
-//! `run_once` directly. The clock and the random number generator are parameters, so
+//! (`evenkeel-store`). The loops of this crate read the store, apply the scheduling rules and write
+//! the results. Each loop has a method `run` that calls its method `run_once` repeatedly. Tests
+//! call `run_once` directly. The clock and the random number generator are parameters, so
 //! `tests/simulation` simulates days of a cluster in seconds.
 //!
-//! [`Engine`] starts a node. Each membership of a node in the cluster is a `NodeSession`, which
-//! spawns the loops below. A node that was declared dead (fenced) starts a new session.
+//! [`Engine`] starts a node. While a node is a member of the cluster, its `NodeSession` runs the
+//! loops below. A node that was declared dead (fenced) starts a new session.
 //!
 //! | folder | loop | purpose |
 //! |---|---|---|

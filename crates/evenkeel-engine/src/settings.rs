@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// Identifies the node across restarts. The value is stored in the node's data directory.
+    /// Identifies the node across restarts. The identity is stored in the node's data directory.
     pub identity: Uuid,
     pub roles: Roles,
     /// Maximum number of attempts that run on this node at once.
@@ -30,7 +30,8 @@ pub struct Settings {
     pub poll: Duration,
     /// Retries and triggers are loaded into memory this long before they are due.
     pub look_ahead: Span,
-    /// Under load, a loop waits this long for further entries before it sends a batch to the store.
+    /// Under load, a loop waits this long before it sends a batch to the store, so that the batch
+    /// gets larger.
     pub linger: Duration,
     /// If no worker slot becomes free for this long, the scheduler queues due jobs instead of
     /// starting them on this node.
@@ -43,7 +44,7 @@ pub struct Settings {
     pub run_log_bytes: usize,
     /// Interval at which totals of runs are stored.
     pub metrics_interval: Duration,
-    /// Each ping lists the attempts that have been running for longer than this.
+    /// Each ping to the store lists the attempts that have been running for longer than this.
     pub long_run_after: Duration,
     pub retention: Retention,
     pub balance: BalanceSettings,
@@ -63,13 +64,14 @@ pub struct Settings {
 /// How targets without a recent success are handled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Staleness {
-    /// A target without a successful run for this long gets a run. `None` turns this off.
+    /// A run is triggered for each target that had no successful run for this long. `None` turns
+    /// this off.
     pub after: Option<Span>,
     /// Interval of checking targets.
     pub every: Span,
     /// Priority of the triggered runs.
     pub priority: Priority,
-    /// Runs triggered per tenant and check.
+    /// Maximum number of runs triggered per tenant and check.
     pub batch: u32,
 }
 

@@ -10,14 +10,14 @@ use evenkeel_crash_test::{
     Outcome, Plan, Programs, RebalanceSettings, Settings, StoreKind, rebalance_while_firing, run,
 };
 
-/// Kills, freezes and restarts servers while jobs run, and checks that no run is lost or
+/// Kills, suspends and restarts servers while jobs run, and checks that no run is lost or
 /// duplicated.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Duration of the test in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// Seed of an earlier run, to repeat its faults [default: random]
+    /// Seed of an earlier crash test, to repeat its faults [default: random]
     #[arg(long)]
     seed: Option<u64>,
     /// Store of the servers
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Interval of the jobs in seconds.
+/// Interval of the jobs in the rebalance test, in seconds.
 const REBALANCE_EVERY: u32 = 6;
 
 fn rebalance(arguments: &Arguments) -> ExitCode {

@@ -1,4 +1,4 @@
-//! The program that shell jobs run. It records its start, waits, and records its end.
+//! The program that shell jobs run. The program records its start, waits, and records its end.
 //!
 //! While the probe runs, it holds a file lock per job. The kernel releases the lock when the
 //! process ends, so overlaps are detected even if an earlier probe was killed before it could
@@ -57,7 +57,7 @@ fn handle(arguments: &Arguments, now: &str) -> io::Result<ExitCode> {
     write(arguments, "start", now)?;
     wait(arguments);
     write(arguments, "end", &stamp())?;
-    // The lock must be held until the process ends.
+    // The file lock must be held until the process ends.
     std::mem::forget(lock);
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,8 @@ use crate::report::{Report, ViolationKind};
 
 /// Maximum lateness of a start while the machine has capacity (I5).
 const LATE_US: i64 = 1_000_000;
-/// A start that is early by less than this does not count, because two processes read the clock.
+/// A start that is early by less than this is not reported, because the server and the probe read
+/// the clock separately.
 const EARLY_US: i64 = 1_000;
 
 pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {
@@ -39,8 +40,8 @@ fn started_once(job: &Job, records: &[&Record], excused_windows: &[Window], repo
             let detail = format!("{} started {:?} twice", job.name, start.key());
             report.add(ViolationKind::Duplicate, detail);
         }
-        // The attempt was started before. A second start is allowed only if the first server was
-        // lost in between.
+        // The attempt was started before. A second start of an attempt is allowed only if its first
+        // server was lost in between.
         let attempt = (start.scheduled_us, start.attempt);
         if let Some(from_us) = begun.insert(attempt, start.at.wall_us) {
             report.repeats += 1;

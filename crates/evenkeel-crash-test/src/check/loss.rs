@@ -11,11 +11,11 @@ use crate::report::{Report, ViolationKind};
 
 /// Maximum duration of a takeover with default lease settings, plus one second.
 const TAKEOVER_MAX: Duration = Duration::from_secs(16);
-/// A supervisor process notices the end of its server at once. It gives the running program this
-/// long to end before it kills the program.
+/// A supervisor process notices the end of its server at once. The supervisor process gives the
+/// running program this long to end before it kills the program.
 const DEATH_AFTER_KILL: Duration = Duration::from_millis(1500);
-/// The lease of a suspended server ends at most this long after its last ping. After that, other
-/// servers may start its attempts.
+/// The lease of a suspended server ends at most this long after its last ping. After the lease has
+/// ended, other servers may start the attempts of the suspended server.
 const DEATH_AFTER_FREEZE: Duration = Duration::from_secs(11);
 
 pub(super) fn check(evidence: &Evidence, report: &mut Report) {

@@ -29,8 +29,8 @@ impl MovedJob {
         let mut moves = self.moves.iter().peekable();
         let mut next = self.first_us;
         loop {
-            // Moves are also applied to times after `until_us`, because a rebalance may move such a
-            // time to an earlier one.
+            // Moves are also applied to times after `until_us`, because a rebalance may move a job
+            // to an earlier start time.
             while let Some(change) = moves.next_if(|change| change.old_us == next) {
                 next = change.new_us;
             }

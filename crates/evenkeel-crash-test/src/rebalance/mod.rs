@@ -1,8 +1,9 @@
-//! Test that rebalances jobs and undoes the rebalance while the jobs fire. The runs are checked
-//! from outside.
+//! Test that rebalances jobs and undoes the rebalance while the jobs fire. The HTTP calls of the
+//! jobs are checked from outside.
 //!
-//! Thousands of jobs call an HTTP receiver every few seconds. Meanwhile rebalances move the jobs to
-//! other start times and back. Each call must match the start times that the servers reported.
+//! Thousands of jobs call an HTTP receiver every few seconds. At the same time, rebalances move the
+//! jobs to other start times and back. Each HTTP call must match a start time that the servers
+//! reported.
 
 mod check;
 mod run;

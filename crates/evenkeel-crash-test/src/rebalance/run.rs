@@ -32,8 +32,8 @@ const CALL: Duration = Duration::from_millis(20);
 /// Scheduled times in the last seconds before the end of the test are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Rebalances jobs and undoes the rebalance while the jobs fire. Then checks the HTTP calls of the
-/// jobs.
+/// Rebalances jobs and undoes the rebalance while the jobs fire. After that, checks the HTTP calls
+/// of the jobs.
 ///
 /// # Errors
 /// If the test cannot continue: a program is missing, or a server does not answer.
@@ -181,7 +181,7 @@ fn finished(api: &Api, answer: &Value) -> Result<String> {
     Ok(id)
 }
 
-/// Numbers of applied and late moves of one rebalance.
+/// Numbers of jobs that one rebalance moved, and that it could not move in time.
 #[derive(Default)]
 struct Moved {
     made: u64,

@@ -12,10 +12,10 @@ use crate::sync::lock;
 /// Estimates the database's clock from the times in the answers of the database. The estimate is
 /// never ahead of the database's clock.
 ///
-/// The time in an answer is a lower bound of the database's current time, because the answer was
-/// written before it was received. The estimate is the highest lower bound of the last 10 s. If the
-/// database's clock is set back, the estimate follows after 10 s, or at once when the store rejects
-/// a fire as too early.
+/// The time in an answer of the database is a lower bound of the database's current time, because
+/// the answer was written before it was received. The estimate is the highest lower bound of the
+/// last 10 s. If the database's clock is set back, the estimate is corrected after 10 s, or at once
+/// when the store refuses to fire a job that is not due yet.
 pub struct DbClock {
     clock: Arc<dyn Clock>,
     /// For each answer, its time of receipt on this node's clock, and the database time minus the
@@ -26,7 +26,7 @@ pub struct DbClock {
 const WINDOW: Duration = Duration::from_secs(10);
 
 impl DbClock {
-    /// Creates a clock that returns 1970-01-01 until the first answer arrives.
+    /// Creates a clock that returns 1970-01-01 until the first answer of the database arrives.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, bounds: Mutex::default() }
     }
@@ -39,7 +39,8 @@ impl DbClock {
         while bounds.front().is_some_and(|(read, _)| own.saturating_sub(*read) > WINDOW) {
             bounds.pop_front();
         }
-        // A bound that is older and lower than the new bound can never be the highest bound again.
+        // A lower bound of the database time that is older and lower than the new bound can never
+        // be the highest bound again.
         while bounds.back().is_some_and(|(_, older)| *older <= bound) {
             bounds.pop_back();
         }

@@ -13,8 +13,7 @@ use tracing::{error, info};
 use crate::cluster::node_context::{Backoff, NodeContext, instant_now, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// If the process notices this long after the deadline that its lease has ended, the process was
-/// suspended.
+/// If the process notices the end of its lease later than this, the process was suspended.
 const FROZEN: Duration = Duration::from_secs(1);
 
 pub struct Heartbeat {
@@ -38,7 +37,7 @@ impl Heartbeat {
         let announcing =
             ctx.low_watermark.announce(|| ctx.worker.oldest_open(long_after), ctx.db_now());
         // This node may own older attempts that it does not know of. The low watermark must not
-        // rise until the reconciler has found them.
+        // rise until the reconciler has found these attempts.
         let hold = ctx.may_own_unknown_attempts();
         let ping = Ping {
             node: ctx.node,
@@ -77,8 +76,8 @@ impl Heartbeat {
         }
     }
 
-    /// If this node did not ping for a long time, other nodes have handled its shards. They have
-    /// received changes of jobs, and the store reports each change only once.
+    /// If this node did not ping for a long time, other nodes have handled its shards. The store
+    /// reports each change of a job only once, so this node may have missed changes.
     fn note_own_silence(&mut self, now: Timestamp) {
         let silent_after = self.ctx.settings.leases.silent_after;
         let before = self.pinged_at.replace(now);
@@ -118,8 +117,8 @@ impl Heartbeat {
             if !self.lost && !ctx.lease.holds(instant_now()) {
                 self.lost = true;
                 let bodies = ctx.worker.busy_count();
-                // The timer fires when the lease ends. If this was more than a second ago, the
-                // process was suspended.
+                // This code runs when the lease ends. If the lease ended more than a second ago,
+                // the process was suspended.
                 let overdue = ctx.lease.until().map(|until| instant_now() - until);
                 let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
@@ -139,8 +138,8 @@ impl Heartbeat {
     }
 }
 
-/// True if the last ping succeeded. Only in this case a change of the cluster members causes an
-/// early ping.
+/// True if the last ping succeeded. A change of the cluster members causes an early ping only if
+/// the last ping succeeded.
 fn store_answers(wait: Duration, ctx: &NodeContext) -> bool {
     wait == Duration::from(ctx.settings.leases.ping)
 }

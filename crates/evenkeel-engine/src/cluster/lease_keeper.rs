@@ -6,11 +6,11 @@ use evenkeel_executors::Lease;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Stores the time at which the node's lease ends, and publishes it to running attempts.
+/// Stores the time at which the node's lease ends, so that running attempts can stop in time.
 #[derive(Debug)]
 pub struct LeaseKeeper {
     until: watch::Sender<Instant>,
-    /// False for a store that only one node uses. In this case the lease never ends.
+    /// False for a store that only one node uses. The lease of such a node never ends.
     shared: bool,
 }
 
@@ -28,7 +28,7 @@ impl LeaseKeeper {
         !self.shared || now < *self.until.borrow()
     }
 
-    /// Returns the time at which the lease ends, or `None` if it never ends.
+    /// Returns the time at which the node's lease ends, or `None` if it never ends.
     pub fn until(&self) -> Option<Instant> {
         self.shared.then(|| *self.until.borrow())
     }

@@ -22,7 +22,8 @@ use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 pub struct FormerOwner<'a> {
     pub node: NodeNo,
     pub name: &'a str,
-    /// Time of the node's last ping. Whether its attempts still ran after this time is unknown.
+    /// Time of the node's last ping. Whether attempts of the node still ran after its last ping is
+    /// unknown.
     pub heard_until: Timestamp,
 }
 
@@ -40,19 +41,19 @@ impl GivenBack {
 }
 
 impl FormerOwner<'_> {
-    /// Returns this node, as the former owner of attempts that it gives back.
+    /// Describes this node as the former owner of attempts that it gives back to the queue.
     pub fn own(ctx: &NodeContext) -> FormerOwner<'_> {
         let name = &ctx.settings.node_name;
         FormerOwner { node: ctx.node, name, heard_until: Timestamp::MAX }
     }
 
-    /// Builds the request to take an attempt from a dead node.
+    /// Builds the store request that takes an attempt from a dead node.
     pub fn died(&self, ctx: &NodeContext, owned: &OwnedAttempt) -> Requeue {
         self.requeue(ctx, owned, Loss::NodeDied, None)
     }
 
-    /// Builds the request to give back an attempt of this node that does not run here. `known` is
-    /// `None` if the node never started the attempt.
+    /// Builds the store request that gives back an attempt which the store assigns to this node but
+    /// which does not run here. `known` is `None` if the node never started the attempt.
     pub fn lost(
         &self,
         ctx: &NodeContext,
@@ -88,8 +89,8 @@ impl FormerOwner<'_> {
         Requeue { key: owned.key, fence: owned.fence, tenant: owned.tenant, crashed, then }
     }
 
-    /// Takes the attempts from the node in the store. Reports attempts that failed to statistics,
-    /// metrics, log and event listeners.
+    /// Requeues or fails the attempts in the store. Attempts that fail are counted, logged and sent
+    /// to event listeners.
     pub async fn give_back(
         &self,
         ctx: &NodeContext,
@@ -160,8 +161,8 @@ fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
     owned.started_at.since(earliest_start(definition, owned.key.scheduled_at, average))
 }
 
-/// Builds the queue entry of an attempt that is requeued at `now`. Its waiting time before the
-/// start counts for aging, the time in which it ran does not.
+/// Builds the queue entry of an attempt that is requeued at `now`. The time that the attempt waited
+/// before its start counts for aging, but the time in which it ran does not.
 fn queue_entry_of(
     owned: &OwnedAttempt,
     definition: &Definition,
@@ -225,7 +226,7 @@ mod tests {
             Some(LossInfo { loss, at, waited: Span::from_secs(secs) })
         };
         // The store does not know the waiting time of a retry, or of an attempt that ran before.
-        // The node that claimed such an attempt knows the waiting time.
+        // Only the node that claimed a retry knows how long the retry had waited.
         for (attempt, fence, known, waited) in
             [(0, 1, None, 100), (1, 1, None, 0), (0, 3, None, 0), (1, 5, known(30), 30)]
         {

@@ -2,8 +2,8 @@
 //!
 //! When a node dies, the store searches for its attempts from the watermark of its last ping, so no
 //! open attempt may be older than the watermark. A ping that raises the watermark must therefore
-//! not overtake a fire or claim of an older attempt. While such a ping is in flight, no batch with
-//! an older scheduled time may begin.
+//! not overtake a fire or claim of an older attempt. While the store has not answered the ping, no
+//! batch with a scheduled time below the new watermark may begin.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,11 +25,11 @@ struct State {
     /// number.
     in_flight: BTreeMap<u64, Timestamp>,
     next_batch_no: u64,
-    /// The watermark that a ping in flight sends to the store.
+    /// The low watermark in a ping that the store has not answered yet.
     announcing: Option<Timestamp>,
 }
 
-/// A batch that the store has not answered yet. Until this value is dropped, pings keep the
+/// A batch that the store has not answered yet. Until an `InFlight` is dropped, pings keep the low
 /// watermark at or below the oldest scheduled time of the batch.
 #[derive(Debug)]
 pub struct InFlight<'a> {
@@ -43,12 +43,12 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// A ping that the store has not answered yet. Until this value is dropped, no batch with a
-/// scheduled time below the new watermark begins.
+/// A ping that the store has not answered yet. Until an `Announcement` is dropped, no batch with a
+/// scheduled time below the new low watermark begins.
 #[derive(Debug)]
 pub struct Announcement<'a> {
     watermark: &'a LowWatermark,
-    /// The watermark that the ping sends, or `None` if the watermark must not change.
+    /// The low watermark that the ping sends, or `None` if the low watermark must not change.
     pub oldest_open: Option<Timestamp>,
 }
 
@@ -64,8 +64,9 @@ impl LowWatermark {
         lock(&self.state)
     }
 
-    /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. If the scheduled
-    /// times are not known before the answer, pass [`Timestamp::MIN`].
+    /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. Pass
+    /// [`Timestamp::MIN`] if the scheduled times of the batch are not known before the store
+    /// answers.
     pub async fn begin_batch(&self, oldest: Timestamp) -> InFlight<'_> {
         loop {
             let ping_over = self.ping_over.notified();
@@ -82,7 +83,7 @@ impl LowWatermark {
         }
     }
 
-    /// Returns the number that the next batch will get.
+    /// Returns the number that the next batch of store requests will get.
     pub fn next_batch_no(&self) -> u64 {
         self.lock().next_batch_no
     }
@@ -92,16 +93,16 @@ impl LowWatermark {
         self.lock().in_flight.keys().all(|in_flight| *in_flight >= batch_no)
     }
 
-    /// Begins a ping. The new watermark is the oldest scheduled time of all batches in flight and
-    /// of `oldest_running`, but at most `horizon`.
+    /// Begins a ping. The new low watermark is the oldest scheduled time among unanswered batches
+    /// and `oldest_running`, but at most `horizon`.
     pub fn announce(
         &self,
         oldest_running: impl FnOnce() -> Option<Timestamp>,
         horizon: Timestamp,
     ) -> Announcement<'_> {
         let mut state = self.lock();
-        // An attempt moves from the batches in flight to the running attempts when it starts. So
-        // the batches in flight must be read before `oldest_running`.
+        // Unanswered batches must be read before `oldest_running`. In the opposite order, an
+        // attempt that starts in between would be missed.
         let in_flight = state.in_flight.values().min().copied();
         let oldest = [in_flight, oldest_running()].into_iter().flatten().min();
         let bound = oldest.unwrap_or(horizon).min(horizon);

@@ -1,8 +1,8 @@
 //! Membership of a node in its cluster, with leases, failure detection and takeover.
 //!
 //! [`heartbeat`] renews the lease, [`reaper`] takes over attempts of dead nodes, and [`reconciler`]
-//! gives back attempts that this node owns but does not run. [`node_session`] starts all loops of
-//! the engine, and [`node_context`] holds the state that they share.
+//! requeues attempts that this node owns but does not run. [`node_session`] starts all loops of the
+//! engine, and [`node_context`] holds the state that these loops share.
 
 pub(crate) mod db_clock;
 pub(crate) mod heartbeat;

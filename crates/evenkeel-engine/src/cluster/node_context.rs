@@ -43,7 +43,7 @@ pub struct NodeContext {
     pub at_risk: AtRiskJobs,
     /// Jobs whose next run waits for the end of their active run.
     pub overlap_waits: OverlapWaits,
-    /// Jobs of this node that are due or due soon, for all its schedulers.
+    /// Jobs of this node that are due or due soon, shared by all schedulers of the node.
     pub due: SharedDueJobs,
     pub run_metrics: RunMetrics,
     pub events: Events,
@@ -59,9 +59,9 @@ pub struct NodeContext {
     pub failing: Notify,
     /// Notified when another node has declared this node dead.
     pub fenced: Notify,
-    /// While true, pings do not raise the low watermark. The reconciler sets it to false.
+    /// While true, pings do not raise the low watermark. The reconciler sets this flag to false.
     pub hold_watermark: AtomicBool,
-    /// Incremented after a time without pings, in which other nodes may have handled this node's
+    /// Incremented after this node did not ping for so long that other nodes may have handled its
     /// shards.
     pub shard_absences: AtomicU64,
 }
@@ -97,7 +97,7 @@ impl NodeContext {
     }
 
     /// Returns the nodes among `members` that are alive and have the scheduler role. All shards are
-    /// divided among these nodes.
+    /// divided among the live nodes with the scheduler role.
     pub fn schedulers(&self, members: &[Member]) -> Vec<NodeNo> {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
@@ -109,7 +109,7 @@ impl NodeContext {
             .collect()
     }
 
-    /// True if another node that is alive queues or claims attempts.
+    /// True if another live node queues or claims attempts.
     pub fn shares_queue(&self) -> bool {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
@@ -121,15 +121,15 @@ impl NodeContext {
         })
     }
 
-    /// True if this node owns shard 0. That node does the housekeeping for the whole cluster. While
-    /// nodes join or leave, the cluster may have no or two such nodes for a moment.
+    /// True if this node is the housekeeping node of the cluster, which is the owner of shard 0.
+    /// While nodes join or leave, the cluster may have no or two housekeeping nodes for a moment.
     pub fn is_housekeeper(&self) -> bool {
         let schedulers = self.schedulers(&self.members.borrow());
         owner_of(Shard(0), &schedulers) == Some(self.node)
     }
 
-    /// Requests a pass of the reconciler, because the store may assign attempts to this node that
-    /// the node does not know of.
+    /// Requests a pass of the reconciler. The store may assign attempts to this node that the node
+    /// does not know of.
     pub fn request_reconcile(&self) {
         self.hold_watermark.store(true, Ordering::Release);
         self.worker.needs_reconcile.store(true, Ordering::Release);
@@ -167,8 +167,8 @@ pub fn instant_now() -> Instant {
     Instant::now()
 }
 
-/// Waits for the signal `wanted`. Also returns if signals were dropped, because `wanted` may have
-/// been among them.
+/// Waits for the signal `wanted`. Also returns if signals were dropped, because the dropped signals
+/// may include `wanted`.
 pub async fn signalled(signals: &mut broadcast::Receiver<Signal>, wanted: Signal) {
     loop {
         match signals.recv().await {

@@ -52,7 +52,7 @@ const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 /// session aborts its loops and running attempts.
 pub struct NodeSession {
     pub context: Arc<NodeContext>,
-    /// Loops that also run while the node drains.
+    /// Loops that continue to run while the node drains.
     always: JoinSet<()>,
     /// Loops that end when the node stops.
     until_stop: JoinSet<()>,
@@ -186,8 +186,8 @@ impl NodeSession {
             while self.until_stop.join_next().await.is_some() {}
         })
         .await;
-        // A loop that still waits for the store could start an attempt. Attempts that it has
-        // claimed are given back to the queue below.
+        // A loop that still waits for the store could start an attempt. Attempts that were claimed
+        // but not started are given back to the queue below.
         self.until_stop.shutdown().await;
         wait_until(deadline, || ctx.worker.busy_count() == 0).await;
         ctx.worker.cancel_all(CancelReason::ShuttingDown);
@@ -223,8 +223,9 @@ impl NodeSession {
     async fn try_hand_back(&self) -> Result<(), StoreError> {
         let ctx = &self.context;
         let own = FormerOwner::own(ctx);
-        // All loops that start attempts have ended. If the store assigns another attempt to this
-        // node, the answer to its claim was late or lost, and the attempt never started.
+        // All loops that could start attempts have ended by now. If the store assigns an attempt to
+        // this node that the node does not know of, the answer to the claim was late or lost, and
+        // the attempt never started.
         let mut owned = ctx.store.list_owned(ctx.node, u32::MAX >> 1).await?;
         owned.retain(|owned| !ctx.worker.has(owned.key));
         let lost =

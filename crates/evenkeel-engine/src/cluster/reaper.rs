@@ -37,8 +37,8 @@ impl Reaper {
                 NodeState::Dead => self.take_over(member).await,
                 NodeState::Gone => Ok(()),
             };
-            // An error about one node must not stop the check of the other nodes. Only an outage of
-            // the store ends the pass.
+            // An error while one node is checked must not stop the check of the other nodes. Only
+            // an outage of the store ends the pass.
             match done {
                 Err(error) if error.is_outage() => return Err(error),
                 Err(error) => trouble = Err(error),
@@ -107,8 +107,8 @@ impl Reaper {
             }
             let done = given.count();
             if done == 0 {
-                // Another node takes over the same attempts at the same time. The next pass
-                // continues.
+                // Another node takes over the attempts of the same dead node at the same time. The
+                // next pass continues.
                 break;
             }
             taken += done;

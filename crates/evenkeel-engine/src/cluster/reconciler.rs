@@ -1,11 +1,11 @@
-//! Compares the attempts that the store assigns to this node with the attempts that run here. Gives
-//! back assigned attempts that do not run, and cancels running attempts that are not assigned to
-//! this node any more.
+//! Compares the attempts that the store assigns to this node with the attempts that run here.
+//! Requeues or fails assigned attempts that do not run, and cancels running attempts that are not
+//! assigned to this node any more.
 //!
-//! The two differ if the answer to a committed claim was lost, or if attempts were cancelled while
-//! the store was unreachable. No other node takes over an assigned attempt that does not run,
-//! because its owner is alive. While such an attempt may exist, pings do not raise the low
-//! watermark, so that a search from the watermark still finds it.
+//! An assigned attempt does not run if the answer to its claim was lost, or if it was cancelled
+//! while the store was unreachable. No other node takes over an assigned attempt that does not run,
+//! because its owner is alive. While an assigned attempt may not be running, pings do not raise the
+//! low watermark, so that a search from the watermark still finds the attempt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use crate::worker::recorder::store_last;
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Interval of regular passes.
 const SELDOM: Duration = Duration::from_secs(60);
-/// After a request, the reconciler runs at every ping for this long. A statement whose answer was
-/// lost may commit this much later.
+/// After a reconcile was requested, the reconciler runs once per ping interval for this long. A
+/// database statement whose answer was lost may still commit within this time.
 const RECONCILE_FOR: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
 pub struct Reconciler {
     ctx: Arc<NodeContext>,
-    /// Assigned attempts that did not run here at the last pass. The value is the number of the
-    /// first batch that began after the attempt was first found missing.
+    /// Assigned attempts that did not run here at the last pass. The value is the number that the
+    /// next batch had when the attempt was first found missing.
     missing: BTreeMap<(AttemptKey, Fence), u64>,
     reconcile_until: Duration,
 }
@@ -45,14 +45,15 @@ impl Reconciler {
         Self { ctx, missing: BTreeMap::new(), reconcile_until: Duration::ZERO }
     }
 
-    /// Compares once, and gives back attempts that certainly do not run here. Returns how many.
+    /// Compares assigned and running attempts once, and gives back attempts that certainly do not
+    /// run here. Returns how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let ctx = Arc::clone(&self.ctx);
-        // Read this number before the query, because the answer does not contain batches that begin
-        // later.
+        // Read the batch number before the query, because the answer of the query does not contain
+        // batches that begin later.
         let batch_no = ctx.low_watermark.next_batch_no();
-        // Read the running attempts before the query. Their claims are committed, so the query
-        // finds all of them that this node still owns.
+        // Read the running attempts before the query. The claims of running attempts are committed,
+        // so the query finds all running attempts that this node still owns.
         let running = ctx.worker.running();
         // Attempts that are lost during this pass are handled by the next pass.
         let mut lost = ctx.worker.all_lost();
@@ -67,8 +68,8 @@ impl Reconciler {
             let known = ctx.worker.lost(attempt.key, attempt.fence);
             let since = self.missing.get(&right).copied();
             // An attempt that is known as lost does not run any more. An unknown attempt can still
-            // start while the answer to its claim is on the way. After all batches sent before are
-            // answered, it cannot start any more.
+            // start while the answer to its claim is on the way. After the store has answered all
+            // batches sent earlier, an unknown attempt cannot start any more.
             let is_certain = known.is_some()
                 || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
             if !is_certain {
@@ -90,15 +91,15 @@ impl Reconciler {
             );
             let _ = ctx.store.announce(Signal::Ready).await;
         }
-        // Assigned attempts that were lost are given back now. All other lost attempts belong to
-        // another node.
+        // All lost attempts that the store assigned to this node are given back now. All other lost
+        // attempts belong to another node.
         lost.retain(|right| !self.missing.contains_key(right));
         ctx.worker.forget_lost(&lost);
         Ok(count)
     }
 
-    /// Looks up running attempts that were not in the answer, and cancels those that this node does
-    /// not own any more. Their outcome was overridden, and the message about the override was lost.
+    /// Cancels running attempts that this node does not own any more. The outcome of such an
+    /// attempt was overridden, and the message about the override was lost.
     async fn cancel_disowned_bodies(
         &self,
         mut running: Vec<(AttemptKey, Fence)>,
@@ -128,8 +129,8 @@ impl Reconciler {
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut last_pass = ctx.clock.monotonic();
-        // After a request, one pass runs per ping interval. An unknown attempt is given back only
-        // if two passes found it missing.
+        // After a reconcile was requested, one pass runs per ping interval. An unknown attempt is
+        // given back only if two passes found it missing.
         let soon = Duration::from(ctx.settings.leases.ping);
         let reconcile_for = RECONCILE_FOR.max(2 * soon);
         while ctx.pause(soon).await {

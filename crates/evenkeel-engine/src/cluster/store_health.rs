@@ -11,16 +11,16 @@ use crate::sync::lock;
 
 /// Interval at which a line is logged while the database refuses writes.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// The database counts as writable again after this long without a refused write. Loops retry more
-/// often than this, so a single small write that succeeds on a full disk does not count as
-/// recovery.
+/// The database counts as writable again after this long without a refused write. The retries of
+/// all loops are more frequent, so a single small write that succeeds on a full disk does not count
+/// as recovery.
 const RECOVERED_AFTER: Duration = Duration::from_secs(5);
 
 /// Logs that a loop failed and will retry.
 pub fn log_trouble(error: &StoreError, what: &str) {
     let source = error as &dyn std::error::Error;
     // On a full disk, every retry of every loop fails until an operator frees space. `WriteHealth`
-    // logs this once for all loops.
+    // logs a full disk once for all loops.
     if error.unwritable().is_some() {
         debug!(error = source, "{what}");
     } else {
@@ -56,13 +56,13 @@ impl WriteHealth {
         Arc::default()
     }
 
-    /// Returns why the database refuses writes; `None` if it accepts them.
+    /// Returns why the database refuses writes, or `None` if it accepts writes.
     pub fn unwritable(&self) -> Option<Unwritable> {
         self.lock().map(|refusing| refusing.why)
     }
 
-    /// Records the result of a store call at `now`. `writes` is true for a call that always writes
-    /// to the database.
+    /// Records the result of a store call at `now`. `writes` is true for a store call that always
+    /// writes to the database.
     pub(crate) fn answered(&self, error: Option<&StoreError>, writes: bool, now: Instant) {
         match (error, error.and_then(StoreError::unwritable)) {
             (Some(error), Some(why)) => {

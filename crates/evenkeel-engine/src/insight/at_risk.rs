@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// Maximum number of collected jobs. The loop that noticed further jobs keeps them until its next
-/// pass.
+/// Maximum number of collected jobs. If the limit is reached, further jobs stay with the loop that
+/// noticed them until its next pass.
 const COUNT_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct AtRiskJobs {
 }
 
 impl AtRiskJobs {
-    /// Moves jobs out of `jobs` until the limit is reached. The remaining jobs stay in `jobs`.
+    /// Moves jobs out of `jobs` until the limit is reached. Jobs above the limit stay in `jobs`.
     pub fn add(&self, jobs: &mut Vec<JobNo>) {
         if jobs.is_empty() {
             return;
@@ -39,7 +39,7 @@ impl AtRiskJobs {
         std::mem::take(&mut *self.lock()).into_iter().collect()
     }
 
-    /// Waits until jobs were added after the previous call returned.
+    /// Waits until at-risk jobs were added since the previous call.
     pub async fn added(&self) {
         self.added.notified().await;
     }

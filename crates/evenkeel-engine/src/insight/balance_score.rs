@@ -1,5 +1,5 @@
-//! Measures how evenly runs are spread over time. Exports the score as a metric, stores it once per
-//! hour, and raises an alert when it falls below a threshold.
+//! Measures how evenly runs are spread over time. Exports the balance score as a metric, stores it
+//! once per hour, and raises an alert when it falls below a threshold.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
 const HOUR: Span = Span::from_secs(3600);
-/// With more load profiles than this, the score is computed on a blocking thread.
+/// If more jobs than this have a load profile, the balance score is computed on a blocking thread.
 const FEW: usize = 500;
 
-/// Computes the balance score at a fixed interval. Every node exports the score, one node of the
-/// cluster stores it.
+/// Computes the balance score at a fixed interval. Every node exports the balance score, and one
+/// node of the cluster stores it.
 pub struct BalanceScore {
     store: Arc<dyn Store>,
     settings: BalanceSettings,
-    /// The last hour for which a score was stored.
+    /// The last hour for which a balance score was stored.
     saved_hour: Option<Timestamp>,
 }
 
@@ -33,8 +33,8 @@ impl BalanceScore {
     }
 
     /// Computes and exports the balance score at `now`. If `saves` is true and the current hour has
-    /// no stored score yet, also stores the score of each tenant. Returns the number of stored
-    /// scores.
+    /// no stored score yet, also stores the balance score of each tenant. Returns the number of
+    /// stored scores.
     pub async fn run_once(&mut self, now: Timestamp, saves: bool) -> Result<usize, StoreError> {
         let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
@@ -50,8 +50,8 @@ impl BalanceScore {
                 move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
             let score = off_thread(&profiles, compute).await?;
             let is_low = score.score < self.settings.alert_below;
-            // Read the previous score before the new score is stored. A read that failed after the
-            // new score was stored would lose the alert.
+            // Read the previous balance score before the new score is stored. If that read failed
+            // after the new score was stored, the alert would be lost.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
             let was_low = before.is_some_and(|before| before < self.settings.alert_below);
             if self.store.save_score(tenant, score).await? && is_low && !was_low {
@@ -72,7 +72,7 @@ impl BalanceScore {
         Ok(before.first().map(|before| before.score))
     }
 
-    /// Logs and counts a score that fell below the threshold since the previous hour.
+    /// Logs and counts a balance score that fell below the threshold since the previous hour.
     fn alert(&self, tenant: TenantNo, saved: SavedScore, before: Option<f64>, now: Timestamp) {
         let threshold = self.settings.alert_below;
         metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
@@ -114,7 +114,7 @@ impl BalanceScore {
     }
 }
 
-/// Runs `compute` on a blocking thread if the store has many load profiles.
+/// Runs `compute` on a blocking thread if many jobs have a load profile.
 async fn off_thread<T: Send + 'static>(
     profiles: &Arc<LoadProfiles>,
     compute: impl FnOnce(&LoadProfiles) -> T + Send + 'static,

@@ -30,7 +30,7 @@ impl EventPublisher {
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let now = self.ctx.clock.monotonic();
         let poll = self.ctx.settings.poll;
-        // While no client listens, every signal causes a check.
+        // While no client listens to events, every signal causes a check for new listeners.
         let is_time = self.listeners_checked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
         if is_time || !self.ctx.events.has_listeners() {
             let until = self.ctx.store.listened_until().await?;
@@ -81,8 +81,8 @@ async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     }
     let is_full = batch.len() == BATCH;
     if let Err(error) = ctx.store.publish(batch, dropped).await {
-        // The batch may or may not have been written. A gap that is reported to listeners is better
-        // than duplicate events.
+        // The batch of events may or may not have been written. Listeners are told that events are
+        // missing, which is better than duplicate events.
         ctx.events.mark_gap();
         return Err(error);
     }

@@ -1,8 +1,8 @@
 //! Computes the condition (OK, WARNING or ERROR) of each job from its deadline.
 //!
-//! The store holds a list of at-risk jobs, and only these are checked. The transaction that stores
-//! the result of an attempt adds its job to the list. This loop adds jobs with late or long runs,
-//! which only a node notices.
+//! The store holds a list of at-risk jobs, and this loop checks only listed jobs. The transaction
+//! that stores the result of an attempt adds its job to the list of at-risk jobs. This loop adds
+//! jobs with late or long runs, which only a node notices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::cluster::store_health::log_trouble;
 const GAP: Duration = Duration::from_millis(100);
 /// Poll intervals between two counts of the jobs in each condition.
 const POLLS_PER_COUNT: u32 = 5;
-/// Maximum number of batches per pass. The limit keeps newly noticed jobs from waiting long.
+/// Maximum number of batches per pass. The limit prevents newly noticed at-risk jobs from waiting
+/// long.
 const BATCHES_PER_PASS: usize = 100;
 /// Number of queued attempts checked per pass.
 const QUEUE_STEP: u32 = 5000;
@@ -38,7 +39,7 @@ pub struct Judge {
     /// The last queued attempt that was checked in this round.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
-    /// Nodes with the scheduler role. `shards` holds the shards that this node owns among them.
+    /// Nodes with the scheduler role. `shards` holds the shards of this node.
     schedulers: Vec<NodeNo>,
     shards: Vec<Shard>,
 }
@@ -224,7 +225,7 @@ impl Judge {
     }
 }
 
-/// Waits until a job is added to the at-risk jobs, but at least for [`GAP`].
+/// Waits until an at-risk job is added, but at least for [`GAP`].
 async fn jobs_at_risk(ctx: &NodeContext) {
     tokio::time::sleep(GAP).await;
     ctx.at_risk.added().await;

@@ -1,7 +1,7 @@
 //! Exports queue depth, age of queued attempts, and pools without workers.
 //!
-//! One node of the cluster reads the queue, which all nodes share. Each node exports the number of
-//! due jobs in its memory. No decision depends on these metrics.
+//! One node of the cluster reads the queue, which all nodes share. Each node exports how many due
+//! jobs wait in its memory. No decision depends on these metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use tracing::warn;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Approximate maximum number of queue entries counted per pass. At worst, twice as many are read.
+/// Approximate maximum number of queue entries counted per pass. In the worst case, twice as many
+/// entries are read.
 const ROWS_MAX: u32 = 200_000;
-/// Maximum number of pools with separate metrics. Each pool is a label, and the process keeps all
-/// labels of a metric until it ends.
+/// Maximum number of pools with separate metrics. Each pool is a metric label, and the process
+/// keeps all labels in memory until it ends.
 const POOLS_MAX: usize = 100;
 /// Label for all further pools. No pool can have this name.
 const OTHER_POOLS: &str = "(others)";
@@ -115,7 +116,7 @@ impl QueueMetrics {
             }
             was_ok = result.is_ok();
         }
-        // Another node exports the metrics of the queue now.
+        // This node stops, so another node exports the metrics of the queue from now on.
         self.cluster.show(BTreeMap::new());
     }
 }

@@ -1,5 +1,5 @@
-//! Logs starts and ends of runs with the ids of their jobs. Writes up to 20 lines per second, and
-//! counts the lines that it drops.
+//! Logs starts and ends of runs with the ids of their jobs. Writes up to 20 log lines per second,
+//! and counts the runs that are not logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use crate::cluster::node_context::NodeContext;
 
 /// Lines per second.
 const LINES: usize = 20;
-/// Number of lines per second that are reserved for failures.
+/// Number of log lines per second that are reserved for failures.
 const RESERVED_FOR_FAILURES: usize = 10;
 /// Maximum number of logged characters of an error.
 const ERROR_CHARS: usize = 200;
-/// Interval at which lines are written. The ids of their jobs are read from the store once per
-/// interval.
+/// Interval at which log lines of runs are written. Job ids for the log lines are read from the
+/// store once per interval.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -127,13 +127,13 @@ impl RunLogger {
         Self { ctx }
     }
 
-    /// Waits for lines and writes them.
+    /// Waits for log lines and writes them.
     pub async fn run_once(&self) {
         let run_log = &self.ctx.run_log;
         let mut batch = Vec::with_capacity(LINES);
         run_log.receiver.lock().await.recv_many(&mut batch, LINES).await;
         let jobs: Vec<_> = batch.iter().map(|entry| entry.key().job_no).collect();
-        // If the store does not answer, lines contain internal job numbers instead of job ids.
+        // If the store does not answer, log lines contain internal job numbers instead of job ids.
         let titles = self.ctx.store.job_titles(&jobs).await.unwrap_or_default();
         let titles = titles.into_iter().chain(std::iter::repeat(None));
         for (entry, title) in batch.iter().zip(titles) {

@@ -49,9 +49,9 @@ impl Default for RunMetrics {
 }
 
 impl RunMetrics {
-    /// Records that a run starts at `now`. A run that missed its deadline because of a blackout
-    /// does not count as missed here, because no worker could have met the deadline. The condition
-    /// of the job reports it.
+    /// Records that a run starts at `now`. A deadline that was missed because of a blackout is not
+    /// counted in the metric, because no worker could have met it. The condition of the job shows
+    /// such a miss.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));

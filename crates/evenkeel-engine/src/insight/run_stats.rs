@@ -1,7 +1,7 @@
 //! Counts the results of runs for statistics.
 //!
 //! Results are counted in memory and the totals are stored at a fixed interval, so firing and
-//! finishing do not wait for statistics. A crash loses the totals of a few seconds.
+//! finishing do not wait for statistics. A crash of the node loses the run totals of a few seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,15 +16,15 @@ use tracing::debug;
 use crate::cluster::node_context::NodeContext;
 use crate::sync::lock;
 
-/// Maximum number of failure groups per write. Failures of further groups are not counted until the
-/// next write.
+/// Maximum number of failure groups per write. Failures of groups above this limit are not counted
+/// until the next write.
 const GROUPS_MAX: usize = 1_000;
 /// Maximum number of stored characters of the error of a failure group.
 const ERROR_CHARS_MAX: usize = 1_000;
 /// Maximum number of attempts whose result another node has stored and which this node has not read
 /// yet (about 1 MB). Further attempts are not counted.
 const ENDED_ELSEWHERE_MAX: usize = 20_000;
-/// Interval at which a node without new results still writes.
+/// Interval at which a node without new results of runs still writes its statistics.
 const WRITE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 /// Totals that are not stored yet.
@@ -183,7 +183,7 @@ impl RunStats {
         Self { ctx, written: None }
     }
 
-    /// Stores the totals since the last write. Returns whether there were any results.
+    /// Stores the totals of runs since the last write. Returns false if there was nothing to store.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let mut sums = ctx.worker.stats.take();
@@ -228,7 +228,8 @@ impl RunStats {
 
     async fn try_once(&mut self) {
         if let Err(error) = self.run_once().await {
-            // The totals are kept for the next try. Other loops log the store outage.
+            // The totals of runs are kept in memory for the next try. A store outage is logged by
+            // other loops.
             debug!(
                 error = &error as &dyn std::error::Error,
                 "storing run statistics failed; will retry"

@@ -1,5 +1,6 @@
-//! Gives queued attempts a new claim window after a blackout has ended their claim window. Cancels
-//! active runs of jobs whose overlap policy is `replace` when the next run is due.
+//! A queued attempt can be claimed only within its claim window, which ends before a blackout of
+//! its job. After a claim window has ended, this module sets the next one. Cancels active runs of
+//! jobs whose overlap policy is `replace` when the next run is due.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use evenkeel_store::{ClaimWindow, ClosedAttempt, Signal, StoreError, Supersede};
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 
-/// Interval of the check for claim windows that have ended.
+/// Interval at which the scheduler checks for claim windows that have ended.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Claim windows of attempts that other nodes queued are checked once per this many poll intervals.
 const POLLS_PER_CHECK: u32 = 60;
@@ -27,8 +28,8 @@ impl Scheduler {
         self.window_ends.insert(Timestamp::from_micros(whole * SECOND));
     }
 
-    /// Returns the delay until the next claim window ends, or until the next check if that is
-    /// later.
+    /// Returns the delay until the next claim window ends, or until the next check is allowed if
+    /// that is later.
     pub(super) fn until_window_end(&self) -> Duration {
         let Some(closing) = self.window_ends.first() else { return Duration::MAX };
         let own_now = self.ctx.clock.monotonic();
@@ -36,7 +37,7 @@ impl Scheduler {
         self.ctx.db_clock.until(*closing).max(looked.saturating_sub(own_now))
     }
 
-    /// Gives queued attempts whose claim window has ended their next window.
+    /// Sets the next claim window of queued attempts whose claim window has ended.
     pub(super) async fn reopen_closed_windows(&mut self) -> Result<(), StoreError> {
         let (now, own_now) = (self.ctx.db_now(), self.ctx.clock.monotonic());
         let since = self.windows_checked_at.map(|seen| own_now.saturating_sub(seen));
@@ -61,8 +62,8 @@ impl Scheduler {
                 self.note_window_end(until);
             }
             if count < PAGE as usize {
-                // Window ends are removed only after a successful check, so a failed check is
-                // repeated.
+                // Ends of claim windows are removed only after a successful check, so a failed
+                // check is repeated.
                 self.window_ends =
                     self.window_ends.split_off(&now.saturating_add(Span::from_micros(1)));
                 break;
@@ -73,7 +74,7 @@ impl Scheduler {
 
     fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, ClaimWindow) {
         // An attempt whose job definition cannot be parsed must stay claimable. The worker that
-        // claims it marks it as failed, and its run ends.
+        // claims an attempt with an unparsable definition marks it as failed, and the run ends.
         let opening = match self.ctx.definitions.read(closed.key.job_no, &closed.definition) {
             Ok(definition) => {
                 let average = definition.average(closed.average_good_duration);

@@ -9,15 +9,15 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::sync::lock;
 
-/// Cache of parsed job definitions. A million jobs with the same definition share one copy. Unused
-/// copies are dropped.
+/// Cache of parsed job definitions. A million jobs with the same definition share one copy in
+/// memory. Unused copies are dropped.
 #[derive(Debug, Default)]
 pub struct Definitions(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Parsed definitions by the hash of their JSON text. The text is compared as well, to detect
-    /// hash collisions.
+    /// Parsed definitions by the hash of their JSON text. The JSON text is compared as well, to
+    /// detect hash collisions.
     read: FxHashMap<u64, (Box<str>, Weak<Definition>)>,
     prune_at: usize,
 }

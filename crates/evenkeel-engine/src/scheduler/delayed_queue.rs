@@ -15,16 +15,16 @@ type Id = (Timestamp, AttemptKey);
 /// Where a delayed attempt starts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DelayedDestination {
-    /// The attempt starts on this node and needs a free worker slot. The key determines the
-    /// dispatch order.
+    /// The attempt starts on this node and needs a free worker slot. The dispatch key determines
+    /// which attempt starts first.
     ThisNode(DispatchKey),
-    /// The attempt goes into the queue. This needs no worker slot, and the number of queued
-    /// attempts is not limited.
+    /// The attempt is queued, which needs no free worker slot. Any number of attempts can be
+    /// queued.
     Queue,
 }
 
-/// Retries and triggers, ordered by the time at which they are due. They are sorted in dispatch
-/// order only if more of them are due than may start.
+/// Retries and triggers, ordered by the time at which they are due. Delayed attempts are sorted in
+/// dispatch order only if more attempts are due than may start.
 #[derive(Debug)]
 pub struct DelayedQueue {
     upcoming: BTreeMap<Id, DelayedAttempt>,
@@ -32,8 +32,8 @@ pub struct DelayedQueue {
     order: DispatchOrder<Id>,
     /// Due attempts that will be queued, oldest first.
     for_queue: BTreeSet<Id>,
-    /// True if each due attempt is in `order` or in `for_queue`. If false, `order` and `for_queue`
-    /// are empty.
+    /// True if each due attempt is in `order` or in `for_queue`. If `is_ordered` is false, `order`
+    /// and `for_queue` are empty.
     is_ordered: bool,
     has_more_due: bool,
 }
@@ -50,7 +50,7 @@ impl DelayedQueue {
         }
     }
 
-    /// Stores the delayed attempts that the store returned at `now`, oldest first. `are_all` is
+    /// Takes in the delayed attempts that the store returned at `now`, oldest first. `are_all` is
     /// false if the store did not return all delayed attempts.
     pub fn learn(&mut self, found: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
         self.forget_order();
@@ -79,7 +79,8 @@ impl DelayedQueue {
         self.is_ordered = false;
     }
 
-    /// Marks attempts that are due at `now` as due. Returns the number of all due attempts.
+    /// Moves delayed attempts that are due at `now` from `upcoming` to `due`. Returns the number of
+    /// all due attempts.
     pub fn move_due(
         &mut self,
         now: Timestamp,
@@ -107,7 +108,7 @@ impl DelayedQueue {
     }
 
     /// True if some due attempts in the store were not loaded. The attempt that should start first
-    /// may be one of them.
+    /// may be an attempt that was not loaded.
     pub fn has_more_due(&self) -> bool {
         self.has_more_due
     }
@@ -121,9 +122,10 @@ impl DelayedQueue {
         }
     }
 
-    /// Takes all due attempts if there are at most `here`. Otherwise takes up to `here` attempts
-    /// that start on this node, by lane shares and dispatch order. Then adds attempts for the queue
-    /// until `most` are taken. At least half of `most` is reserved for attempts for the queue.
+    /// Takes all due attempts if there are at most `here`. If more attempts are due, takes up to
+    /// `here` attempts that start on this node, by lane shares and dispatch order. Then adds
+    /// attempts that will be queued until `most` attempts are taken. At least half of `most` is
+    /// reserved for attempts that will be queued.
     pub fn take(
         &mut self,
         here: usize,
@@ -287,7 +289,8 @@ mod tests {
             taken.into_iter().map(|delayed| delayed.key.job_no.0).collect()
         };
         assert_eq!(take(&mut queue, 0, 1), [10]);
-        // Attempts for this node and attempts for the queue do not block each other.
+        // Attempts that start on this node and attempts that will be queued do not block each
+        // other.
         assert_eq!(take(&mut queue, 2, 2), [2, 11]);
         assert_eq!(take(&mut queue, 0, 9), [12]);
         assert_eq!(queue.move_due(at(25), destination_of), 1);

@@ -1,10 +1,11 @@
 //! Sorts due entries in dispatch order, first by rank and then by deadline.
 //!
 //! The rank of an entry is the higher of two numbers: its priority, and a number that grows with
-//! its waiting time (aging). Ranks change over time. The order by priority does not change, and the
-//! order by waiting time does not change either. So two sorted sets suffice, and the entry with the
-//! highest rank is the first entry of one of the sets. An entry that has not waited long enough for
-//! aging is only in the set by priority, so an entry that is taken soon costs one insertion.
+//! its waiting time (aging). Ranks change over time, but the order of entries by priority and their
+//! order by waiting time do not change. So entries are kept in two sorted sets, one by priority and
+//! one by waiting time. The entry with the highest rank is the first entry of one of the two sets.
+//! An entry that has not waited long enough for aging is only in the set by priority, so an entry
+//! that is taken soon costs one insertion.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -15,7 +16,8 @@ use evenkeel_core::order::{DispatchKey, Lane};
 
 const LANES: usize = Lane::ALL.len();
 
-/// Sort key of entries whose rank has risen by aging. The entry with the lowest key starts first.
+/// Sort key of entries whose rank has risen by aging. The entry with the lowest sort key starts
+/// first.
 type AgedKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
 
 /// Due entries, sorted by dispatch key. The waiting time of an entry counts from
@@ -24,7 +26,8 @@ type AgedKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
 pub struct DispatchOrder<Id> {
     aging: Aging,
     by_priority: [BTreeSet<(DispatchKey, Id)>; LANES],
-    /// Entries that have been waiting since a time before `gained_before`.
+    /// Entries whose rank has risen by aging, because they have been waiting since before
+    /// `gained_before`.
     aged: [BTreeSet<AgedKey<Id>>; LANES],
     gained_before: Timestamp,
     now: Timestamp,
@@ -41,8 +44,8 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// Sets the current time, and finds entries whose rank begins to rise by aging. This searches
-    /// all entries, but only at the few moments at which a rank can begin to rise.
+    /// Sets the current time, and finds entries whose rank begins to rise by aging. All entries are
+    /// searched, but only at the few moments at which the rank of an entry can begin to rise.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = now;
         let gained_before = self.aging.gained_before(now);
@@ -52,7 +55,7 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         let since = std::mem::replace(&mut self.gained_before, gained_before);
         for (all, aged) in self.by_priority.iter().zip(&mut self.aged) {
             if gained_before < since {
-                // The clock was set back.
+                // The clock of the database was set back.
                 aged.retain(|(.., key)| key.ready_at < gained_before);
                 continue;
             }
@@ -161,8 +164,9 @@ mod tests {
             due.insert(key(Lane::Standard, 100, now, now), n);
             due.insert(key(Lane::Standard, 100, now, now), -n);
             if due.pop_first(Lane::Standard) == Some(0) {
-                // Aging raises the waiting entry by 10 at 3,900 s and then every 300 s. At 100 all
-                // ranks are equal, and the earlier deadline decides.
+                // Aging raises the waiting entry by 10 at 3,900 s and then every 300 s. When the
+                // waiting entry reaches 100, all ranks are equal, and the entry with the earlier
+                // deadline starts first.
                 assert_eq!(now, 3_900 + 10 * 300);
                 break;
             }
@@ -196,7 +200,7 @@ mod tests {
                 .prop_map(|(lane, priority, by, since)| Step::Insert(lane, priority, by, since)),
             1 => (0_usize..50).prop_map(Step::Remove),
             3 => (0_u8..3).prop_map(Step::Pop),
-            // The clock may be set back.
+            // The clock may be set back as well as forward.
             2 => (-500_i64..3_000).prop_map(Step::Advance),
         ]
     }

@@ -1,4 +1,4 @@
-//! Groups due jobs by destination (this node, or the queue of a pool), so that jobs for one
+//! Groups due jobs by destination, which is this node or the queue of a pool. Jobs for one
 //! destination never wait for jobs for another destination.
 
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl<Id: Ord + Copy> DueByDestination<Id> {
         self.order(destination)?.first_rank(lane)
     }
 
-    /// Number of due jobs by lane.
+    /// Returns the number of due jobs per lane.
     pub fn count(&self, destination: Destination<'_>) -> [usize; LANES] {
         self.order(destination).map_or([0; LANES], DispatchOrder::count)
     }

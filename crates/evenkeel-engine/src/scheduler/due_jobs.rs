@@ -19,7 +19,8 @@ const LANES: usize = Lane::ALL.len();
 /// One rank per lane, for example the highest rank of a batch.
 pub type LaneRanks = [Option<Rank>; LANES];
 
-/// Due jobs that all schedulers of a node share. The lock is never held during a store call.
+/// Due jobs that all schedulers of a node share. The lock of the due jobs is never held during a
+/// store call.
 #[derive(Debug)]
 pub struct SharedDueJobs {
     due_jobs: Mutex<DueJobs>,
@@ -62,8 +63,8 @@ impl DueJobs {
         self.loaded.get(&Shard::of(job)).copied().flatten()
     }
 
-    /// Puts back a job that was taken to be fired, with its next scheduled time. If the store
-    /// reported a change of the job since it was taken, the job is reloaded instead.
+    /// Puts back a job that was taken to be fired, with its next scheduled time. If the store has
+    /// reported a change of the job since it was taken, requests a reload of the job instead.
     pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) {
         let job = taken.job;
         if !self.upcoming.put_back(taken, next) {
@@ -78,7 +79,7 @@ impl DueJobs {
     }
 
     /// Records that a scheduler queues a batch with these highest ranks. Until
-    /// [`DueJobs::end_queueing`], other schedulers take no jobs with lower ranks.
+    /// [`DueJobs::end_queueing`] is called, other schedulers take no jobs with lower ranks.
     pub fn begin_queueing(&mut self, scheduler: usize, highest: LaneRanks) {
         let all = self.queueing.entry(scheduler).or_default();
         all.iter_mut().zip(highest).for_each(|(all, highest)| *all = (*all).max(highest));

@@ -1,7 +1,8 @@
 //! Puts due jobs that this node may not start itself into the queue.
 //!
-//! These jobs do not wait for worker slots of this node. Each pool has its own dispatch order and
-//! its own queue capacity, so jobs for one pool do not wait for jobs of another pool.
+//! Jobs that this node may not start itself do not wait for its worker slots. Each pool has its own
+//! dispatch order and its own queue capacity, so jobs for one pool do not wait for jobs of another
+//! pool.
 
 use std::time::Duration;
 
@@ -28,8 +29,8 @@ impl Scheduler {
         settings.roles.worker && self.ctx.worker.takes_directly(definition, tenant, settings)
     }
 
-    /// Queues one batch of due jobs that this node may not start itself. Returns how many, and the
-    /// delay until the next batch if further jobs are due.
+    /// Queues one batch of due jobs that this node may not start itself. Returns how many jobs were
+    /// queued, and the delay until the next batch if further jobs are due.
     pub(super) async fn fire_to_pools(
         &mut self,
         now: Timestamp,

@@ -19,7 +19,8 @@ use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::TakenDue;
 use crate::worker::open_attempt::AttemptToStart;
 
-/// Delay before a job that still has an active run is tried again. The delay doubles with each try,
+/// Delay before a job that still has an active run is tried again. The delay doubles with each try
+/// of the same scheduled time,
 const BUSY_WAIT: Span = Span::from_millis(100);
 /// up to 3.2 s.
 const BUSY_DOUBLINGS: u8 = 5;
@@ -34,8 +35,8 @@ pub(super) struct Picked {
 }
 
 impl Scheduler {
-    /// Fires one batch of due jobs that this node may start itself. Returns how many, and whether
-    /// further due jobs wait for capacity.
+    /// Fires one batch of due jobs that this node may start itself. Returns how many jobs were
+    /// fired, and whether further due jobs wait for capacity.
     pub(super) async fn fire_local(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
         let waiting = self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode);
         let total = waiting.iter().sum::<usize>();
@@ -58,8 +59,8 @@ impl Scheduler {
         Ok((count, total > count + deferred))
     }
 
-    /// Takes due jobs within `quota`. Uses one of `slots` for each job that will start on this
-    /// node.
+    /// Takes due jobs within `quota`. Uses one of the worker slots in `slots` for each job that
+    /// will start on this node.
     pub(super) fn pick(
         &mut self,
         destination: Destination<'_>,
@@ -136,8 +137,8 @@ impl Scheduler {
         count
     }
 
-    /// Builds the store request that fires a due job. Uses one of `slots` if the job will start on
-    /// this node.
+    /// Builds the store request that fires a due job. Uses one of the worker slots in `slots` if
+    /// the job will start on this node.
     fn decide(&self, job: JobNo, entry: &JobEntry, now: Timestamp, slots: &mut usize) -> Fire {
         let definition = &entry.definition;
         let plain = Fire {
@@ -167,8 +168,8 @@ impl Scheduler {
             }
             let deadline = entry.deadline_of(scheduled);
             let aging = &self.ctx.settings.aging;
-            // The waiting time of a run that makes up for several missed scheduled times counts
-            // from the first of them.
+            // If a run makes up for several missed scheduled times, its waiting time counts from
+            // the first missed time.
             let waited = QueueWait { since: entry.since(), priority: None, aging };
             (scheduled, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });

@@ -25,7 +25,7 @@ type ReadDefinition = Result<Arc<Definition>, StoreError>;
 struct Decided {
     fire: FireDelayed,
     definition: ReadDefinition,
-    /// Set if the run has another priority than its job.
+    /// Set if the run has a different priority than its job.
     priority: Option<Priority>,
 }
 
@@ -37,8 +37,8 @@ impl Decided {
 }
 
 impl Scheduler {
-    /// Fires one batch of due retries and triggers. Returns how many, and whether further due
-    /// attempts wait for capacity.
+    /// Fires one batch of due retries and triggers. Returns how many attempts were fired, and
+    /// whether further due attempts wait for capacity.
     pub(super) async fn fire_delayed(&mut self) -> Result<(usize, bool), StoreError> {
         let (ctx, now) = (Arc::clone(&self.ctx), self.ctx.db_now());
         let destination = |delayed: &DelayedAttempt| destination_of(&ctx, delayed);
@@ -48,9 +48,9 @@ impl Scheduler {
         }
         let batch_max = ctx.store.batch_sizing().batch;
         let wanted = due.min(batch_max);
-        // If some due attempts are not loaded, or worker slots are scarce, attempts are queued and
-        // the queue sorts them. Queueing a retry or trigger blocks no other run, because its run
-        // already exists in the store.
+        // If some due attempts are not loaded, or worker slots are scarce, all due attempts are
+        // queued, so that the queue sorts them. Queueing a retry or trigger blocks no other run,
+        // because its run already exists in the store.
         let capacity = if self.delayed.has_more_due() || self.must_queue_delayed(due) {
             StartCapacity::Queue
         } else {
@@ -77,9 +77,9 @@ impl Scheduler {
         }
         ctx.worker.slots.give(slots);
         if !put_off.is_empty() {
-            // Postpone attempts in blackout in the store, or each look-ahead would return them
-            // again instead of attempts that may start. If postponing fails, the whole batch is
-            // loaded again.
+            // The store postpones attempts whose job is in blackout. Without this, each look-ahead
+            // would return them again instead of attempts that may start. If the store call fails,
+            // the whole batch is loaded again.
             if let Err(error) = ctx.store.postpone(&put_off).await {
                 ctx.worker.slots.give(batch.iter().filter(|delayed| delayed.has_slot()).count());
                 return Err(error);
@@ -117,15 +117,15 @@ impl Scheduler {
     }
 
     /// True if worker slots are so scarce that delayed attempts must be queued. The queue sorts
-    /// them together with regular runs and with delayed attempts of other schedulers.
+    /// delayed attempts of all schedulers together with regular runs.
     fn must_queue_delayed(&self, due: usize) -> bool {
         let regular: usize =
             self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode).iter().sum();
         (regular > 0 || self.count > 1) && self.ctx.worker.has_fewer_slots_than(due + regular)
     }
 
-    /// An attempt whose job definition cannot be parsed is fired and fails at once. Without this
-    /// its run would never end.
+    /// An attempt whose job definition cannot be parsed is fired and fails at once. If such an
+    /// attempt were not fired, its run would never end.
     fn decide_delayed(
         &self,
         delayed: DelayedAttempt,

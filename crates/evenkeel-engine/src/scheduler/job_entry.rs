@@ -25,8 +25,8 @@ pub struct JobEntry {
     pub definition: Arc<Definition>,
     /// Set if the next scheduled time must be recorded as skipped.
     pub skip: Option<SkipReason>,
-    /// When the scheduler tries to fire the next run. This is later than the scheduled time during
-    /// a blackout, or while the job still has an active run.
+    /// Time at which the scheduler tries to fire the next run. It is later than the scheduled time
+    /// during a blackout, or while the job still has an active run.
     pub try_at: Timestamp,
     /// Number of failed tries to fire the next run while the job had an active run.
     pub waits: u8,
@@ -76,7 +76,7 @@ impl JobEntry {
     }
 
     /// Returns the copy of the job after a fire at `now`, with its next scheduled time. Assumes
-    /// that the started run succeeds. If the run fails, the store reports a change of the job.
+    /// that the started run will succeed. If the run fails, the store reports a change of its job.
     pub fn after(self, fire: &Fire, next_at: Timestamp, now: Timestamp) -> Self {
         let started = fire.start.as_ref().map(|(scheduled, _)| *scheduled);
         let newest = started.or(fire.skip.map(|skip| skip.from));

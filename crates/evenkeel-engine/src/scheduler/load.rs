@@ -12,12 +12,12 @@ use crate::scheduler::job_entry::JobEntry;
 const LOAD_AHEAD: Span = Span::from_secs(60);
 /// Jobs per query.
 const PAGE: u32 = 5000;
-/// Number of shards loaded in one pass. The limit lets due jobs fire while many shards are being
-/// loaded.
+/// Number of shards loaded in one pass. The limit allows due jobs to fire while many shards are
+/// being loaded.
 const SHARDS_PER_PASS: usize = 4;
 
 impl Scheduler {
-    /// Loads the jobs of up to four shards that are not loaded up to the look-ahead time. Returns
+    /// Loads the jobs of up to four shards whose upcoming jobs are not all in memory yet. Returns
     /// whether all shards are loaded now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
         let until = Slot::of(self.ctx.db_now().saturating_add(LOAD_AHEAD));
@@ -82,8 +82,8 @@ impl Scheduler {
         let found = match self.ctx.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
             Ok(found) => found,
             Err(error) => {
-                // The store reports each change only once, and the lost answer may have contained a
-                // change. So reload all shards.
+                // The store reports each change of a job only once, and the lost answer may have
+                // contained a change. So all shards are loaded again.
                 if error.unwritable().is_none() {
                     self.unload_shards();
                 }

@@ -2,9 +2,9 @@
 //!
 //! A node runs one or more [`Scheduler`] loops. Each pass loads jobs that are due soon into memory
 //! ([`load`], [`upcoming_jobs`]), then fires a batch of due jobs. [`fire`] handles jobs that this
-//! node may start, [`enqueue`] jobs that only other nodes may start, and [`fire_delayed`] retries
-//! and triggers. [`start_capacity`] decides how many runs start on this node and how many are
-//! queued.
+//! node may start, [`enqueue`] handles jobs that must be queued, and [`fire_delayed`] handles
+//! retries and triggers. [`start_capacity`] decides how many runs start on this node and how many
+//! are queued.
 
 mod claim_windows;
 pub(crate) mod definitions;
@@ -49,12 +49,12 @@ pub struct Scheduler {
     /// Number of this scheduler on the node, from 0 to `count` - 1.
     index: usize,
     count: usize,
-    /// Shards whose jobs this scheduler loads. Each scheduler of the node may fire these jobs.
+    /// Shards whose jobs this scheduler loads. Any scheduler of the node may fire the loaded jobs.
     shards: BTreeSet<Shard>,
     /// Nodes with the scheduler role, among which all shards are divided.
     schedulers: Vec<NodeNo>,
-    /// Shards that must be loaded a second time, with the time for this. The former owner of a
-    /// shard may still receive changes after this node has loaded the shard.
+    /// Shards that must be loaded a second time, with the time of the second load. The former owner
+    /// of a shard may still receive changes after this node has loaded the shard.
     load_again: BTreeMap<Shard, Duration>,
     /// Value of `NodeContext::shard_absences` when this scheduler loaded its shards.
     absences_seen: u64,
@@ -92,7 +92,7 @@ pub struct Scheduler {
     could_not_fire: bool,
 }
 
-/// Result of one pass of a scheduler, and the delay before its next pass.
+/// Result of one scheduler pass, with the delay before the next pass.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pass {
     pub fired: usize,
@@ -153,9 +153,8 @@ impl Scheduler {
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.ctx.store.is_shared() {
-            // Shards that this node already owned are loaded again as well. A node that joins may
-            // have been an owner of these shards without a recent ping, and may have received their
-            // changes.
+            // Shards that this node already owned are loaded again as well. A node that joins again
+            // may have received changes in any shard while this node considered it silent.
             self.load_again.extend(mine.iter().map(|shard| (*shard, handed_over_at)));
         }
         self.schedulers = schedulers;
@@ -192,8 +191,8 @@ impl Scheduler {
         let (woken, delayed_wants_slot) = self.fire_delayed().await?;
         let now = self.ctx.db_now();
         self.ctx.due.lock().upcoming.move_due(now);
-        // Jobs for this node and jobs for pool queues may need capacity of the same queue, so the
-        // order alternates with each pass.
+        // Jobs that this node may start and jobs for pool queues may compete for capacity of the
+        // same queue, so each pass alternates which of them are fired first.
         self.local_first = !self.local_first;
         let ((fired_here, due_wants_slot), (fired_elsewhere, queues_again_in)) = if self.local_first
         {
@@ -211,7 +210,7 @@ impl Scheduler {
         let has_stale = !self.ctx.due.lock().reload.is_empty();
         let again_in = if !all_loaded || has_stale {
             // If the copies of all jobs were stale, this node may have been declared dead. The next
-            // ping will show this.
+            // ping will show whether this node was declared dead.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if woken > 0 && self.delayed.has_more_due() {
             // The attempt that must start first is known only when all due attempts are loaded.

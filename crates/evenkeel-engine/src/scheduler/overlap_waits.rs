@@ -9,15 +9,15 @@ use tokio::sync::watch;
 
 use crate::sync::lock;
 
-/// Maximum number of tracked jobs. The scheduler tries further jobs again after a delay, and also
-/// jobs whose active run is on another node.
+/// Maximum number of tracked jobs. A waiting job above this limit is tried again after a delay, and
+/// so is a job whose active run is on another node.
 const COUNT_MAX: usize = 100_000;
 
 /// Schedulers add waiting jobs, and the finisher marks jobs whose run has ended. While no job
 /// waits, a finished attempt costs one atomic load.
 #[derive(Debug)]
 pub struct OverlapWaits {
-    /// Waiting jobs. The value is true if the active run of the job has ended since.
+    /// Waiting jobs. The value is true if the active run has ended since the job began to wait.
     jobs: Mutex<FxHashMap<JobNo, bool>>,
     any: AtomicBool,
     ends: watch::Sender<u64>,

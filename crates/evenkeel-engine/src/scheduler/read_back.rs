@@ -9,8 +9,8 @@ use crate::cluster::store_health::log_trouble;
 
 impl Scheduler {
     /// Asks the store whether a batch was committed, until the store answers. `claimed` holds the
-    /// attempt that each entry of the batch claims for this node. Entries whose attempt is claimed
-    /// count as fired, all other entries as stale.
+    /// attempt that each entry of the batch claims for this node. Batch entries whose attempt was
+    /// claimed count as fired, all other entries as stale.
     pub(super) async fn read_back(
         &mut self,
         claimed: Vec<Option<AttemptKey>>,

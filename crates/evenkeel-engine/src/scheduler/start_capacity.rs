@@ -18,17 +18,18 @@ const QUEUED_BATCHES: usize = 4;
 const QUEUE_STUCK: Duration = Duration::from_secs(2);
 /// Interval at which the first entries of a full queue are read.
 const FRONT_EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of queue entries read per lane. It is large, because the first entries may be
-/// attempts that no worker can claim.
+/// Maximum number of queue entries read per lane. The number is large, because the first queue
+/// entries may be attempts that no worker can claim.
 const FRONT_ROWS: u32 = 500;
-/// After the queue had no capacity for a lane, it counts as full for this long for jobs of this
+/// After a job found the queue full, the queue counts as full for this long for jobs of the same
 /// lane with the same or a lower rank.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
 /// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum StartCapacity {
-    /// Due jobs start on this node, for which this many worker slots were taken.
+    /// Due jobs start on this node. The number is the count of worker slots that were taken for
+    /// them.
     Slots(usize),
     /// Due jobs are queued, and each node that serves their pool may claim them.
     Queue,
@@ -40,7 +41,7 @@ pub(super) struct LaneQuota {
     pub max: [usize; Lane::ALL.len()],
     /// The lowest rank that may be fired, per lane.
     pub min_rank: LaneRanks,
-    /// True if more jobs are due than may be fired. In this case no job may overtake a batch that
+    /// True if more jobs are due than may be fired. If true, no job may overtake a batch that
     /// another scheduler of this node is queueing.
     pub in_order: bool,
 }
@@ -63,8 +64,8 @@ pub(super) struct QueueObservation {
 
 impl Scheduler {
     /// Takes up to `wanted` worker slots. Due jobs are queued instead if no worker slot becomes
-    /// free for the `stall` time. They are also queued if worker slots are scarce and other nodes
-    /// use the same queue, because only the queue can order the due jobs of all nodes.
+    /// free for the `stall` time. Due jobs are also queued if worker slots are scarce and other
+    /// nodes use the same queue, because only the queue can order the due jobs of all nodes.
     pub(super) fn start_capacity(&mut self, wanted: usize) -> StartCapacity {
         let ctx = Arc::clone(&self.ctx);
         if !ctx.settings.roles.worker || ctx.worker.has_backlog() {
@@ -106,11 +107,11 @@ impl Scheduler {
 
     /// Returns how many due jobs for a destination may be queued, at most `wanted`.
     ///
-    /// The queue holds a few batches, which is enough for the next claims. Further due jobs wait in
-    /// memory, because a queued run counts as active and its job could skip the next scheduled
-    /// time. There are two exceptions. A job that ranks higher than most entries of a full queue is
-    /// queued at once. If no worker claims from a full queue, further jobs are queued, because
-    /// workers may be able to claim only these.
+    /// The queue holds a few batches of due jobs, which is enough for the next claims. Further due
+    /// jobs wait in memory, because a queued run counts as active and its job could skip the next
+    /// scheduled time. There are two exceptions. A job that ranks higher than most entries of a
+    /// full queue is queued at once. If no worker claims from a full queue, further jobs are
+    /// queued, because workers may not be able to claim any of the earlier entries.
     pub(super) async fn queue_quota(
         &mut self,
         destination: Destination<'_>,
@@ -153,7 +154,7 @@ impl Scheduler {
     ) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let now = ctx.clock.monotonic();
-        // The counter of claims is compared only for jobs that this node may start itself.
+        // The claim counter of this node is compared only for jobs that this node may start itself.
         let claimed = if destination == Destination::ThisNode { ctx.worker.claimed() } else { 0 };
         let seen = self.observation(destination);
         if has_capacity || claimed != seen.claimed {
@@ -181,9 +182,9 @@ impl Scheduler {
         }
     }
 
-    /// Returns how many jobs of each lane rank higher than most entries of a full queue. The query
-    /// for a lane uses the rank of its first job, and the answer holds for all jobs of the same
-    /// rank.
+    /// Returns how many jobs of each lane may be queued although the queue is full, because they
+    /// rank higher than most of its entries. One query per lane uses the rank of the first job, and
+    /// the answer applies to all jobs of the same rank.
     async fn quota_ahead_of_queue(
         &mut self,
         destination: Destination<'_>,
@@ -213,8 +214,8 @@ impl Scheduler {
         Ok(LaneQuota { max: most, min_rank: least, in_order: true })
     }
 
-    /// Records the claim window of a queued attempt. If this node can claim the attempt, also
-    /// records that later jobs must not overtake it.
+    /// Records the claim window of a queued attempt. If this node can claim the queued attempt,
+    /// also records that later due jobs must not overtake it.
     pub(super) fn note_queued(&mut self, entry: &QueueEntry) {
         if let Some(closing) = entry.open_until {
             self.note_window_end(closing);

@@ -50,14 +50,14 @@ pub struct TakenDue {
 #[derive(Debug)]
 pub struct UpcomingJobs {
     jobs: FxHashMap<JobNo, Held>,
-    /// Upcoming jobs by try time. An entry whose time differs from the `try_at` of its job is
-    /// outdated and ignored.
+    /// Upcoming jobs by try time. A timeline entry whose time differs from the `try_at` of its job
+    /// is outdated and ignored.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueByDestination<JobNo>,
-    /// Number of jobs taken so far. It gives each taken job a unique serial number.
+    /// Number of jobs taken so far. The counter gives each taken job a unique serial number.
     serial: u64,
-    /// Jobs that have missed or will miss their deadline. A job is added at most once per scheduled
-    /// time.
+    /// Jobs that have missed or will miss their deadline. A job is added to this list at most once
+    /// per scheduled time.
     late: Vec<JobNo>,
     /// All due jobs with a latest start before this time were already reported as late.
     late_checked_until: Timestamp,
@@ -188,8 +188,8 @@ impl UpcomingJobs {
         }
     }
 
-    /// Finds due jobs whose latest start has passed at `now`. Jobs found by an earlier call are not
-    /// visited again.
+    /// Finds due jobs whose latest start has passed at `now`. Late jobs that an earlier call found
+    /// are not visited again.
     pub fn find_late(&mut self, now: Timestamp) {
         if now <= self.late_checked_until {
             return;
@@ -231,7 +231,7 @@ impl UpcomingJobs {
         &mut self.late
     }
 
-    /// Number of due jobs by lane, for all destinations.
+    /// Returns the number of due jobs per lane, for all destinations together.
     pub fn waiting(&self) -> [usize; Lane::ALL.len()] {
         let mut sum = [0; Lane::ALL.len()];
         for destination in self.due.orders() {
@@ -240,13 +240,13 @@ impl UpcomingJobs {
         sum
     }
 
-    /// Number of due jobs by lane.
+    /// Returns the number of due jobs per lane for one destination.
     pub fn waiting_in(&self, destination: Destination<'_>) -> [usize; Lane::ALL.len()] {
         self.due.count(destination)
     }
 
-    /// Returns the pools with due jobs in alphabetical order. The list begins after `name` and
-    /// wraps around.
+    /// Returns the pools with due jobs in alphabetical order. The list begins with the first pool
+    /// after `name` and wraps around.
     pub fn pools_after(&self, name: &str) -> impl Iterator<Item = &str> {
         let pools = self.due.pools();
         let after = pools.range::<str, _>((Bound::Excluded(name), Bound::Unbounded));
@@ -262,8 +262,8 @@ impl UpcomingJobs {
         self.due.first_rank(destination, lane)
     }
 
-    /// Takes the first due job of a lane to fire it. The job cannot be taken again until it is put
-    /// back.
+    /// Takes the first due job of a lane to fire it. A taken job cannot be taken again until it is
+    /// put back.
     pub fn take_due(&mut self, destination: Destination<'_>, lane: Lane) -> Option<TakenDue> {
         let job = self.due.pop_first(destination, lane)?;
         let held = self.jobs.get_mut(&job)?;

@@ -42,7 +42,8 @@ impl AutoPauser {
         Self { ctx }
     }
 
-    /// Pauses one batch of listed jobs. Returns whether the list may contain more jobs.
+    /// Pauses one batch of the jobs that must be paused. Returns whether the list may contain more
+    /// jobs.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let failing = self.ctx.store.list_failing(BATCH).await?;
         let may_be_more = failing.len() == BATCH as usize;
@@ -101,7 +102,8 @@ impl AutoPauser {
                 }
                 // The job is already paused or finished.
                 Applied::NotFound | Applied::NotAllowed(_) => not_paused.push(job.no),
-                // A user changed the job at the same time. The next pass reads the job again.
+                // A user changed the job at the same time. The next pass of the auto-pauser reads
+                // the changed job again.
                 Applied::Stale(_) | Applied::NameTaken(_) | Applied::Duplicate(_) => {}
             }
         }

@@ -8,8 +8,8 @@ use evenkeel_store::{DedupStore, StoreError};
 /// set.
 const KEYS_KEPT: Span = LONGEST_WINDOW;
 
-/// Checks the deduplication keys of all tenants, a limited number per step. The table can hold a
-/// key for every job created in a year.
+/// Checks the deduplication keys of all tenants, a limited number per step. The table of
+/// deduplication keys can hold a key for every job created in a year.
 #[derive(Debug)]
 pub struct DedupSweeper {
     per_step: u32,
@@ -25,8 +25,8 @@ impl DedupSweeper {
         Self { per_step, steps, left: steps, at: None }
     }
 
-    /// Checks `per_step` keys. Returns whether the current round continues. The next round starts
-    /// at the key where this round ended.
+    /// Checks `per_step` keys. Returns whether the current round over the deduplication keys
+    /// continues. The next round starts at the key where this round ended.
     pub async fn step<S>(&mut self, store: &S, now: Timestamp) -> Result<bool, StoreError>
     where
         S: DedupStore + ?Sized,
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(left().await, 11);
         let mut sweeper = DedupSweeper::new(2, 2);
         let year = START.saturating_add(KEYS_KEPT);
-        // Keys are kept for a year after their job has finished.
+        // Deduplication keys are kept for a year after their job has finished.
         let mut rounds = Vec::new();
         for now in [year, year.saturating_add(Span::from_secs(1))] {
             sweeper.at = None;

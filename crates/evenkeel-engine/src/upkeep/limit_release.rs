@@ -1,9 +1,9 @@
 //! Requeues runs that wait for a permit under a concurrency limit.
 //!
-//! When a run under a limit ends, its node requeues the next waiting run at once
-//! ([`LimitRelease`]). In addition, the housekeeping node checks all limit queues every second
-//! ([`LimitQueueSweeper`]), so that a lost node, signal or answer blocks no run. The two loops do
-//! not wait for each other.
+//! When a run under a concurrency limit ends, its node at once requeues the next run that waits for
+//! this limit ([`LimitRelease`]). In addition, the housekeeping node checks all limit queues every
+//! second ([`LimitQueueSweeper`]), so that a lost node, signal or answer blocks no run.
+//! `LimitRelease` and `LimitQueueSweeper` do not wait for each other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,17 +20,18 @@ use crate::sync::lock;
 
 /// Number of limit queues checked per step.
 const QUEUES: u32 = 500;
-/// Maximum number of steps per pass. The next pass resumes where this pass stopped.
+/// Maximum number of steps per pass. The next pass resumes at the limit queue where this pass
+/// stopped.
 const STEPS: usize = 40;
 /// One of this many sweeps also checks runs that wait for a concurrency key against the limits of
-/// their tenant and lane. A run that is blocked by such a limit moves to the queue of that limit.
-/// Usually this already happens when a run ends.
+/// their tenant and lane. A run that is blocked by a tenant or lane limit moves to the queue of
+/// that limit. Usually such a run has already moved when another run ended.
 const TO_WIDER: u64 = 30;
 /// Number of permits per pass that are checked for runs that have ended.
 const PERMITS: u32 = 1_000;
 
-/// Permits that attempts of this node hold. Releasing an attempt costs one atomic load while no
-/// limits are used.
+/// Permits that attempts of this node hold. While no concurrency limits are used, the end of an
+/// attempt costs one atomic load.
 #[derive(Debug, Default)]
 pub struct HeldPermits {
     is_used: AtomicBool,
@@ -94,7 +95,8 @@ fn announce_requeued(ctx: &NodeContext, moved: u64) {
 
 fn log_failure(passed: Result<u64, StoreError>) {
     if let Err(error) = passed {
-        // Other loops log the store outage. The next pass finds the runs that this pass missed.
+        // A store outage is logged by other loops. The next pass finds the waiting runs that this
+        // pass missed.
         debug!(
             error = &error as &dyn std::error::Error,
             "releasing limited runs failed; will retry"
@@ -156,7 +158,8 @@ struct SweepPosition {
 }
 
 impl SweepPosition {
-    /// Records the result of one step. Returns whether the sweep is complete.
+    /// Records the result of one step of a sweep. Returns whether the sweep over all limit queues
+    /// is complete.
     fn advance(&mut self, step: Released) -> bool {
         self.again |= step.again;
         self.after = step.next;
@@ -170,8 +173,8 @@ impl LimitQueueSweeper {
     }
 
     /// Requeues waiting runs whose limit has free permits, and deletes permits of runs that have
-    /// ended. A pass has a limited number of steps, and the next pass resumes where it stopped.
-    /// Returns how many runs were requeued.
+    /// ended. A pass over the limit queues has a limited number of steps, and the next pass resumes
+    /// where it stopped. Returns how many runs were requeued.
     pub async fn run_once(&mut self) -> Result<u64, StoreError> {
         let (ctx, terms) = (Arc::clone(&self.ctx), terms(&self.ctx));
         let (mut moved, mut begins) = (0, false);
@@ -180,7 +183,7 @@ impl LimitQueueSweeper {
             if after.is_none() && !std::mem::replace(&mut begins, true) {
                 self.sweeps += 1;
             }
-            // The value is constant for a whole sweep, so that every limit queue is covered.
+            // `to_wider` is constant for a whole sweep, so that every limit queue is covered.
             let to_wider = self.sweeps % TO_WIDER == 1;
             let rooms = ReleaseStep { after, limit: QUEUES, terms, to_wider };
             let step = ctx.store.release_all_limited(rooms, NodeContext::NOW).await?;

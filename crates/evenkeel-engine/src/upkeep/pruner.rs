@@ -14,19 +14,21 @@ use crate::upkeep::dedup_sweeper::DedupSweeper;
 /// Delay between two steps, so that firing jobs never waits for pruning.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Number of crawled pages deleted per step. It is small, because pages are larger than runs.
+/// Number of crawled pages deleted per step. The number is small, because stored pages are larger
+/// than runs.
 const PAGES_STEP: u32 = 100;
 
 /// Answers to requests with an idempotency key are kept for this long.
 const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
 const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
-/// Rebalance plans that were not applied are kept for this long. A plan is large and can be applied
-/// for only 15 minutes.
+/// Rebalance plans that were not applied are kept for this long. A rebalance plan is large and can
+/// be applied for only 15 minutes.
 const PLANS_KEPT: Span = Span::from_secs(3600);
 const BALANCE_STEP: u32 = 500;
 
-/// Number of requests deleted per step. It is small, because their stored answers may be long.
+/// Number of stored requests with an idempotency key deleted per step. The number is small, because
+/// stored answers to requests may be long.
 const REQUESTS_STEP: u32 = 100;
 const FAILURES_STEP: u32 = 500;
 
@@ -36,8 +38,8 @@ const DEAD_LETTERS_KEPT: u32 = 10_000;
 const DEAD_LETTERS_STEP: u32 = 500;
 
 const KEYS_STEP: u32 = 1000;
-/// Steps per round for deduplication keys. The table may hold ten million keys, and pruning of runs
-/// must not wait for all of them.
+/// Steps per round for deduplication keys. The store may hold ten million deduplication keys, and
+/// pruning of runs must not wait until all keys are checked.
 const KEYS_STEPS: u32 = 50;
 
 pub struct Pruner {
@@ -52,7 +54,8 @@ impl Pruner {
         Self { ctx, at: None, deleted: 0, keys: DedupSweeper::new(KEYS_STEP, KEYS_STEPS) }
     }
 
-    /// Checks a limited part of the history for old rows. Returns whether the round has ended.
+    /// Checks a limited part of the history for old rows. Returns whether the round over the whole
+    /// history has ended.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let retention = self.ctx.settings.retention;
         let prune = Prune {

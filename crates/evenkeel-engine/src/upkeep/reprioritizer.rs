@@ -1,9 +1,9 @@
-//! Recomputes the rank of queued attempts after the aging settings change. One node of the cluster
-//! does this.
+//! Recomputes the rank of queued attempts after the aging settings change, on one node of the
+//! cluster.
 //!
-//! When an attempt is queued, the store computes from the aging settings when its rank will rise.
-//! Settings change only when a node restarts, so the whole queue is processed once whenever the
-//! cluster members change.
+//! When an attempt is queued, the store uses the aging settings to compute when the rank of the
+//! attempt will rise. Settings change only when a node restarts, so the ranks of the whole queue
+//! are recomputed whenever the cluster members change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Reprioritizer {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// All ranks of this step were right, and more attempts follow.
+    /// The ranks of all attempts in this step were right, and more attempts follow.
     Looked,
     /// Some ranks of this step were changed, and more attempts follow.
     Changed,

@@ -1,5 +1,5 @@
-//! Triggers runs for targets without a successful run for a long time. One node of the cluster does
-//! this at a fixed interval.
+//! Triggers runs for targets that had no successful run for a long time. One node of the cluster
+//! checks all targets at a fixed interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::settings::Staleness;
 const STEP: u32 = 500;
 /// The limit of triggered runs per pass is this many times the limit per tenant.
 const TENANTS_SERVED: u32 = 10;
-/// The clock is read at least at this interval, because an operator may set it.
+/// The loop reads the database's clock at least at this interval, because the clock may be set.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -34,8 +34,8 @@ pub struct StalePass {
     pub busy: u32,
     /// Number of stale targets without an active job.
     pub without_job: u32,
-    /// True if the limit per pass or per tenant was reached. The next pass resumes where this pass
-    /// stopped.
+    /// True if the limit per pass or per tenant was reached. The next pass resumes at the target
+    /// where this pass stopped.
     pub limit_reached: bool,
 }
 
@@ -79,7 +79,8 @@ impl StaleChecker {
         pass: &mut StalePass,
     ) -> Result<(), StoreError> {
         let in_all = self.settings.batch.saturating_mul(TENANTS_SERVED);
-        // The current tenant, its first target in this pass, and the runs triggered for it.
+        // The current tenant, the first target of the tenant in this pass, and the number of runs
+        // triggered for the tenant.
         let mut tenant: Option<(TenantNo, i64, u32)> = None;
         'step: loop {
             let found = self.store.stale_targets(before, self.at, STEP).await?;
@@ -153,8 +154,8 @@ impl StaleChecker {
         }
     }
 
-    /// Passes happen at whole multiples of the interval since 1970. So a restart, or a change of
-    /// the housekeeping node, does not change the number of passes.
+    /// The targets are checked at whole multiples of the interval since 1970. So a restart, or a
+    /// change of the housekeeping node, does not change the number of checks.
     pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let every = self.settings.every.as_micros().max(1).cast_signed();
         let turn_of = |now: Timestamp| now.as_micros().div_euclid(every);

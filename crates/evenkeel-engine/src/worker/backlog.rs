@@ -22,8 +22,8 @@ impl Worker {
             && settings.pools.contains(&definition.pool)
     }
 
-    /// True if the queue holds attempts that this node could claim. In this case due jobs are
-    /// queued behind these attempts instead of started directly.
+    /// True if the queue holds attempts that this node could claim. While such attempts wait, due
+    /// jobs are queued behind them instead of started directly.
     pub fn has_backlog(&self) -> bool {
         self.backlog.load(Ordering::Acquire)
     }
@@ -35,8 +35,8 @@ impl Worker {
         self.arrivals.notify_one();
     }
 
-    /// Waits until this node has queued attempts that it could claim itself. This does not depend
-    /// on a signal from the store, which could be lost.
+    /// Waits until this node has queued attempts that it could claim itself. The wait does not
+    /// depend on a signal from the store, which could be lost.
     pub async fn arrived(&self) {
         self.arrivals.notified().await;
     }
@@ -53,19 +53,19 @@ impl Worker {
         self.claiming.store(0, Ordering::Release);
     }
 
-    /// True if `due` is higher than the number of free worker slots. Slots that a claim holds count
-    /// as free, because the claim gives back the slots that it does not use.
+    /// True if `due` is higher than the number of free worker slots. Worker slots that a claim
+    /// holds count as free, because the claim gives back the slots that it does not use.
     pub fn has_fewer_slots_than(&self, due: usize) -> bool {
         due > self.slots.free() + self.claiming.load(Ordering::Acquire)
     }
 
-    /// Returns the number of times attempts were queued. Read it before a claim and pass it to
-    /// [`Worker::note_claimed`].
+    /// Returns how often attempts were queued since the start. Callers read this number before a
+    /// claim and pass it to [`Worker::note_claimed`].
     pub fn queued_before(&self) -> u64 {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// Number of attempts this node has claimed since it joined.
+    /// Returns the number of attempts that this node has claimed since it joined the cluster.
     pub fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Acquire)
     }

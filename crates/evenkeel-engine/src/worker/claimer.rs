@@ -13,8 +13,9 @@ use crate::worker::open_attempt::{AttemptToStart, deadline_without_history};
 
 pub struct Claimer {
     ctx: Arc<NodeContext>,
-    /// Maximum number of attempts per claim. It is halved whenever the store does not answer,
-    /// because a claim returns checkpoints and a large answer might always exceed the time limit.
+    /// Maximum number of attempts per claim. The maximum is halved whenever the store does not
+    /// answer a claim, because checkpoints can make the answer so large that it always exceeds the
+    /// time limit.
     claim_max: AtomicUsize,
 }
 

@@ -35,8 +35,8 @@ impl EarlyMessages {
     /// node.
     pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
         if self.ended.len() >= EARLY_MAX {
-            // Most of these messages are about attempts that have already finished. The reconciler
-            // finds the other attempts.
+            // Most dropped messages are about attempts that have already finished. The reconciler
+            // finds attempts whose message was dropped.
             debug!(
                 "too many messages for attempts that have not started here; dropping the oldest"
             );

@@ -29,8 +29,8 @@ impl Finisher {
         Self { ctx, ended, last_batch: 0 }
     }
 
-    /// Waits for results of attempts and stores one batch. Returns `None` after the channel was
-    /// closed.
+    /// Waits for results of attempts and stores one batch. Returns `None` after the channel of
+    /// results was closed.
     pub async fn run_once(&mut self) -> Option<usize> {
         let batch_max = self.ctx.store.batch_sizing().batch;
         let mut batch = Vec::new();
@@ -99,7 +99,8 @@ impl Finisher {
         }
     }
 
-    /// Sends a batch until the store answers. An error means that the store refuses the batch.
+    /// Sends a batch of results again until the store answers. An error means that the store
+    /// refuses the batch of results.
     async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
         let mut backoff = Backoff::default();
         loop {
@@ -116,7 +117,7 @@ impl Finisher {
         }
     }
 
-    /// Stores one result. If the store refuses it, stores it without output and checkpoint.
+    /// Stores one result. If the store refuses the result, stores it without output and checkpoint.
     async fn store_alone(&self, end: &Finish) -> FinishResult {
         let refusal = match self.try_store(std::slice::from_ref(end)).await {
             Ok(results) => return results.first().copied().unwrap_or(FinishResult::LeaseLost),
@@ -148,11 +149,11 @@ impl Finisher {
 }
 
 /// A result counts as late if it is stored more than this time after the attempt finished. Until
-/// then, other nodes count the run as active.
+/// the result is stored, other nodes count the run as active.
 const LATE: Span = Span::from_secs(1);
 
-/// Marks late results. For these the store corrects records of the time in which the run still
-/// counted as active.
+/// Marks late results. For a late result, the store corrects records that it made while the
+/// finished run still counted as active.
 fn mark_late(batch: &mut [Finish], now: Timestamp) {
     for end in batch {
         let is_late = end.finished_at.saturating_add(LATE) < now;

@@ -23,8 +23,8 @@ impl Inbox {
     /// messages.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let taken = self.ctx.store.take_messages(self.ctx.node, LIMIT).await;
-        // If the answer was lost, the store may have removed the messages. The reconciler then
-        // detects the changes that the messages were about.
+        // If the answer was lost, the store may have removed the messages. The reconciler finds
+        // attempts that are affected by lost messages.
         let messages = taken.inspect_err(|_| self.ctx.request_reconcile())?;
         messages.iter().for_each(|message| self.ctx.worker.deliver(*message));
         Ok(messages.len() >= LIMIT as usize)

@@ -49,12 +49,12 @@ use self::early_messages::EarlyMessages;
 /// stored yet.
 const UNSTORED_MAX: usize = 8192;
 
-/// All open attempts of this node.
+/// All open attempts of this node, from their start until their result is stored.
 pub struct Worker {
     pub slots: Arc<Slots>,
-    /// True if the store may assign attempts to this node which the node does not know of.
+    /// True if the store may assign attempts to this node that the node does not know of.
     pub needs_reconcile: AtomicBool,
-    /// Totals that are not stored yet.
+    /// Totals of runs that are not stored yet.
     pub stats: PendingStats,
     pub permits: HeldPermits,
     backlog: AtomicBool,
@@ -126,8 +126,8 @@ impl Worker {
     /// Starts an attempt for which a worker slot was taken.
     ///
     /// If the lease ended before the claim was answered, another node may own the attempt by now.
-    /// In this case the attempt is not started. If this node still owns it, the reconciler requeues
-    /// or fails it.
+    /// An attempt is not started after the lease has ended. If this node still owns the attempt,
+    /// the reconciler requeues or fails it.
     pub fn start(self: &Arc<Self>, attempt: AttemptToStart) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
@@ -143,7 +143,7 @@ impl Worker {
             if known.fence < fence {
                 // An override requeued the attempt and this node claimed it again, but its old
                 // execution still runs here. After the old execution has ended, the reconciler
-                // gives the attempt back to the queue.
+                // requeues the attempt.
                 self.needs_reconcile.store(true, Ordering::Release);
             } else {
                 let id = self.run_ids.attempt_id(key);
@@ -161,8 +161,8 @@ impl Worker {
             let mut early = lock(&self.early);
             let cancel = early.take_cancel(key);
             if early.take_ended(key, fence) {
-                // The message about the override arrived before the answer to the claim. The
-                // outcome is already stored, so the attempt is not started.
+                // The message about an outcome override arrived before the answer to the claim. The
+                // outcome of the attempt is already stored, so the attempt is not started.
                 self.drop_overridden(attempt.tenant, key);
                 return self.slots.give(1);
             }
@@ -220,7 +220,7 @@ impl Worker {
                 open.stage = AttemptStage::Ended;
                 let took = self.clock.monotonic().saturating_sub(open.since);
                 let finish = finish_of(key, open, report, took.into(), self.chance.unit());
-                // The receiver is dropped only when the whole session ends.
+                // The receiver of results is dropped only when the whole session ends.
                 let _ = self.ended.send(finish);
             }
         }
@@ -274,7 +274,7 @@ impl Worker {
     }
 
     /// Delivers a message to the running attempt with the fence of the message. A message about an
-    /// override is sent only once, so it is kept if its attempt has not started yet.
+    /// outcome override is sent only once, so it is kept if the attempt has not started yet.
     pub fn deliver(&self, message: NodeMessage) {
         let NodeMessage { key, fence, kind: word } = message;
         let all = lock(&self.open);

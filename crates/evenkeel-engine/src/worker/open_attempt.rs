@@ -16,7 +16,8 @@ use evenkeel_store::{
 };
 use tokio::task::AbortHandle;
 
-/// An attempt that this node has claimed and must start. A worker slot was already taken for it.
+/// An attempt that this node has claimed and must start. A worker slot was already taken for this
+/// attempt.
 #[derive(Clone, Debug)]
 pub struct AttemptToStart {
     pub key: AttemptKey,
@@ -29,7 +30,7 @@ pub struct AttemptToStart {
     pub waited: Span,
     /// The checkpoint that an earlier attempt of the run saved.
     pub checkpoint: Option<Vec<u8>>,
-    /// Set if this run has another priority than its job.
+    /// Set if this run has a different priority than its job.
     pub priority: Option<Priority>,
 }
 
@@ -38,8 +39,8 @@ pub enum AttemptStage {
     Running,
     /// The attempt has finished, but its result is not stored yet.
     Ended,
-    /// The attempt no longer runs on this node and has no result. The store may still show it as
-    /// running here.
+    /// The attempt no longer runs on this node and has no result. The store may still show a lost
+    /// attempt as running on this node.
     Lost(LossInfo),
 }
 
@@ -141,8 +142,8 @@ pub fn unsaved_note(key: AttemptKey, fence: Fence, live: &LiveReport) -> Option<
     Some(ProgressNote { key, fence, progress: None, log: None, checkpoint })
 }
 
-/// Returns the latest start with which a run scheduled for `time` meets its deadline. Past runs of
-/// the job are not considered.
+/// Returns the latest start with which a run scheduled for `time` meets its deadline. The result
+/// does not depend on past runs of the job.
 pub fn deadline_without_history(definition: &Definition, time: Timestamp) -> Timestamp {
     must_end_by(definition, time).saturating_sub(definition.average(None))
 }

@@ -19,9 +19,9 @@ pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// had made by then.
 pub type VersionedNote = (ProgressNote, u64);
 
-/// Progress notes that are not stored yet, by attempt. A running attempt does not send them again.
-/// Only the holder of the lock writes notes to the store, so an older note never overwrites a newer
-/// note.
+/// Progress notes that are not stored yet, by attempt. A running attempt does not send the same
+/// progress again. Only the holder of the lock writes progress notes to the store, so an older note
+/// never overwrites a newer note.
 pub type UnsavedNotes = Mutex<BTreeMap<AttemptKey, VersionedNote>>;
 
 pub struct Recorder {
@@ -33,7 +33,8 @@ impl Recorder {
         Self { ctx }
     }
 
-    /// Stores new progress, output and checkpoints. Returns the number of attempts that had any.
+    /// Stores new progress, output and checkpoints. Returns the number of attempts that had new
+    /// progress, output or checkpoints.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut unsaved = self.ctx.unsaved_notes.lock().await;
         for (note, version) in self.ctx.worker.notes() {
@@ -102,8 +103,8 @@ async fn flush(
     while !unsaved.is_empty() {
         let batch = first_batch(unsaved, ctx.store.batch_sizing().batch);
         let notes = batch.iter().map(|(note, _)| note.clone()).collect();
-        // The store returns `false` for a note whose attempt has finished or belongs to another
-        // node.
+        // The store returns `false` for a progress note whose attempt has finished or belongs to
+        // another node.
         let stored = match ctx.store.save_progress(ctx.node, notes, NodeContext::NOW).await {
             Err(refusal) if !refusal.is_outage() => {
                 error!(
@@ -124,8 +125,8 @@ async fn flush(
     Ok(())
 }
 
-/// Adds a progress note and replaces an older note of the same attempt. Fields that the newer note
-/// leaves empty keep their old values.
+/// Adds a progress note and replaces an older note of the same attempt. Fields that the newer
+/// progress note leaves empty keep their old values.
 fn add(unsaved: &mut BTreeMap<AttemptKey, VersionedNote>, newer: ProgressNote, version: u64) {
     let older = unsaved.remove(&newer.key).map(|(older, _)| older);
     let ProgressNote { progress, log, checkpoint, .. } = match older {

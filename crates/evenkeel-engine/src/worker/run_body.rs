@@ -15,14 +15,14 @@ use super::Worker;
 enum Limit {
     /// Logged.
     Expected,
-    /// The body is cancelled.
+    /// The attempt is cancelled.
     Allowed,
     /// The attempt is cancelled, because a blackout of its job begins.
     Blackout,
 }
 
-/// True if the job has a duration limit or blackouts. Most jobs have neither, so their attempts
-/// need no timer.
+/// True if the job has a duration limit or blackouts. Most jobs have neither a duration limit nor
+/// blackouts, so their attempts need no timer.
 fn has_limits(definition: &Definition) -> bool {
     definition.max_expected_duration.is_some()
         || definition.max_allowed_duration.is_some()
@@ -30,8 +30,8 @@ fn has_limits(definition: &Definition) -> bool {
 }
 
 /// Returns the time limits that an attempt can reach, soonest first, with the delay from `now` to
-/// each of them. A limit that cancels the attempt is the last in the list. `started_at` is the time
-/// of the claim.
+/// each of them. A time limit that cancels the attempt is the last limit in the list. `started_at`
+/// is the time of the claim.
 fn limits_of(
     definition: &Definition,
     started_at: Timestamp,
@@ -75,7 +75,7 @@ impl Worker {
         let now = self.db_clock.now().max(invocation.started_at);
         let limits = limits_of(&definition, invocation.started_at, now);
         if limits.first() == Some(&(Duration::ZERO, Limit::Blackout)) {
-            // The blackout began between the claim and the start.
+            // The blackout began between the claim and the start of the attempt.
             log_limit(id, key.job_no, &definition, Limit::Blackout);
             return Report::cancelled(CancelReason::Blackout);
         }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Counts free worker slots. A slot is taken before an attempt starts and given back when the
-/// attempt finishes.
+/// Counts free worker slots. A worker slot is taken before an attempt starts and given back when
+/// the attempt finishes.
 #[derive(Debug)]
 pub struct Slots {
     total: usize,
     free: AtomicUsize,
-    /// Number of slots given back since the start. It grows whenever an attempt finishes.
+    /// Number of worker slots given back since the start. The number grows whenever an attempt
+    /// finishes.
     returned: AtomicU64,
     closed: AtomicBool,
     changed: Notify,

@@ -113,7 +113,7 @@ async fn attempt_overridden_before_its_start_has_no_body() {
     rig.start(1);
     rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // The message is about fence 1 only, so the next claim, with fence 2, starts the attempt.
+    // The message ends only fence 1 of the attempt, so a new claim with fence 2 starts the attempt.
     rig.start(2);
     assert_eq!(rig.begun.recv().await, Some(Fence(2)));
 }

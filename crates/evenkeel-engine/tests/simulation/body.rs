@@ -1,5 +1,5 @@
-//! The executor of the simulation. Its attempts record their starts and ends independently of the
-//! engine.
+//! The executor of the simulation. The simulated attempts record their starts and ends
+//! independently of the engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct BodyRecord {
     pub ended: Duration,
     /// End time on the database's clock.
     pub ended_db: Timestamp,
-    /// Set if the attempt finished without being cancelled.
+    /// Outcome of the attempt, set if the attempt finished without being cancelled.
     pub outcome: Option<Outcome>,
     /// The attempt and fence that saved the checkpoint which this attempt received.
     pub given: Option<(AttemptKey, u32)>,
@@ -67,8 +67,7 @@ impl Executor for SimExecutor {
     async fn run(&self, invocation: Invocation) -> Report {
         let mut alive = self.alive.clone();
         if !*alive.borrow() {
-            // The process has died, so its remaining tasks must have no effect. They exist only in
-            // the simulation.
+            // The simulated process has died, so its remaining tasks must have no effect.
             return std::future::pending().await;
         }
         let config = &invocation.definition.executor.config;

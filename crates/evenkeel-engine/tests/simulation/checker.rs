@@ -85,7 +85,7 @@ pub fn is_punctual(planned: &PlannedJob) -> bool {
     let definition = &planned.definition;
     definition.overlap == OverlapPolicy::Skip
         && definition.blackout_periods.is_empty()
-        // The signal to the nodes that may run such a job can be lost.
+        // If a job may run only on some nodes, the signal to these nodes can be lost.
         && definition.dont_run_on_nodes.is_empty()
         && matches!(planned.timing, Timing::Fixed { .. })
 }

@@ -1,4 +1,5 @@
-//! I8: acknowledged commands take effect. Also computes the expected run times after commands.
+//! I8: acknowledged commands take effect. Also computes the expected run times of jobs after
+//! commands.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub struct TimeSeries {
 }
 
 /// Returns the expected run times of a job with a fixed interval, in one series per period between
-/// two commands. Returns no series for other jobs.
+/// two commands. Returns no series for jobs without a fixed interval.
 pub fn time_series(planned: &PlannedJob, until: Timestamp) -> Vec<TimeSeries> {
     let Timing::Fixed { first, every } = planned.timing else { return Vec::new() };
     let mut all = vec![TimeSeries { first, every, end: until }];

@@ -62,7 +62,7 @@ fn job_that_waits_for_a_slot_is_reported_at_its_latest_start() {
         assert_eq!(trouble(&cluster, waits).await, None);
         pass(4).await;
         assert_eq!(trouble(&cluster, waits).await, Some(Reason::Violated));
-        // After the worker slot is free again, the condition recovers.
+        // After the worker slot is free again, the condition of the job returns to OK.
         pass(5 * 3600).await;
         assert_eq!(trouble(&cluster, waits).await, None);
     });
@@ -94,7 +94,7 @@ fn failure_is_a_warning_until_a_run_succeeds() {
     });
 }
 
-/// The condition returns to OK after a day, without a change of the job.
+/// The condition of the job returns to OK after a day, without a change of the job.
 #[test]
 fn failed_one_time_job_is_in_error_for_a_day() {
     run_paused(async {

@@ -1,4 +1,4 @@
-//! While workers are scarce, no run starts before a waiting run of a higher priority. This is
+//! While workers are scarce, no run starts before a waiting run of a higher priority. The order is
 //! tested on one node with several schedulers and on several nodes.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use crate::small_cluster::{SmallCluster, job, run_paused};
 use crate::world::{self, Faults, Scenario};
 
 const POLL: Duration = Duration::from_secs(1);
-/// Maximum delay until a node notices attempts that another node queued, by a signal or by its next
-/// poll.
+/// Maximum delay until a node notices that another node has queued attempts, by a signal or by its
+/// next poll.
 const LEARN_DELAY: Span = Span::from_millis(1_500);
 
 #[derive(Copy, Clone, Debug)]
@@ -136,7 +136,7 @@ fn burst(
     })
 }
 
-/// Priorities alternate, are random, or are constant per scheduler.
+/// The priorities of the jobs alternate, are random, or are constant per scheduler.
 const SPREADS: [fn(usize) -> u8; 3] = [
     |nth| [10, 40, 70, 90][nth / 7 % 4],
     |nth| [10, 40, 70, 90][((nth * 2_654_435_761 % 4_294_967_296) >> 20) & 3],

@@ -50,8 +50,8 @@ impl Link {
     }
 }
 
-/// Store traits without simulated faults. The simulation does not use them, or their faults do not
-/// matter.
+/// Store traits without simulated faults. The simulation does not use these store traits, or their
+/// faults do not matter.
 const DIRECT_STORES: [&str; 12] = [
     "AccessStore", "BalanceStore", "DeadStore", "DedupStore", "EventStore", "LimitStore",
     "OverrideStore", "QueueStore", "RequestStore", "RunStatsStore", "SecretStore", "TargetStore",
@@ -141,15 +141,16 @@ impl Relay for FaultyStore {
         verb: Verb,
         call: OwnedCall<ModelStore, T>,
     ) -> Result<T, StoreError> {
-        // A cluster loads its 256 shards with 256 calls, so these calls take no simulated time.
+        // A cluster loads its 256 shards with 256 calls. To keep the simulation fast, these calls
+        // take no simulated time.
         let is_direct = verb.name == "load_due"
             || DIRECT_STORES.contains(&verb.store)
             || DIRECT_VERBS.contains(&verb.name);
         if verb.name == "load_due" && self.is_down() {
             return Err(unavailable());
         }
-        // One in three wake-up signals is lost, because correctness must not depend on signals. A
-        // lost signal is sent to a store without listeners.
+        // One in three wake-up signals is lost, because correctness must not depend on signals. To
+        // lose a signal, it is sent to a store without listeners.
         if verb.name == "announce" && self.chance.bits().is_multiple_of(3) {
             return call(ModelStore::new(Arc::new(|| evenkeel_core::Timestamp::MIN))).await;
         }

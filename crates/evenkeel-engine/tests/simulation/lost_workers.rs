@@ -62,8 +62,8 @@ pub fn at_most_once_attempts_run_once(
 }
 
 /// For each scheduled time that was skipped because of an overlap, an earlier run was active. With
-/// store faults, the earlier run may finish between the decision and the skip record. A separate
-/// test covers that case.
+/// store faults, the earlier run may finish between the decision to skip and the skip record, which
+/// a separate test covers.
 pub fn skipped_times_overlapped(
     evidence: &Evidence<'_>,
     runs: &[Attempt],

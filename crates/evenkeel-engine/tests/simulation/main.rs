@@ -12,7 +12,7 @@
 //! database's clock is set forward or back; some signals are lost. At the same time, clients create
 //! and trigger jobs, send commands, and override outcomes.
 //!
-//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of executed
+//! **Invariants** (`checker` and the `*_checks` modules) are checked from the records of executed
 //! attempts and the final state of the store:
 //! - I1: each scheduled time has one finished run or one skip record; I11: no run has an unexpected
 //!   scheduled time.

@@ -59,9 +59,10 @@ fn due_job_of_another_pool_does_not_wait_for_local_slots() {
         pass(60).await;
         let due = cluster.time.db().saturating_add(Span::from_secs(5));
         let lowest = cluster.register(in_pool("chrome", 0, job(cluster.once_in(5), 1_000))).await;
-        // No worker serves this pool. Its jobs must not block jobs of other pools.
+        // No worker serves this pool. Jobs of a pool without workers must not block jobs of other
+        // pools.
         cluster.register(in_pool("nobody", 100, job(cluster.once_in(4), 1_000))).await;
-        // This job may run only on a node that has not joined.
+        // This job may run only on a node that has not joined the cluster.
         let banned = Definition {
             dont_run_on_nodes: vec!["home".into()],
             ..in_pool(DEFAULT_POOL, 0, job(cluster.once_in(5), 1_000))
@@ -121,7 +122,7 @@ fn queue_served_by_other_nodes_is_not_flooded() {
         let so_far = cluster.seen.lock().unwrap().runs;
         assert!(so_far > 100, "{so_far}");
         // No worker claims any more, so the queue grows beyond its limit. Workers that join later
-        // may be able to claim only the last entries.
+        // may be able to claim only the last queue entries.
         workers.drain(Duration::from_secs(5)).await;
         pass(60).await;
         assert!(waiting(&cluster, DEFAULT_POOL).await > 11_000);

@@ -31,7 +31,7 @@ use crate::faulty::{FaultyStore, Link};
 use crate::policies::blackout_overlap;
 use crate::world::{NodeClock, SimTime};
 
-/// What the bodies recorded.
+/// What the executed attempts recorded.
 #[derive(Default)]
 pub struct Seen {
     pub runs: u64,
@@ -124,7 +124,7 @@ pub struct SmallCluster {
     pub time: Arc<SimTime>,
     pub model: ModelStore,
     pub seen: Arc<Mutex<Seen>>,
-    /// Poll interval. Leases and other intervals are multiples of this interval.
+    /// Poll interval. Leases and other intervals are multiples of the poll interval.
     pub poll: Duration,
     /// Aging settings of nodes that are started from now on.
     pub aging: Aging,
@@ -132,7 +132,8 @@ pub struct SmallCluster {
     pub roles: Roles,
     /// Pools of nodes that are started from now on.
     pub pools: Vec<String>,
-    /// Number of schedulers per node. If set, store calls take time and some signals are lost.
+    /// Number of schedulers per node. If `schedulers` is set, store calls take time and some
+    /// signals are lost.
     pub schedulers: Option<usize>,
     /// The connection to the store, if it can have faults.
     pub link: Option<Arc<Link>>,

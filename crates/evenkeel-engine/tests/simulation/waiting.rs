@@ -56,8 +56,8 @@ fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
         pass(3 * HOUR).await;
         let started = starts(&cluster).into_iter().find(|(no, _)| *no == lowest).unwrap().1;
         let waited = started.since(came);
-        // After an hour of waiting, aging raises the rank of the job by 10 every five minutes.
-        // After ten steps the job outranks all other jobs.
+        // After an hour of waiting, aging raises the rank of a job by 10 every five minutes. After
+        // ten steps of aging the waiting job outranks all other jobs.
         let hour = Span::from_secs(HOUR);
         let step = Span::from_secs(300);
         assert!(waited > hour.saturating_add(step.saturating_mul(9)), "{waited}");

@@ -120,7 +120,7 @@ fn uncounted_pools_are_exported_as_others() {
     assert_eq!(named(&figures, DEPTH), shown(&[("(others) batch", 40.0), ("default batch", 7.0)]));
     assert!(named(&figures, OLDEST).contains(&("(others) batch".into(), 300.0)));
     assert!(named(&figures, PRIORITY).contains(&("0-9".into(), 47.0)));
-    // Further pools share one label, so it is not known whether workers serve them. They are not
-    // reported as unserved.
+    // Pools above the limit share one label, so it is not known whether workers serve them. Pools
+    // under the shared label are not reported as unserved.
     assert_eq!(named(&figures, UNSERVED), shown(&[("default", 7.0)]));
 }

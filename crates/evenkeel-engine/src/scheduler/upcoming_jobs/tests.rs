@@ -185,8 +185,8 @@ fn long_wait_outranks_higher_priorities() {
     upcoming.insert(JobNo(2), entry(3_000, 90));
     upcoming.move_due(at(3_899));
     assert_eq!(upcoming.first_rank(Destination::ThisNode, Lane::Standard).unwrap().0, 90);
-    // Aging raises the rank of the first job by 10 at 3,900 s and then every 300 s. This job has
-    // the earliest deadline.
+    // Aging raises the rank of the first job by 10 at 3,900 s and then every 300 s. The first job
+    // also has the earliest deadline.
     upcoming.move_due(at(3_900 + 8 * 300 - 1));
     assert_eq!(upcoming.first_rank(Destination::ThisNode, Lane::Standard).unwrap().0, 90);
     upcoming.insert(JobNo(3), entry(6_000, 90));

@@ -14,11 +14,12 @@ use crate::body::Time as _;
 /// The effect of an acknowledged command on the scheduled times of a job.
 #[derive(Copy, Clone, Debug)]
 pub enum ScheduleChange {
-    /// The job was paused or cancelled. `next_at` would have been its next scheduled time.
+    /// The job was paused or cancelled. `next_at` is the scheduled time at which the job would have
+    /// run next.
     Stopped { at: Timestamp, next_at: Option<Timestamp>, for_good: bool },
-    /// The job was resumed. `first` is its next scheduled time.
+    /// The job was resumed. `first` is the first scheduled time after the job was resumed.
     Resumed { at: Timestamp, first: Timestamp, every: Span },
-    /// The job was rescheduled. Its next scheduled time is `first`, and would have been `next_at`
+    /// The job was rescheduled. The job next runs at `first`, and would have run at `next_at`
     /// without the change.
     Moved { next_at: Option<Timestamp>, first: Timestamp, every: Span },
 }

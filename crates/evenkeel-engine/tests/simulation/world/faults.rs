@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Fills the disk of the database. Loops must retry with a growing delay.
+    /// Fills the disk of the database. The loops of the engine must retry with a growing delay.
     async fn full_disk(&mut self, scope: &Scope, long: Duration) {
         let refused = |world: &Self| -> u64 {
             world.nodes.iter().map(|node| node.link.refused.load(Ordering::Relaxed)).sum()
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// Waits while a fault lasts. During this time clients override outcomes.
+    /// Waits while a fault lasts. Clients override outcomes during the fault.
     async fn wait_with_overrides(&mut self, scope: &Scope, long: Duration) {
         let until = self.time.true_time() + long;
         while self.scenario.overrides && self.time.true_time() + OVERRIDE_EVERY < until {

@@ -1,5 +1,5 @@
-//! Creates jobs of all kinds. Their expected run times are computed here, without code of the
-//! engine.
+//! Creates jobs of all kinds. The expected run times of the jobs are computed here, without code of
+//! the engine.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::chance::Chance;

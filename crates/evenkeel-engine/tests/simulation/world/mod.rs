@@ -206,7 +206,8 @@ impl World {
         node.alive.send_replace(false);
     }
 
-    /// Creates and triggers jobs at random. Half of the signals about them are lost.
+    /// Creates and triggers jobs at random. Half of the signals about new jobs and triggers are
+    /// lost.
     async fn create_jobs_and_triggers(&mut self, scope: &Scope) {
         if self.plan.len() < 2 * self.scenario.jobs && self.chance.bits().is_multiple_of(4) {
             self.register(scope, self.plan.len()).await;

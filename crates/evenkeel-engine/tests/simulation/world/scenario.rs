@@ -38,7 +38,8 @@ pub struct Scenario {
     /// Slots per node.
     pub workers: usize,
     pub jobs: usize,
-    /// The shortest interval of a job, in seconds. The longest interval is sixty times as long.
+    /// The shortest interval of a job, in seconds. The longest interval of a job is sixty times
+    /// `shortest`.
     pub shortest: u64,
     pub faults: Faults,
     /// True if clients pause, resume, change and cancel jobs.
@@ -56,7 +57,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// One hour with many events and default timings.
+    /// Returns a scenario of one hour with many events and default timings.
     pub fn dense(seed: u64, faults: Faults) -> Self {
         Self {
             seed,
@@ -76,7 +77,7 @@ impl Scenario {
         }
     }
 
-    /// 40 hours with long leases.
+    /// Returns a scenario of 40 hours with long leases.
     pub fn long(seed: u64, faults: Faults) -> Self {
         Self {
             hours: 40,
