@@ -1,13 +1,14 @@
 -- Times are microseconds since 1970, UTC. Statuses and other codes are those of
--- evenkeel_store::codes; a migration writes their numbers, because it must never change.
+-- evenkeel_store::codes; a migration writes them as numbers, because it must never change.
 --
--- Firing and finishing update rows of job_state and attempt in place (HOT updates): the columns they
--- write are in no index, except job_state.slot.
+-- Firing and finishing update rows of job_state and attempt in place (HOT updates), because the
+-- columns they write are in no index, except job_state.slot.
 
 CREATE TABLE tenant (
     tenant_no   int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        text NOT NULL UNIQUE,
-    -- Numbers of jobs: all except deleted ones, and those in WARNING, in ERROR, paused, cancelled.
+    -- Counts of jobs: all jobs that are not deleted, and jobs in WARNING, in ERROR, paused,
+    -- cancelled.
     job_count   int8 NOT NULL DEFAULT 0,
     warnings    int8 NOT NULL DEFAULT 0,
     errors      int8 NOT NULL DEFAULT 0,
@@ -20,13 +21,13 @@ CREATE TABLE setting (
     value       text NOT NULL
 );
 
--- What clients define. The scheduler reads `definition` once, when it loads the job. Names, sources
--- and labels are ordered by code point (COLLATE "C"), whatever the language of the database: their
--- indexes then also find prefixes, and all stores return the same order.
+-- The part of a job that clients define. The scheduler reads `definition` once, when it loads the
+-- job. Names, sources and labels are ordered by code point (COLLATE "C"), whatever the language of
+-- the database. Their indexes then also find prefixes, and all stores return the same order.
 --
--- No foreign key to tenant: the tenant number was looked up just before, and tenants are never
--- deleted. The check made a batch of new jobs an eighth slower, and every registration locked the
--- tenant's row.
+-- There is no foreign key to tenant, because the tenant number was looked up just before, and
+-- tenants are never deleted. The check made a batch of new jobs an eighth slower, and made every
+-- registration lock the tenant's row.
 CREATE TABLE job (
     job_no      int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id          uuid NOT NULL UNIQUE,
@@ -41,20 +42,21 @@ CREATE TABLE job (
     updated_at  int8 NOT NULL,
     executor    text,
     lane        int2 NOT NULL DEFAULT 1,
-    -- counts the jobs of a tenant from 1; clients may use it instead of the id
+    -- the number of the job within the tenant, counted from 1, which clients may use instead of the
+    -- id
     number      int8 NOT NULL,
     target_no   int8,
-    -- when the job got this target; NULL if it has had it from the start. Runs that ended before
-    -- do not count for the target.
+    -- when the job got this target, or NULL if it had the target from the start. Runs that finished
+    -- before this time do not count for the target.
     target_since int8,
     -- why the job is paused, if the client gave a reason
     note        text,
-    -- key in dedup_key; NULL if the job has none
+    -- key in dedup_key, or NULL if the job has no deduplication key
     dedup_key   uuid
 );
--- State 3 is deleted: the name can be used again.
+-- State 3 means deleted, and the name of a deleted job can be used again.
 CREATE UNIQUE INDEX job_name ON job (tenant_no, name, configuration) WHERE state <> 3;
--- A walk over all jobs of a tenant reads only this index and not the wide rows.
+-- A scan over all jobs of a tenant reads only this index and not the wide rows.
 CREATE INDEX job_tenant ON job (tenant_no, job_no) INCLUDE (id, created_at) WHERE state <> 3;
 CREATE INDEX job_source ON job (tenant_no, source_id, job_no)
     WHERE state <> 3 AND source_id IS NOT NULL;
@@ -73,8 +75,9 @@ CREATE TABLE job_label (
 );
 CREATE INDEX job_label_job ON job_label (job_no);
 
--- The next numbers of a tenant. Not in the tenant's row: commands and judgements lock that row last,
--- while a registration takes its numbers first and may then wait for a name that one of them holds.
+-- The next numbers for new jobs and targets of a tenant. The numbers are not in the tenant's row,
+-- because commands and evaluations lock that row last. A registration takes its numbers first and
+-- may then wait for a name that a command holds.
 CREATE TABLE numbering (
     tenant_no   int4 PRIMARY KEY,
     next_job    int8 NOT NULL DEFAULT 1,
@@ -82,9 +85,9 @@ CREATE TABLE numbering (
     targets     int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- What jobs work on (a source, a site), known by a number within the tenant. The last success of a
--- target is read from the jobs that name it, so the end of a run writes nothing here. A job that
--- stops naming the target leaves its last success in `last_success_at`.
+-- Targets, the data sources or websites that jobs work on, with a number within the tenant. The
+-- last success of a target is read from the jobs that name the target, so finishing a run writes
+-- nothing here. When a job stops naming the target, its last success is saved in `last_success_at`.
 CREATE TABLE target (
     tenant_no   int4 NOT NULL,
     number      int8 NOT NULL,
@@ -99,18 +102,18 @@ CREATE TABLE target (
 );
 CREATE UNIQUE INDEX target_source ON target (tenant_no, source_id) WHERE source_id IS NOT NULL;
 
--- The state of a job: narrow, written once by each fire and once by each finish.
+-- The state of a job, a narrow row that each firing and each finished attempt writes once.
 --
--- The order of the columns matters: the write-ahead log holds a changed row from the first changed
--- byte to the last. Firing writes the columns from `next_at` to `live`, finishing those from `live` to
--- `failed_runs`.
+-- The order of the columns matters, because the write-ahead log holds a changed row from the first
+-- changed byte to the last. Firing writes the columns from `next_at` to `live`; finishing writes
+-- the columns from `live` to `failed_runs`.
 CREATE TABLE job_state (
     job_no      int8 PRIMARY KEY,
     tenant_no   int4 NOT NULL,
     generation  int4 NOT NULL DEFAULT 1,
     shard       int2 NOT NULL,
     active      bool NOT NULL DEFAULT true,
-    -- next_at in quarters of an hour
+    -- next_at in units of 15 minutes
     slot        int4,
     placed_at   int8,
     next_at     int8,
@@ -118,15 +121,15 @@ CREATE TABLE job_state (
     -- the newest run
     head_at     int8,
     executions  int8 NOT NULL DEFAULT 0,
-    -- number of regular times that were fired
+    -- number of scheduled runs that were fired
     fired       int8 NOT NULL DEFAULT 0,
     head_sequence int4,
     -- number of active runs
     live        int4 NOT NULL DEFAULT 0,
     last_status int2,
-    -- the next time depends on the end of a run
+    -- true if the next run time depends on when a run finishes
     follows_end bool NOT NULL DEFAULT false,
-    -- the job has a row in job_condition
+    -- true if the job has a row in job_condition
     has_condition bool NOT NULL DEFAULT false,
     failures    int4 NOT NULL DEFAULT 0,
     last_start_at int8,
@@ -135,36 +138,38 @@ CREATE TABLE job_state (
     last_good_end_at int8,
     average_us  int8,
     variance    float8 NOT NULL DEFAULT 0,
-    -- scheduled times of the newest succeeded and the newest failed attempt, which pruning keeps
+    -- scheduled times of the newest successful and the newest failed attempt, which pruning keeps
     succeeded_at int8,
     failed_at   int8,
     succeeded_runs int4 NOT NULL DEFAULT 0,
     failed_runs int4 NOT NULL DEFAULT 0,
-    -- Runs scheduled up to this time do not continue: a failed attempt is not retried, an attempt
-    -- that lost its worker is cancelled. A pause sets the current time, so that a later trigger still
-    -- runs; cancelling or deleting the job sets the largest number. The finish of an attempt reads
-    -- it from the row that it locks anyway.
+    -- Runs scheduled up to this time are not continued: a failed attempt is not retried, and an
+    -- attempt that lost its worker is cancelled. A pause sets the current time, so that a run
+    -- triggered later still starts; cancelling or deleting the job sets the highest number.
+    -- Finishing an attempt reads this column from the row that it locks anyway.
     stopped_at  int8,
-    -- key in load_profile, 0 if the job has none
+    -- key in load_profile, or 0 if the job has no load profile
     load_profile int8 NOT NULL DEFAULT 0,
     cost_us     int8 NOT NULL DEFAULT 0,
     cost_stated bool NOT NULL DEFAULT false,
-    -- the job is counted in load_profile: it has a next time and a profile
+    -- true if the job is counted in load_profile, because it has a next run time and a load profile
     counted     bool NOT NULL DEFAULT false
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
--- Finds the jobs that are due soon. A job with a short interval seldom changes its slot.
+-- The scheduler uses this index to find the jobs that are due soon. A job with a short interval
+-- seldom changes its slot.
 CREATE INDEX job_state_slot ON job_state (shard, slot) WHERE slot IS NOT NULL;
--- Active jobs without a next time: they have an active run, or have ended.
+-- Active jobs without a next run time, which have an active run or have ended.
 CREATE INDEX job_state_unplaced ON job_state (tenant_no, job_no) WHERE slot IS NULL AND active;
 
--- Jobs that their scheduler must reload; it deletes the row when it does.
+-- Jobs that their scheduler must load again; the scheduler deletes the row when it has loaded the
+-- job.
 CREATE TABLE changed_job (
     shard       int2 NOT NULL,
     job_no      int8 NOT NULL,
     PRIMARY KEY (shard, job_no)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Retries and triggers that are due at a time of their own.
+-- Retries and triggered runs, each with a separate due time.
 CREATE TABLE delayed_attempt (
     shard       int2 NOT NULL,
     due         int8 NOT NULL,
@@ -173,19 +178,19 @@ CREATE TABLE delayed_attempt (
     sequence    int4 NOT NULL,
     attempt     int2 NOT NULL,
     tenant_no   int4 NOT NULL,
-    -- the run's own priority; NULL: the job's
+    -- the priority of the run, or NULL if it has the priority of its job
     priority    int2,
     PRIMARY KEY (shard, due, scheduled_at, job_no, sequence, attempt)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX delayed_attempt_job ON delayed_attempt (job_no, scheduled_at, sequence, attempt);
 
--- The queue: attempts that may be claimed. A claim deletes the row.
+-- The queue: attempts that may be claimed. Claiming an attempt deletes its row.
 CREATE TABLE ready (
     pool        text NOT NULL,
     lane        int2 NOT NULL,
     priority    int2 NOT NULL,
     should_start_by int8 NOT NULL,
-    -- when the attempt could first have been claimed
+    -- the earliest time at which the attempt could be claimed
     since       int8 NOT NULL,
     scheduled_at int8 NOT NULL,
     job_no      int8 NOT NULL,
@@ -196,19 +201,21 @@ CREATE TABLE ready (
     crashes     int2 NOT NULL DEFAULT 0,
     prev_at     int8,
     prev_sequence int4,
-    -- may be claimed between these times, and not by these nodes (a list of names)
+    -- the attempt may be claimed between these times, and not by these nodes (a list of names)
     open_from   int8,
     open_until  int8,
     forbidden_nodes jsonb,
-    -- Position in the aging order. It never changes while the attempt waits, so no row is rewritten
-    -- as time passes. The better of the orders by priority and by `rise` counts (core's Aging).
+    -- Position of the attempt in the order by waiting time. The position never changes while the
+    -- attempt waits, so no row is rewritten as time passes. Of the positions by priority and by
+    -- `rise`, the better one counts (core's Aging).
     rise        int8 NOT NULL,
-    -- the run has a priority of its own: a change of the job's priority does not apply
+    -- true if the run has a separate priority, which a change of the job's priority does not affect
     own_priority bool NOT NULL DEFAULT false,
     limit_key   bytea,
     limit_max   int4,
     -- An attempt over a concurrency limit waits in a pool that no node serves, named `~` plus the
-    -- limit key in hex. `home_pool` is the pool it returns to, `limited_by_max` the limit's size.
+    -- limit key in hex. `home_pool` is the pool to which the attempt returns, `limited_by_max` the
+    -- value of the limit.
     home_pool   text,
     limited_by_max int4,
     PRIMARY KEY (scheduled_at, job_no, sequence, attempt)
@@ -219,9 +226,9 @@ CREATE INDEX ready_job ON ready (job_no);
 CREATE INDEX ready_open_until ON ready (open_until) WHERE open_until IS NOT NULL;
 CREATE INDEX ready_limited ON ready (pool, limited_by_max) WHERE home_pool IS NOT NULL;
 
--- The history: attempts that were claimed or ended without being claimed, and records of skipped
--- times. The key starts with the time, so new rows go to the end. No index holds `status`: every
--- finish would then write a new entry into each index.
+-- The history holds attempts that were claimed or that ended without being claimed, and records of
+-- skipped runs. The key starts with the scheduled time, so new rows go to the end. No index
+-- includes `status`, because every finished attempt would then write a new entry into each index.
 CREATE TABLE attempt (
     scheduled_at int8 NOT NULL,
     job_no      int8 NOT NULL,
@@ -232,7 +239,7 @@ CREATE TABLE attempt (
     crashes     int2 NOT NULL DEFAULT 0,
     fence       int4 NOT NULL,
     node_no     int4,
-    -- the previous run of the job; only on attempt 0
+    -- the previous run of the job; only set on attempt 0
     prev_at     int8,
     prev_sequence int4,
     number      int8,
@@ -247,18 +254,21 @@ CREATE TABLE attempt (
     memory_kb   int8,
     error       text,
     output      text,
-    -- the run was cancelled: it is not retried, whatever the outcome of this attempt
+    -- true if the run was cancelled, so that it is not retried, whatever the outcome of this
+    -- attempt
     cancel_requested bool NOT NULL DEFAULT false,
-    -- the cancellation makes place for a newer time of the job. Here and not in `cancellation`: a
-    -- transaction that waits for this row sees it once it gets the row.
+    -- true if the run is cancelled because a newer run of the job replaces it. The column is here
+    -- and not in `cancellation`, because a transaction that waits for this row sees the column once
+    -- it gets the row.
     superseded  bool NOT NULL DEFAULT false,
-    -- the run's own priority, which a requeued attempt keeps; NULL: the job's
+    -- the priority of the run, which a requeued attempt keeps, or NULL if it has the priority of
+    -- its job
     priority    int2,
     PRIMARY KEY (scheduled_at, job_no, sequence, attempt)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_scale_factor = 0.2);
 
--- What a running attempt has saved for the next attempt of its run.
+-- Checkpoints that running attempts have saved for the next attempt of their run.
 CREATE TABLE checkpoint (
     scheduled_at int8 NOT NULL,
     job_no      int8 NOT NULL,
@@ -269,8 +279,8 @@ CREATE TABLE checkpoint (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0,
         toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_cost_delay = 0);
 
--- Progress and log of running attempts, rewritten every few seconds. A row is deleted with the end
--- of its attempt; a row with an older fence is ignored.
+-- Progress and log of running attempts, rewritten every few seconds. A row is deleted when its
+-- attempt finishes; a row with an older fence is ignored.
 CREATE TABLE note (
     scheduled_at int8 NOT NULL,
     job_no      int8 NOT NULL,
@@ -293,10 +303,10 @@ CREATE TABLE node (
     joined_at   int8 NOT NULL,
     last_ping_at int8 NOT NULL,
     steal_start_at int8,
-    -- attempts of this node with an earlier scheduled time are all in long_attempt
+    -- all attempts of this node with an earlier scheduled time are in long_attempt
     low_watermark int8 NOT NULL,
-    -- The earliest time that the node has fired or claimed since its last ping. That ping may have
-    -- been sent before, so the next ping does not raise low_watermark above it.
+    -- The earliest scheduled time that the node has fired or claimed since its last ping. The next
+    -- ping may have been sent before that, so it does not raise low_watermark above this time.
     reached_back_to int8,
     -- the pools that the node serves, a JSON list
     pools       text NOT NULL DEFAULT '["default"]'
@@ -315,7 +325,8 @@ CREATE TABLE long_attempt (
     PRIMARY KEY (node_no, scheduled_at, job_no, sequence, attempt)
 );
 
--- Running attempts that must end; their node deletes the row when it has ended them.
+-- Running attempts that must be cancelled; the node of an attempt deletes the row when it has
+-- stopped the attempt.
 CREATE TABLE cancellation (
     node_no     int4 NOT NULL,
     scheduled_at int8 NOT NULL,
@@ -325,7 +336,7 @@ CREATE TABLE cancellation (
     PRIMARY KEY (node_no, scheduled_at, job_no, sequence, attempt)
 );
 
--- Messages to the nodes of running attempts; a node deletes them when it reads them.
+-- Messages to the nodes that run attempts; a node deletes a message when it reads it.
 CREATE TABLE node_message (
     message_no  int8 GENERATED ALWAYS AS IDENTITY,
     node_no     int4 NOT NULL,
@@ -338,8 +349,8 @@ CREATE TABLE node_message (
     PRIMARY KEY (node_no, scheduled_at, job_no, sequence, attempt, fence, kind)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Attempts that started under a concurrency limit. A row counts only while its attempt runs, so the
--- end of an attempt need not delete it.
+-- Permits of attempts that started under a concurrency limit. A row counts only while its attempt
+-- runs, so finishing an attempt need not delete the row.
 CREATE TABLE permit (
     key         bytea NOT NULL,
     scheduled_at int8 NOT NULL,
@@ -349,28 +360,28 @@ CREATE TABLE permit (
     PRIMARY KEY (key, scheduled_at, job_no, sequence, attempt)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- The job that last took a deduplication key. Whether that job still holds the key is found out when
--- another job needs it, so claims and ends of runs write nothing here. The holder is known by its id,
--- which exists before the job is stored: inserting the key locks it.
+-- The job that last took a deduplication key. Whether that job still holds the key is decided when
+-- another job requests it, so claiming and finishing write nothing here. The holder is stored by
+-- its id, which exists before the job is stored, because inserting the key also locks it.
 CREATE TABLE dedup_key (
     tenant_no    int4 NOT NULL,
-    -- 16 bytes of a hash of the executor and the text
+    -- 16 bytes of a hash of the executor and the text of the key
     key          uuid NOT NULL,
     job_id       uuid NOT NULL,
     taken_at     int8 NOT NULL,
     PRIMARY KEY (tenant_no, key)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- The condition of jobs whose condition may not be OK. A transaction that changes a row has locked
--- the job's row in job_state. Each change draws a new value of `touched`, so that a judgement of an
--- older state of the job is recognised and dropped.
+-- The condition of each job whose condition may not be OK. A transaction that changes a row has
+-- locked the job's row in job_state. Each change sets a new value of `touched`, so that an
+-- evaluation of an older state of the job is recognised and dropped.
 CREATE TABLE job_condition (
     job_no      int8 PRIMARY KEY,
     tenant_no   int4 NOT NULL,
     shard       int2 NOT NULL,
     judge_at    int8 NOT NULL,
     touched     int4 NOT NULL GENERATED BY DEFAULT AS IDENTITY (CYCLE),
-    -- NULL until the job is judged
+    -- NULL until the job is evaluated
     level       int2,
     reason      int2,
     error_at    int8,
@@ -378,11 +389,11 @@ CREATE TABLE job_condition (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX job_condition_due ON job_condition (shard, judge_at);
 CREATE INDEX job_condition_at_risk ON job_condition (tenant_no, error_at, job_no) WHERE level > 0;
--- Jobs in ERROR only because of a blackout (reason 9), which alerts can leave out.
+-- Jobs in ERROR only because of a blackout (reason 9), which alerts can ignore.
 CREATE INDEX job_condition_held ON job_condition (tenant_no) WHERE reason = 9;
 
--- Runs that failed for good, of jobs that list them. Written with the end of the run; the row outlives
--- its attempt, so it holds the error as well.
+-- Runs that failed after all retries, of jobs that keep dead letters. A dead letter is written when
+-- the run ends and is kept longer than its attempt, so it has a copy of the error.
 CREATE TABLE dead_letter (
     job_no       int8 NOT NULL,
     scheduled_at int8 NOT NULL,
@@ -393,7 +404,7 @@ CREATE TABLE dead_letter (
     reason       int2 NOT NULL,
     status       int2 NOT NULL,
     error        text,
-    -- when it was redriven, and the run that this created
+    -- when the dead letter was redriven, and the run that the redrive started
     redriven_at  int8,
     new_at       int8,
     new_sequence int4,
@@ -402,9 +413,9 @@ CREATE TABLE dead_letter (
 CREATE INDEX dead_letter_place ON dead_letter (tenant_no, died_at, scheduled_at, job_no, sequence);
 CREATE INDEX dead_letter_age ON dead_letter (died_at);
 
--- Runs that failed in a row, of jobs that pause themselves after some failures. A success writes
--- nothing here: `succeeded_runs` is a copy of the job's at the last failure, and if the two differ, the
--- series has ended. Jobs with `is_due` are to be paused.
+-- Number of runs that failed in a row, for jobs that pause themselves after repeated failures. A
+-- success writes nothing here: `succeeded_runs` is a copy of the job's count at the last failure,
+-- and if the two differ, a success has ended the series. Jobs with `is_due` must be paused.
 CREATE TABLE failing (
     job_no       int8 PRIMARY KEY,
     runs         int4 NOT NULL,
@@ -413,7 +424,7 @@ CREATE TABLE failing (
 ) WITH (fillfactor = 70);
 CREATE INDEX failing_due ON failing (job_no) WHERE is_due;
 
--- Sums over runs. Nodes add to them every few seconds.
+-- Totals of runs, to which nodes add every few seconds.
 CREATE TABLE run_totals (
     tenant_no   int4 PRIMARY KEY,
     completed   int8 NOT NULL DEFAULT 0,
@@ -424,7 +435,7 @@ CREATE TABLE run_totals (
     stolen      int8 NOT NULL DEFAULT 0,
     succeeded_us int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
--- When a node last reported, and how many attempts of each tenant ran on it then.
+-- When a node last reported, and how many attempts of each tenant ran on the node at that time.
 CREATE TABLE run_stats_node (
     node_no     int4 PRIMARY KEY,
     reported_at int8 NOT NULL
@@ -436,7 +447,7 @@ CREATE TABLE run_stats_running (
     PRIMARY KEY (node_no, tenant_no)
 ) WITH (fillfactor = 50);
 
--- Failures with similar errors, counted, with the newest attempt of each group.
+-- Failures grouped by similar error, with a count and the newest attempt of each group.
 CREATE TABLE failure (
     tenant_no   int4 NOT NULL,
     fingerprint int8 NOT NULL,
@@ -453,10 +464,11 @@ CREATE TABLE failure (
 CREATE INDEX failure_newest ON failure (tenant_no, last_at, fingerprint);
 CREATE INDEX failure_oldest ON failure (last_at);
 
--- How many jobs of a tenant have a load profile, and the summed cost of one run of each. Firing does
--- not change a job's profile, so only transactions that give or take a job its next time write here:
--- as their last statement and in the order of the key, so that two of them cannot deadlock. The sum is
--- numeric, because the costs of many jobs (up to a year each) overflow an int8.
+-- How many jobs of a tenant have a load profile, and the sum of the costs of one run of each job.
+-- Firing does not change a job's load profile, so only transactions that set or remove the next run
+-- time of a job write here. They do so with their last statement and in key order, so that two of
+-- them cannot deadlock. The sum is numeric, because the costs of many jobs (up to a year each)
+-- overflow an int8.
 CREATE TABLE load_profile (
     tenant_no   int4 NOT NULL,
     key         int8 NOT NULL,
@@ -466,8 +478,8 @@ CREATE TABLE load_profile (
     PRIMARY KEY (tenant_no, key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Plans to move jobs to other times, and their progress. State: 0 planned, 1 running, 2 done,
--- 3 stopped.
+-- Plans that move jobs to other start times, and their progress. State: 0 planned, 1 running, 2
+-- done, 3 stopped.
 CREATE TABLE rebalance (
     id          uuid PRIMARY KEY,
     tenant_no   int4 NOT NULL,
@@ -496,10 +508,10 @@ CREATE TABLE rebalance_part (
     made        bool[],
     PRIMARY KEY (rebalance, part)
 );
--- The moves are compressed already.
+-- The moves are already compressed.
 ALTER TABLE rebalance_part ALTER COLUMN moves SET STORAGE EXTERNAL;
 
--- How even the load of a tenant was, hour by hour.
+-- Hourly scores of how evenly the runs of a tenant were spread over time.
 CREATE TABLE balance_score (
     tenant_no   int4 NOT NULL,
     hour        int8 NOT NULL,
@@ -513,9 +525,9 @@ CREATE TABLE balance_score (
 );
 CREATE INDEX balance_score_age ON balance_score (hour);
 
--- Pages that crawls store. `page` is written whenever a page is seen, `page_text` only when the content
--- has changed: an update that does not fit on its database page writes new entries into all indexes,
--- and the index on words is the most expensive.
+-- Pages that crawls store. `page` is written whenever a page is seen, but `page_text` only when its
+-- content has changed. An update that does not fit on its database page writes new entries into all
+-- indexes, and the index on words is the most expensive.
 CREATE TABLE page (
     page_no     int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id          uuid NOT NULL UNIQUE,
@@ -537,9 +549,10 @@ CREATE TABLE page (
 CREATE INDEX page_job ON page (job_no, page_no);
 CREATE INDEX page_tenant ON page (tenant_no, page_no);
 
--- The program splits and folds `words`, so they depend on no locale and no text search configuration:
--- first the words of the title with weight A, then those of the text. The lexemes `_t1` and `_j7`,
--- which no text can contain, are the tenant and the job: a search skips other pages in the index.
+-- The program splits and folds `words`, so they depend on no locale and no text search
+-- configuration. The words of the title come first, with weight A, then the words of the text. The
+-- lexemes `_t1` and `_j7`, which no text can contain, are the tenant and the job, so that a search
+-- skips pages of other tenants and jobs in the index.
 CREATE TABLE page_text (
     page_no     int8 PRIMARY KEY,
     text        text NOT NULL,
@@ -548,14 +561,14 @@ CREATE TABLE page_text (
     fields      text NOT NULL,
     words       tsvector NOT NULL
 );
--- New entries go to a pending list that is merged when it is full: a page has hundreds of words, and
--- the words of many pages are then written together. Every search reads the pending list, so its
+-- New entries go to a pending list that is merged when it is full. A page has hundreds of words,
+-- and this writes the words of many pages together. Every search reads the pending list, so its
 -- size is set here and not left to the server.
 CREATE INDEX page_text_words ON page_text USING gin (words)
     WITH (fastupdate = on, gin_pending_list_limit = 4096);
 
--- Size of the pages of a job; a row exists if the job has pages. A transaction that changes the pages
--- of a job locks it first.
+-- Size of the pages of a job; the row exists only if the job has pages. A transaction that changes
+-- the pages of a job locks this row first.
 CREATE TABLE page_usage (
     job_no      int8 PRIMARY KEY,
     bytes       int8 NOT NULL DEFAULT 0,
@@ -592,7 +605,8 @@ CREATE TABLE api_key (
 CREATE UNIQUE INDEX api_key_name ON api_key (tenant_no, name) WHERE revoked_at IS NULL;
 CREATE INDEX api_key_tenant ON api_key (tenant_no, id);
 
--- Requests that changed something or were denied. Tenant 0: the client was not authenticated.
+-- The audit log of requests that changed something or were denied. Tenant 0 means that the client
+-- was not authenticated.
 CREATE TABLE audit (
     no          int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at          int8 NOT NULL,
@@ -625,17 +639,17 @@ CREATE TABLE secret (
     PRIMARY KEY (tenant_no, name)
 );
 
--- Events for listeners. Unlogged: after a crash of the database, listeners learn that events may be
--- missing, and nothing else depends on them.
+-- Events for listeners. The table is unlogged: after a crash of the database, listeners learn that
+-- events may be missing, and nothing else depends on events.
 CREATE UNLOGGED TABLE event (
-    -- Larger numbers become visible later. A number is the clock in microseconds as long as the clock
-    -- moves forward, so numbers still grow after a crash has emptied the table.
+    -- An event with a higher number becomes visible later. A number is the clock in microseconds as
+    -- long as the clock moves forward, so numbers still grow after a crash has emptied the table.
     no            int8 PRIMARY KEY,
-    -- NULL: events are missing here; the other columns are NULL, too
+    -- NULL means that events are missing here; the other columns are then NULL as well
     kind          int2,
     tenant_no     int4,
     job_id        uuid,
-    -- key of the attempt, if the event is about one
+    -- key of the attempt, if the event is about an attempt
     scheduled_at  int8,
     job_no        int8,
     sequence      int4,
@@ -646,7 +660,7 @@ CREATE UNLOGGED TABLE event (
     job_name      text
 ) WITH (autovacuum_vacuum_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
 
--- Nodes with event listeners, and until when they listen at least.
+-- Nodes with event listeners, and the time until which they listen at least.
 CREATE UNLOGGED TABLE event_listener (
     node   text PRIMARY KEY,
     until  int8 NOT NULL

@@ -16,7 +16,8 @@ SELECT {api_keys}
 WHERE k.hash = $1
 
 -- :name list_audit (tenant, other_tenant, before_at, before_no, from, limit)
--- Two walks along one index, merged: sorting the entries of both tenants would read them all.
+-- Two scans of one index are merged, because sorting the entries of both tenants would read all of
+-- them.
 SELECT no, at, tenant_no, subject, role, action, target, status, denied, detail, remote,
        request_id FROM (
     (SELECT * FROM audit
@@ -30,7 +31,7 @@ SELECT no, at, tenant_no, subject, role, action, target, status, denied, detail,
 ORDER BY at DESC, no DESC LIMIT :limit
 
 -- :name list_audit_count (tenant, other_tenant, before, from, subject, target, denied, limit)
--- Counts within a bounded number of entries in no order; an order would sort them all.
+-- Counts within a bounded number of entries in no order, because an order would sort all entries.
 SELECT count(*) FILTER (WHERE (:subject::text IS NULL OR subject = :subject)
                         AND (:target::text IS NULL OR target = :target)
                           AND (:denied::bool IS NULL OR denied = :denied)) AS matching,
@@ -49,8 +50,8 @@ LIMIT :limit OFFSET :offset
 SELECT count(*) FROM api_key WHERE tenant_no = $1
 
 -- :name prune_audit (before, limit)
--- Entries are inserted about in the order of time, so the first rows are the oldest: only those are
--- read, and no index on time is needed.
+-- Entries are inserted roughly in the order of time, so the first rows are the oldest. Only these
+-- are read, and no index on time is needed.
 DELETE FROM audit
 WHERE no IN (SELECT no FROM audit ORDER BY no LIMIT :limit) AND at < :before
 

@@ -1,7 +1,7 @@
 -- Reading attempts and lists of attempts.
 
 -- :fragment attempt_columns
--- Read by read_attempt, by name.
+-- read_attempt reads these columns by name.
 r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id AS job_id, r.status, r.fence, r.crashes,
        r.node_no, n.name AS node_name, r.number, r.started_at, r.finished_at, r.error,
        r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count,
@@ -25,8 +25,8 @@ q.scheduled_at, q.job_no, q.sequence, q.attempt, {attempt.pending}::int2, q.fenc
                {no_results}
 
 -- :name get_attempt (tenant, scheduled_at, job_no, sequence, attempt)
--- Finds the attempt itself or, for attempt 0, the latest attempt of its run: in the history or the
--- queue, and otherwise in the delayed attempts.
+-- Finds the attempt or, for attempt 0, the latest attempt of its run, in the history or the queue,
+-- and otherwise in the delayed attempts.
 SELECT {attempt_columns}, r.output, t.progress, t.log
   FROM (SELECT {stored_attempt_columns}, false AS waits
           FROM attempt
@@ -55,7 +55,7 @@ SELECT {attempt_columns}, r.output, t.progress, t.log
  ORDER BY r.waits, r.attempt DESC LIMIT 1;
 
 -- :name list_attempts (tenant, before_at, before_job_no, before_sequence, before_attempt, limit)
--- All attempts of a tenant before a key, newest first: the history merged with the queue.
+-- All attempts of a tenant before a key, newest first, from the history and the queue.
 SELECT {listed_attempt_columns}
   FROM ((SELECT {stored_attempt_columns}
            FROM attempt
@@ -79,7 +79,7 @@ SELECT {listed_attempt_columns}
  ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT :limit;
 
 -- :name list_attempts_count (tenant, limit)
--- Counts at most `limit` attempts of a tenant in the history and in the queue each.
+-- Counts at most `limit` attempts of a tenant in the history, and at most `limit` in the queue.
 SELECT (SELECT count(*) FROM (SELECT FROM attempt WHERE tenant_no = :tenant LIMIT :limit) AS r)
      + (SELECT count(*) FROM (SELECT FROM ready q
                                WHERE tenant_no = :tenant
@@ -96,8 +96,8 @@ SELECT j.job_no, s.executions FROM job j JOIN job_state s USING (job_no)
  WHERE j.id = :id AND j.tenant_no = :tenant;
 
 -- :name list_attempts_kept (job_no, before)
--- A job's newest succeeded and newest failed attempt, if they are older than all linked runs:
--- pruning keeps them.
+-- A job's newest successful and newest failed attempt, which pruning keeps, if they are older than
+-- all linked runs.
 SELECT {listed_attempt_columns}
   FROM job_state s
   JOIN attempt r ON r.job_no = s.job_no
@@ -109,8 +109,9 @@ SELECT {listed_attempt_columns}
  ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC;
 
 -- :name list_attempts_of_job (job_no, from_at, from_sequence, before_attempt, limit)
--- The attempts of one job, along the links from each run to the previous one, from the newest run
--- or the given one. The link of a run whose first attempt was never claimed is in the queue.
+-- The attempts of one job, along the links from each run to the previous run, starting at the
+-- newest run or at the given run. If the first attempt of a run was never claimed, its link is in
+-- the queue.
 WITH RECURSIVE linked_run AS (
     SELECT coalesce(:from_at, head_at) AS at, coalesce(:from_sequence, head_sequence) AS sequence,
            0 AS depth

@@ -4,8 +4,8 @@
 scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence
 
 -- :name cancel_run_mark (scheduled_at, job_no, sequence, tenant)
--- A finish or requeue that waits for the attempt's row sees the mark on it. The node reads the
--- cancellation.
+-- A finish or requeue that waits for the attempt's row sees the cancellation mark in the row. The
+-- node of the attempt reads the table `cancellation`.
 WITH running AS (
     UPDATE attempt SET cancel_requested = true
      WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
@@ -41,7 +41,8 @@ WITH before AS MATERIALIZED (
 SELECT head_at, head_sequence, {clock} AS now FROM before;
 
 -- :name cancel_run_find (scheduled_at, job_no, sequence, tenant)
--- An unfinished attempt has moved between the statements before this one.
+-- If `is_active` is true, an unfinished attempt has moved to this table since the previous
+-- statements.
 SELECT count(*) > 0 AS exists,
        count(*) FILTER (WHERE status IN ({attempts.unfinished})) > 0 AS is_active
   FROM attempt WHERE scheduled_at = :scheduled_at AND job_no = :job_no
@@ -58,7 +59,7 @@ AND sequence = :sequence AND tenant_no = :tenant
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 
 -- :name cancellations
--- Also deletes cancellations of attempts that have ended meanwhile.
+-- The statement also deletes cancellations of attempts that have finished in the meantime.
 WITH running AS MATERIALIZED (
     SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt, r.superseded
       FROM cancellation c JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)

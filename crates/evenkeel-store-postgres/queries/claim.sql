@@ -1,7 +1,7 @@
 -- Claiming attempts from the queue.
 
 -- :fragment candidate_columns
--- Read by Candidate::read, by position: it comes first.
+-- Candidate::read reads these columns by position, so they must come first.
 c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
@@ -14,8 +14,8 @@ c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.schedule
 (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
 
 -- :name claim_aged (pools, lane, count, rise_max, now, node_name)
--- Of each lane and pool the attempts whose waiting time ranks them at least as high as the last
--- attempt found by priority. Mostly there are none.
+-- For each lane and pool, the attempts whose waiting time ranks them at least as high as the last
+-- attempt found by priority. Usually there are none.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT {candidate_columns}
   FROM unnest(:lane::int2[], :count::int8[], :rise_max::int8[]) AS l(lane, count, rise_max)
@@ -27,8 +27,8 @@ SELECT {candidate_columns}
                       LIMIT l.count FOR UPDATE SKIP LOCKED) AS c;
 
 -- :name claim_front (pools, limit, now, node_name)
--- The first attempts of each lane and pool by priority and by waiting time, without locks. Attempts
--- under a full limit are moved out of the way.
+-- The first attempts of each lane and pool by priority and by waiting time, without locks. The
+-- caller moves those whose limit is full to limit queues.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT {candidate_columns}
   FROM unnest(:pools::text[]) AS p(pool)
@@ -50,8 +50,8 @@ SELECT {candidate_columns}
 
 -- :name claim_guaranteed (pools, lane, count, now, node_name)
 -- The first attempts of each lane and pool by priority, up to the number that the lane is
--- guaranteed. Rows locked by other claims are skipped, and so are attempts that may not be claimed
--- now or not by this node.
+-- guaranteed. Rows locked by other claims are skipped, and so are attempts that this node may not
+-- claim now.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT {candidate_columns}
   FROM unnest(:lane::int2[], :count::int8[]) AS l(lane, count)
@@ -63,8 +63,8 @@ SELECT {candidate_columns}
                       LIMIT l.count FOR UPDATE SKIP LOCKED) AS c;
 
 -- :name claim_is_ready (now, pools, node_name)
--- True if anything can be claimed. Nodes often look at an empty queue, or at one in which nothing
--- may be claimed by them now.
+-- True if this node can claim any attempt. Nodes often look at a queue that is empty or has no
+-- attempt that they may claim now.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT (SELECT now FROM clock),
        EXISTS (SELECT FROM ready
@@ -72,12 +72,12 @@ SELECT (SELECT now FROM clock),
                   AND {is_open} AND {is_allowed_node});
 
 -- :name claim_lock_node
--- As in the fragment alive_node.
+-- Locks the node as the fragment alive_node does.
 SELECT node_no FROM node WHERE node_no = $1 AND state = {node.live} FOR KEY SHARE;
 
 -- :name claim_rest (pools, limit, now, node_name)
--- The first attempts of each pool by lane and priority. Attempts that may not be claimed now or not
--- by this node are skipped.
+-- The first attempts of each pool by lane and priority. Attempts that this node may not claim now
+-- are skipped.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT {candidate_columns}
   FROM unnest(:pools::text[]) AS p(pool)
@@ -91,7 +91,8 @@ SELECT {candidate_columns}
 --   now, node, job_no, scheduled_at, sequence, attempt, tenant, fence, crashes, prev_at,
 --   prev_sequence, priority
 -- )
--- Starts attempts that were taken from the queue. A requeued attempt has a row already.
+-- Starts the attempts that the claim has deleted from the queue. A requeued attempt already has a
+-- row.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), d AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY job_no ORDER BY scheduled_at, sequence, attempt)
               AS nth
@@ -127,12 +128,13 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), d AS MATERIALIZED (
      WHERE node_no = :node
 )
 SELECT (SELECT now FROM clock), d.scheduled_at, d.job_no, d.sequence, d.attempt, j.definition,
-       -- not a join: a plan made for an empty table might scan it for each row
+       -- a subquery instead of a join, because a plan made for an empty table might scan it for
+       -- each row
        (SELECT c.data FROM checkpoint c
          WHERE c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
            AND c.sequence = d.sequence)
   FROM d JOIN job j USING (job_no);
 
 -- :name claim_take
--- The rows are locked, so their ctid is still right.
+-- The rows are locked, so their ctid is still valid.
 DELETE FROM ready WHERE ctid = ANY ($1::text[]::tid[]);

@@ -1,7 +1,7 @@
--- When a queued attempt may be claimed.
+-- Claim windows: when a queued attempt may be claimed.
 
 -- :name find_closed_windows (now, shards, limit)
--- Reads the index ready_open_until, the longest closed first.
+-- Reads the index ready_open_until; windows that closed first come first.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, s.average_us, j.definition
   FROM (SELECT * FROM ready
@@ -11,8 +11,8 @@ SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, s.average_us, j.definiti
   JOIN job_state s USING (job_no) JOIN job j USING (job_no);
 
 -- :name set_claim_windows (job_no, scheduled_at, sequence, attempt, open_from, open_until)
--- Joins from the batch to the rows, whatever the planner estimates for a queue that is mostly
--- empty. Attempts that are being claimed need no window.
+-- The statement joins from the batch to the rows, whatever the planner estimates for a queue that
+-- is mostly empty. Attempts that are being claimed need no new claim window.
 WITH waiting AS MATERIALIZED (
     SELECT q.pool, q.lane, q.priority, q.should_start_by, q.since, q.scheduled_at, q.job_no,
            q.sequence, q.attempt, q.tenant_no, d.open_from, d.open_until, q.rise
@@ -24,7 +24,7 @@ WITH waiting AS MATERIALIZED (
                             AND q.sequence = d.sequence AND q.attempt = d.attempt
                             FOR UPDATE SKIP LOCKED) AS q
 )
--- The rows exist and are locked, so this only updates.
+-- The rows exist and are locked, so this INSERT only updates them.
 INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence,
                    attempt, tenant_no, open_from, open_until, rise)
 SELECT * FROM waiting

@@ -1,8 +1,8 @@
 -- Commands on jobs: pause, resume, cancel, change, delete.
 
 -- :name command_close_runs (job_no, live, head_at, head_sequence, last_status)
--- A job whose runs are withdrawn is judged again and its scheduler reloads it, unless it is stopped
--- for good.
+-- If runs of a job are withdrawn, its condition is evaluated again and its scheduler reloads the
+-- job, unless the job is cancelled or deleted.
 WITH closed AS (
     UPDATE job_state s
        SET live = d.live, head_at = d.head_at, head_sequence = d.head_sequence,
@@ -22,8 +22,8 @@ SELECT shard, job_no FROM closed WHERE has_condition
     {on_conflict_reload_again};
 
 -- :name command_count (ended_jobs, tenant, deleted, paused, cancelled)
--- The last statement of a command: a judgement holds rows of jobs while it waits for the tenant's
--- row.
+-- This is the last statement of a command, because an evaluation holds rows of jobs while it waits
+-- for the tenant's row.
 WITH removed AS (
     DELETE FROM job_condition WHERE job_no = ANY (:ended_jobs::int8[]) RETURNING level
 )
@@ -36,8 +36,8 @@ UPDATE tenant
 
 -- :name command_find_running (job_no, running, ends)
 -- Finds the running attempts of jobs along the links of their runs, up to 10,000 runs back, and
--- cancels them where `ends` is true. The link of a run whose first attempt was never claimed is in
--- the queue.
+-- cancels them where `ends` is true. If the first attempt of a run was never claimed, its link is
+-- in the queue.
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT d.job_no, d.running, d.ends, s.head_at, s.head_sequence
       FROM unnest(:job_no::int8[], :running::int8[], :ends::bool[]) AS d(job_no, running, ends)
@@ -75,7 +75,7 @@ DELETE FROM changed_job c USING unnest($1::int8[]) AS d(job_no)
  WHERE c.shard = (d.job_no & 255)::int2 AND c.job_no = d.job_no;
 
 -- :name command_leave_targets (tenant, job_nos)
--- Before jobs of a tenant change or lose their target: the target keeps their last success.
+-- Saves the last success of jobs in their target, before the jobs change or lose the target.
 WITH left_behind AS MATERIALIZED (
     SELECT j.target_no AS number, max(s.last_good_end_at) AS at
       FROM job j JOIN job_state s USING (job_no)
@@ -98,15 +98,16 @@ SELECT job_no, id FROM job
  ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_ready
--- A claim locks queue rows before the job's state. This waits for such a claim here, and a later
--- claim skips the rows that this has locked.
+-- A claim locks rows of the queue before the job's state. This statement waits for such a claim,
+-- and a later claim skips the rows that it has locked.
 SELECT FROM ready WHERE job_no = ANY ($1::int8[])
  ORDER BY job_no, scheduled_at, sequence, attempt FOR UPDATE;
 
 -- :name command_lock_rest
--- Locks attempts that became pending between the locks on pending attempts and those on states. A
--- claim or fire of such an attempt waits for a state, so waiting for it here would deadlock.
--- Returns whether all pending attempts are locked.
+-- Locks attempts that became pending after the pending attempts were locked and before the states
+-- were locked. A transaction that claims or fires such an attempt waits for a job's state, so
+-- waiting for that transaction here would deadlock. Returns whether all pending attempts are
+-- locked.
 WITH queue AS MATERIALIZED (
     SELECT FROM ready WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
 ), delayed AS MATERIALIZED (
@@ -120,7 +121,7 @@ SELECT job_no, live, head_at, head_sequence, counted, load_profile, cost_us FROM
  WHERE job_no = ANY ($1::int8[]) ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_delayed
--- As in command_lock_ready, for a transaction that fires a delayed attempt.
+-- Does the same as command_lock_ready, for a transaction that fires a delayed attempt.
 SELECT FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
  ORDER BY job_no, scheduled_at, sequence, attempt FOR UPDATE;
 
@@ -132,9 +133,9 @@ UPDATE job j SET dedup_key = d.key
 -- :name command_open_ready (
 --   job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max
 -- )
--- An attempt in a limit queue goes back to its pool, because its limit may have changed. A run's
--- own priority stays; otherwise the job's new priority applies, and the waiting time so far still
--- counts. All rows are locked already.
+-- An attempt in a limit queue returns to its pool, because its limit may have changed. A separate
+-- priority of the run stays; otherwise the job's new priority applies, and the waiting time so far
+-- still counts. All these rows are already locked.
 UPDATE ready q
    SET open_from = d.open_from, open_until = d.open_until,
        forbidden_nodes = d.forbidden_nodes::jsonb,
@@ -151,7 +152,7 @@ UPDATE ready q
 --   status, now, job_no, scheduled_at, sequence, attempt, tenant, fence, crashes, prev_at,
 --   prev_sequence
 -- )
--- Ends pending attempts. A requeued attempt has a row already.
+-- Ends pending attempts. A requeued attempt already has a row.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
                  prev_at, prev_sequence, finished_at)
 SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, :status, d.fence, d.crashes,
@@ -180,7 +181,8 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 -- :name command_write_jobs (
 --   now, job_no, state, about, name, configuration, source_id, definition, target_no, note
 -- )
--- Without a new `about`, name, source and target stay. The note stays while the state stays.
+-- If `about` is NULL, the job keeps its name, source and target. The note stays unless the state of
+-- the job changes.
 UPDATE job j
    SET state = d.state, updated_at = :now,
        note = CASE WHEN j.state = d.state THEN j.note ELSE d.note END,
@@ -202,7 +204,7 @@ UPDATE job j
 --   now, job_no, state, stopped_at, placed, next_at, slot, follows_end, begins, load_profile,
 --   cost_us, cost_stated
 -- )
--- A job that stops loses its next time, and a job that is stopped for good has no condition.
+-- A job that stops loses its next run time, and a cancelled or deleted job has no condition.
 WITH changed AS (
     UPDATE job_state s
        SET generation = s.generation + 1, active = d.state = {job.active},

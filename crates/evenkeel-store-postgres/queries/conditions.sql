@@ -16,8 +16,8 @@ SELECT job_count AS jobs, warnings, errors,
   FROM tenant WHERE tenant_no = $1;
 
 -- :name judge (now, job_no, touched, level, reason, error_at, again_at)
--- Locks the rows of the jobs first, as finish does, and then their conditions as they are by then.
--- A condition that was touched since the job was read is left alone. Nothing is joined with
+-- Locks the rows of the jobs first, as finishing does, and then reads their conditions. A condition
+-- that was touched since the job was read is not changed. The statement joins no table with
 -- job_condition, because a plan made while it was empty would scan it for each row.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
     SELECT d.*
@@ -33,7 +33,8 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
                           WHERE w.job_no = l.job_no AND w.touched = l.touched
                             FOR UPDATE) AS w
 ), kept AS (
-    -- The rows exist and are locked. `touched` changes, so that other judgements of them are dropped.
+    -- The rows exist and are locked. `touched` changes, so that other evaluations of the same jobs
+    -- are dropped.
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at, level, reason, error_at, since)
     SELECT job_no, tenant_no, shard, again_at, level, reason, error_at,
            CASE WHEN level = level_before THEN since_before ELSE (SELECT now FROM clock) END
@@ -72,8 +73,8 @@ SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name') AS name
 -- :name overdue_in_queue (
 --   now, shards, after_at, after_job_no, after_sequence, after_attempt, limit
 -- )
--- Scans the next `limit` rows of the queue in key order. Returns their number, the last key, and
--- the jobs of overdue attempts that have no condition yet.
+-- Scans the next `limit` rows of the queue in key order. Returns the number of scanned rows, the
+-- last key, and the jobs of overdue attempts that have no condition yet.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), scanned AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, should_start_by FROM ready
      WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8,
@@ -85,15 +86,16 @@ SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM sc
        ARRAY(SELECT DISTINCT o.job_no FROM scanned o
               WHERE o.should_start_by < (SELECT now FROM clock)
                 AND (o.job_no & 255)::int2 = ANY (:shards::int2[])
-                -- not a join: a plan made for an empty queue might scan job_state for each row
+                -- a subquery instead of a join, because a plan made for an empty queue might scan
+                -- job_state for each row
                 AND (SELECT NOT s.has_condition FROM job_state s WHERE s.job_no = o.job_no)) AS jobs
   FROM scanned l
  ORDER BY l.scheduled_at DESC, l.job_no DESC, l.sequence DESC, l.attempt DESC
  LIMIT 1;
 
 -- :name to_judge (now, shards, limit)
--- Reads due conditions shard by shard until there are enough. For all shards at once (ANY) the
--- planner would first collect all due rows in a bitmap.
+-- Reads conditions that are due for evaluation, shard by shard, until there are enough. For all
+-- shards together (ANY), the planner would first collect all due rows in a bitmap.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), due AS MATERIALIZED (
     SELECT w.*
       FROM (SELECT DISTINCT shard FROM unnest(:shards::int2[]) AS d(shard)) AS d

@@ -19,7 +19,7 @@ DELETE FROM dead_letter d
 RETURNING d.scheduled_at, d.job_no, d.sequence, d.attempt;
 
 -- :name prune_dead_beyond (keep, limit)
--- Deletes the dead letters of each tenant beyond its newest `keep`.
+-- Deletes the oldest dead letters of each tenant, beyond the newest `keep`.
 DELETE FROM dead_letter
  WHERE ctid = ANY (ARRAY(
            SELECT d.ctid FROM tenant t
@@ -72,7 +72,7 @@ SELECT f.job_no, j.id, j.tenant_no, f.runs, s.generation, j.definition
 DELETE FROM failing WHERE job_no = ANY ($1::int8[]);
 
 -- :name redrive_lock (tenant, job_no, scheduled_at, sequence)
--- In key order and after the rows of their jobs, as in every redrive.
+-- Locks dead letters in key order and after the rows of their jobs, as every redrive does.
 SELECT job_no, scheduled_at, sequence, redriven_at, new_at, new_sequence
   FROM dead_letter
  WHERE tenant_no = :tenant

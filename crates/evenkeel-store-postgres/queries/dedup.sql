@@ -1,10 +1,10 @@
 -- Deduplication keys.
 
 -- :name prune_dedup (after_tenant, after_key, limit, before)
--- Scans the next `limit` keys. A key that another transaction has just taken belongs to a job that
--- this does not see, or was taken too late, so it stays. The job's state is locked with the key: a
--- transaction that gives the job a time holds the state, or has committed a version that this
--- reads.
+-- Scans the next `limit` keys. A key that another transaction has just taken is kept, because its
+-- job is not visible here or the key was taken too recently. The job's state is locked together
+-- with the key. So a transaction that sets the job's next run time either holds the lock or has
+-- committed a version that this statement reads.
 WITH scanned AS MATERIALIZED (
     SELECT tenant_no, key FROM dedup_key
      WHERE (tenant_no, key) > (:after_tenant::int4, :after_key::uuid)

@@ -6,15 +6,15 @@ s.generation, s.live, s.head_at, s.head_sequence, s.last_start_at, s.last_end_at
        coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
 
 -- :fragment due_job_columns
--- Read by due_job.
+-- The function due_job reads these columns.
 s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, {due_job_state}
 
 -- :fragment active_job_columns
 s.job_no, s.tenant_no, s.next_at, {due_job_state}
 
 -- :name load_due (shard, until, after, limit)
--- Finds the due jobs first, by their index. Asked for the first jobs in order, the planner would
--- walk all jobs of the table in that order.
+-- Finds the due jobs first, by their index. If the statement asked for the first jobs in order, the
+-- planner would scan all jobs of the table in that order.
 WITH due AS MATERIALIZED (
     SELECT job_no, tenant_no, next_at, generation, live, head_at, head_sequence, last_start_at,
            last_end_at, last_good_start_at, last_good_end_at, failures, average_us, variance,

@@ -1,8 +1,9 @@
 -- Events for listeners.
 
 -- :name events_after (tenant, after, limit)
--- Events of other tenants are scanned, but only the last number is returned, so that the reader can
--- continue after it. `has_earlier` says whether the event at or before `after` still exists.
+-- Events of other tenants are scanned but not returned, except for the last number, so that the
+-- reader can continue after it. `has_earlier` is true if the event at or before `after` still
+-- exists.
 WITH scanned AS (SELECT * FROM event WHERE no > :after ORDER BY no LIMIT :limit)
 SELECT EXISTS (SELECT FROM event WHERE no <= :after) AS has_earlier,
        no, tenant_no IS NULL AS is_gap, kind, job_id, scheduled_at, job_no, sequence, attempt, at,
@@ -34,7 +35,7 @@ SELECT coalesce(max(no), 0) FROM event;
 -- :name publish (
 --   kind, tenant, job_id, by_no, scheduled_at, attempt_job_no, sequence, attempt, at, data
 -- )
--- A row without a kind says that events before it were lost.
+-- A row without a kind reports that earlier events were lost.
 WITH newest AS (
     SELECT greatest(coalesce(max(no), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS no
     FROM event
@@ -56,7 +57,7 @@ LEFT JOIN job AS by_number ON by_number.job_no = new.by_no
 LEFT JOIN job AS by_id ON by_id.id = new.job_id;
 
 -- :name publish_lock
--- One publisher at a time, so that numbers become visible in order.
+-- Only one transaction publishes at a time, so that numbers become visible in order.
 SELECT pg_advisory_xact_lock(hashtextextended('evenkeel events ' || current_schema(), 0));
 
 -- :name publish_trim

@@ -1,14 +1,14 @@
--- Ends of attempts.
+-- Finishing attempts.
 
 -- :name finish (
 --   node, alpha, job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at,
 --   retry_at, stop_job, error, output, items_crawled, items_indexed, cpu_us, memory_kb, next_at,
 --   slot, judge, priority
 -- )
--- Any batch: with failures, results, retries, jobs that stop, or jobs whose next time follows from
--- the end (unless the job got another time after the attempt began: that time was computed for a
--- newer schedule). Each job occurs once in the batch. The arithmetic is that of core's
--- History::after. A stopped job and a cancelled run are not retried.
+-- Finishes any batch: with failures, results, retries, jobs that stop, or jobs whose next run time
+-- depends on when the run finishes. A next run time that was set after the attempt started belongs
+-- to a newer schedule and stays. Each job occurs once in the batch. The arithmetic is the same as
+-- in core's History::after. A stopped job and a cancelled run are not retried.
 WITH ended AS (
     UPDATE attempt r
        SET status = d.status, finished_at = d.finished_at, error = d.error, output = d.output,
@@ -55,7 +55,7 @@ WITH ended AS (
                                    ELSE s.last_good_end_at END,
            failures = CASE WHEN e.succeeded THEN 0 WHEN e.failed THEN s.failures + 1
                            ELSE s.failures END,
-           -- half a microsecond is rounded up; round() would round to even
+           -- half a microsecond is rounded up, whereas round() would round to even
            average_us = CASE WHEN NOT e.succeeded THEN s.average_us
                              WHEN s.average_us IS NULL AND :alpha::float8 > 0 THEN e.took
                              ELSE floor(s.average_us + :alpha::float8 * (e.took - s.average_us) + 0.5)::int8 END,
@@ -75,7 +75,7 @@ WITH ended AS (
  RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.has_condition,
  e.priority,
            CASE WHEN (e.scheduled_at <= s.stopped_at) IS NOT TRUE THEN e.retry_at END AS retry_at,
-           -- the next time has changed, or the run has failed
+           -- true if the next run time has changed or the run has failed
            s.stopped_at IS DISTINCT FROM {stopped.for_good}
            AND (s.follows_end AND s.next_at = e.next_at
                 OR NOT e.succeeded AND (e.retry_at IS NULL OR e.scheduled_at <= s.stopped_at)) AS must_reload
@@ -96,7 +96,7 @@ WITH ended AS (
 SELECT array_agg(job_no) FROM ended;
 
 -- :name finish_classify (node, job_no, scheduled_at, sequence, attempt, fence)
--- Attempts that were ended before by the same node and fence.
+-- Attempts that the same node has already finished under the same fence.
 SELECT r.job_no
   FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
               :fence::int4[])
@@ -105,9 +105,9 @@ SELECT r.job_no
  WHERE r.node_no = :node AND r.fence = d.fence AND r.status NOT IN ({attempts.unfinished});
 
 -- :name finish_correct_skips (job_no, since, old_reason, new_reason)
--- Corrects the reason of times that were skipped while ends of runs could not be stored. They are
--- found along the links from each run to the previous one, back to `since`. The link of a run whose
--- first attempt was never claimed is in the queue.
+-- Corrects the reason of runs that were skipped while results of attempts could not be stored. The
+-- skipped runs are found along the links from each run to the previous run, back to `since`. If the
+-- first attempt of a run was never claimed, its link is in the queue.
 WITH RECURSIVE linked_run AS (
     SELECT d.job_no, d.since, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
       FROM unnest(:job_no::int8[], :since::int8[]) AS d(job_no, since) JOIN job_state s USING (job_no)
@@ -131,7 +131,7 @@ UPDATE attempt r
    AND r.status = {attempt.skipped} AND r.skip_reason = :old_reason;
 
 -- :name finish_dead (job_no, scheduled_at, sequence, attempt, reason)
--- Dead letters of runs that ended in this transaction, except cancelled ones.
+-- Stores dead letters of runs that ended in this transaction, except cancelled runs.
 INSERT INTO dead_letter (job_no, scheduled_at, sequence, attempt, tenant_no, died_at, reason,
                          status,
                          error)
@@ -146,7 +146,7 @@ SELECT r.job_no, r.scheduled_at, r.sequence, r.attempt, r.tenant_no, r.finished_
     ON CONFLICT (job_no, scheduled_at, sequence) DO NOTHING;
 
 -- :name finish_failing (job_no, scheduled_at, sequence, attempt, pause_after)
--- Counts a failure of each job; this transaction has locked their rows in job_state. Each job
+-- Counts a failure of each job; this transaction has locked the jobs' rows in job_state. Each job
 -- occurs once in the batch.
 INSERT INTO failing AS f (job_no, runs, succeeded_runs, is_due)
 SELECT s.job_no, 1, s.succeeded_runs, d.pause_after <= 1
@@ -165,7 +165,7 @@ SELECT s.job_no, 1, s.succeeded_runs, d.pause_after <= 1
                      WHERE d.job_no = f.job_no);
 
 -- :name finish_delete_checkpoints (job_no, scheduled_at, sequence)
--- As in finish_delete_notes.
+-- Deletes checkpoints in the same way as finish_delete_notes deletes notes.
 DELETE FROM checkpoint
  WHERE ctid = ANY (ARRAY(
            SELECT c.ctid
@@ -177,9 +177,9 @@ DELETE FROM checkpoint
                   OFFSET 0) AS c));
 
 -- :name finish_delete_notes (job_no, scheduled_at, sequence, attempt)
--- Joins from the batch to the rows (OFFSET 0 keeps the join order), whatever the planner estimates
--- for a table that is mostly empty. A plan made while it was empty would read the whole table for
--- each attempt, and stays when the table has grown.
+-- The statement joins from the batch to the rows (OFFSET 0 keeps the join order), whatever the
+-- planner estimates for a table that is mostly empty. A plan made while the table was empty would
+-- read the whole table for each attempt, and would stay when the table has grown.
 DELETE FROM note
  WHERE ctid = ANY (ARRAY(
            SELECT n.ctid
@@ -195,8 +195,9 @@ DELETE FROM note
 -- :name finish_plain (
 --   node, alpha, job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at
 -- )
--- The common batch: runs end with success, without results, and without changes of jobs or times.
--- Each job occurs once. The arithmetic is that of core's History::after.
+-- Finishes the common batch: all runs succeed, have no results, and change neither the state nor
+-- the next run time of their jobs. Each job occurs once in the batch. The arithmetic is the same as
+-- in core's History::after.
 WITH ended AS (
     UPDATE attempt r SET status = d.status, finished_at = d.finished_at
       FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
@@ -213,7 +214,7 @@ WITH ended AS (
        SET live = greatest(s.live - 1, 0),
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = e.started_at, last_good_end_at = e.finished_at, failures = 0,
-           -- half a microsecond is rounded up; round() would round to even
+           -- half a microsecond is rounded up, whereas round() would round to even
            average_us = CASE WHEN s.average_us IS NULL AND :alpha::float8 > 0 THEN e.took
                              ELSE floor(s.average_us + :alpha::float8 * (e.took - s.average_us) + 0.5)::int8 END,
            variance = CASE WHEN s.average_us IS NULL THEN (1 - :alpha::float8) * s.variance
@@ -224,7 +225,7 @@ WITH ended AS (
      WHERE s.job_no = e.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
 ), touched AS (
-    -- mostly no rows
+    -- usually no rows
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM updated WHERE has_condition
         {on_conflict_judge_again}

@@ -1,4 +1,4 @@
--- Firing regular times.
+-- Firing jobs at their scheduled times.
 
 -- :fragment new_ready_columns
 pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence, attempt,
@@ -6,12 +6,12 @@ pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence, at
                        forbidden_nodes, own_priority, rise, limit_max
 
 -- :fragment alive_node
--- Locks the node against being declared dead, and against nothing else: what this transaction commits
--- is visible before the search for a dead node's attempts begins.
+-- The lock only prevents the node from being declared dead. So everything this transaction commits
+-- is visible before another node searches for the attempts of a dead node.
 SELECT low_watermark FROM node WHERE node_no = :node AND state = {node.live} FOR KEY SHARE
 
 -- :fragment lower_watermark
--- Attempts with an earlier time than the node's low watermark would not be found when it dies.
+-- When the node dies, attempts with a scheduled time before its low watermark would not be found.
 UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
 
@@ -20,9 +20,10 @@ UPDATE node SET low_watermark = least(low_watermark, earliest),
 --   start_at, skip_from, skip_to, skip_count, skip_reason, pool, lane, priority, should_start_by,
 --   limit_key, open_from, open_until, forbidden_nodes, own_priority, since, rise, limit_max
 -- )
--- Any batch: jobs that start claimed, start queued, skip times, or both. A job without a next time
--- is no longer counted in load_profile. PostgreSQL runs the first data-modifying statement of a
--- WITH last, so that count is written last although it comes first here.
+-- Fires any batch: each job starts a claimed or a queued attempt, skips runs, or does both. A job
+-- without a next run time is no longer counted in load_profile. PostgreSQL runs the first
+-- data-modifying statement of a WITH last, so this count is written last although it comes first
+-- here.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
     {alive_node}
 ), fired AS (
@@ -55,11 +56,11 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
        AND (s.live = 0 OR NOT d.idle_only)
        AND greatest(d.due, d.start_at) <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
  RETURNING s.tenant_no, s.executions, s.load_profile, s.cost_us, d.*,
-           -- the run before the started one: the skip record if there is one
+           -- the run before the started run, which is the record of skipped runs if there is one
            coalesce(d.skip_from, d.head_at) AS before_at,
            CASE WHEN d.skip_from IS NULL THEN d.head_sequence ELSE 0 END AS before_sequence
 ), uncounted AS (
-    -- the job had a next time, so it was counted if it has a load profile
+    -- the job had a next run time, so it was counted if it has a load profile
     INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
     SELECT tenant_no, load_profile, '', -count(*), -sum(cost_us)
       FROM fired WHERE next_at IS NULL AND load_profile <> 0
@@ -97,7 +98,8 @@ SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FR
 -- :name fire_claimed (
 --   now, node, job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only
 -- )
--- The common batch: each job starts at its due time, is claimed at once and skips nothing.
+-- Fires the common batch: each job starts at its due time, is claimed as it is fired and skips no
+-- run.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
     {alive_node}
 ), fired AS (
@@ -131,8 +133,8 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;
 
 -- :name fire_classify (job_no, generation, due, head_at, head_sequence)
--- Why jobs of a batch did not fire: whether they are still as the scheduler knows them, whether
--- they have active runs, and whether a retry is delayed.
+-- Returns why jobs of a batch did not fire: whether they have not changed since the scheduler read
+-- them, whether they have active runs, and whether a retry is delayed.
 SELECT s.job_no, s.live,
        EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no
                AND w.attempt > 0) AS retry_pending

@@ -1,4 +1,4 @@
--- Firing delayed attempts: retries and triggers with a time of their own.
+-- Firing delayed attempts: retries and triggered runs, each with a separate due time.
 
 -- :name fire_delayed (
 --   now, node, job_no, due, scheduled_at, sequence, attempt, pool, lane, priority,
@@ -6,7 +6,7 @@
 --   rise, limit_max
 -- )
 -- Each job occurs once in the batch. The job's row is read as it is locked and not from the
--- snapshot of the statement: a run must link to the newest run before it.
+-- snapshot of the statement, because a run must link to the newest previous run.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
     {alive_node}
 ), taken AS (

@@ -1,8 +1,8 @@
 -- Counts of jobs by state.
 
 -- :name all_job_counts
--- Stored counts of all tenants; running attempts, as the nodes last reported them; pending attempts
--- and ended jobs, counted up to `$1`.
+-- Stored counts of all tenants, running attempts as the nodes last reported them, and pending
+-- attempts and ended jobs, counted up to `$1`.
 SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
        coalesce(sum(t.cancelled), 0)::int8,
        (SELECT coalesce(sum(r.running), 0)::int8 FROM node n JOIN run_stats_running r USING (node_no)
@@ -17,9 +17,9 @@ SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
   FROM tenant t;
 
 -- :name all_job_counts_due
--- Jobs of all tenants in the current slot and those before it, up to a limit: the numbers of due
--- and of other jobs, and for due jobs with blackouts the columns that decide whether a blackout
--- holds them.
+-- Jobs of all tenants in the current time slot and in earlier slots, up to a limit. Returns the
+-- numbers of due jobs and of other jobs, and for due jobs with blackouts the columns that decide
+-- whether a blackout delays them.
 SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
        CASE WHEN s.held THEN s.average_us END, {statement_time}, CASE WHEN s.held THEN s.next_at END
   FROM (SELECT d.*, j.definition,
@@ -35,8 +35,8 @@ SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
  GROUP BY 1, 3, 4, 5, 6
 
 -- :name job_counts
--- The numbers of jobs of `c` by status. Due jobs with blackouts (7) come with the columns that
--- decide their status.
+-- Returns the numbers of jobs of `c` by status. For due jobs with blackouts (status 7), it also
+-- returns the columns that decide their status.
 SELECT {list_jobs_status} AS status, count(*), CASE WHEN {list_jobs_held} THEN j.definition END,
        CASE WHEN {list_jobs_held} THEN s.average_us END, {statement_time}, CASE WHEN {list_jobs_held} THEN s.next_at END
   FROM c

@@ -1,8 +1,8 @@
 -- Reading jobs.
 
 -- :fragment newest_begun_run
--- The newest run that has begun. A record of skipped times, or a run whose first attempt is still queued,
--- leads to the run before.
+-- The newest run that has started. From a record of skipped runs, or a run whose first attempt is
+-- still queued, the search continues with the previous run.
 WITH RECURSIVE newest AS (
                SELECT s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
                 UNION ALL
@@ -24,7 +24,7 @@ WITH RECURSIVE newest AS (
            )
 
 -- :fragment job_columns
--- Read by read_job, by name.
+-- read_job reads these columns by name.
 j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live,
        CASE WHEN s.live > 0 THEN (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
@@ -63,8 +63,8 @@ SELECT {job_columns}
  WHERE j.id = ANY (:ids::uuid[]) AND j.tenant_no = :tenant AND j.state <> {job.deleted};
 
 -- :name get_with_now (id, tenant)
--- A job without pending or running attempts and without a failure, as most jobs are. `is_all` says
--- whether the job is such a job; if not, get_jobs reads it. Planning the subqueries of get_jobs
+-- Reads a job without pending or running attempts and without a failure, as most jobs are. `is_all`
+-- is true if the job is such a job; if not, get_jobs reads it. Planning the subqueries of get_jobs
 -- costs as much as this whole statement.
 SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live, 0::int8 AS waiting,
@@ -98,8 +98,8 @@ SELECT id, nullif(configuration, '') FROM job
  LIMIT :limit;
 
 -- :name slot_loads (tenant, slots, limit)
--- Scans `limit` jobs of a slot across tenants, and one more that shows whether there are others.
--- The index on slots starts with the shard, so each slot is looked up in all shards.
+-- Scans `limit` jobs of a time slot across tenants, and one more job that shows whether there are
+-- further jobs. The index on slots starts with the shard, so each slot is looked up in all shards.
 SELECT l.jobs, l.counted_all
   FROM unnest(:slots::int4[]) WITH ORDINALITY AS d(slot, nth)
  CROSS JOIN LATERAL (

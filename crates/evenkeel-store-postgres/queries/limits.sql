@@ -21,15 +21,16 @@ SELECT k.nth, (SELECT count(*) FROM permit p WHERE p.key = k.key)
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
 -- :name claim_permit_lock
--- A transaction that grants permits of a limit holds its lock until it ends. It does not wait for
--- locks, because transactions take them in any order.
+-- A transaction that grants permits of a limit holds the lock of that limit until it ends. The
+-- transaction does not wait for these locks, because transactions take them in any order.
 SELECT k.nth, pg_try_advisory_xact_lock(hashtextextended(
                   'evenkeel permit ' || current_schema() || ' ' || encode(k.key, 'hex'), 0))
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
 -- :name claim_permit_sweep
--- Deletes permits of attempts that do not run. The caller holds the locks of the limits. The status
--- is read by a subquery: a join planned while the table was empty might scan it for each row.
+-- Deletes permits of attempts that are not running. The caller holds the locks of the limits. A
+-- subquery reads the status, because a join planned while the table was empty might scan it for
+-- each row.
 DELETE FROM permit
  WHERE ctid = ANY (ARRAY(
            SELECT p.ctid FROM unnest($1::bytea[]) AS k(key)
@@ -43,14 +44,14 @@ DELETE FROM permit
                      FOR UPDATE SKIP LOCKED) AS p));
 
 -- :name claim_permit_take (key, scheduled_at, job_no, sequence, attempt)
--- A requeued attempt may still have its permit.
+-- A requeued attempt may still hold its permit.
 INSERT INTO permit (key, scheduled_at, job_no, sequence, attempt)
 SELECT * FROM unnest(:key::bytea[], :scheduled_at::int8[], :job_no::int8[], :sequence::int4[],
                      :attempt::int2[])
     ON CONFLICT DO NOTHING;
 
 -- :name prune_permits (after_key, after_at, after_job_no, after_sequence, after_attempt, limit)
--- Scans one page of permits and deletes those of ended attempts.
+-- Scans one page of permits and deletes the permits of finished attempts.
 WITH page AS MATERIALIZED (
     SELECT ctid, key, scheduled_at, job_no, sequence, attempt
       FROM permit
@@ -71,8 +72,8 @@ SELECT (SELECT count(*) FROM page) AS scanned, key, scheduled_at, job_no, sequen
   FROM page ORDER BY key DESC, scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT 1;
 
 -- :name release_limited (scheduled_at, job_no, sequence, attempt, from_pool, to_pool, max)
--- Moves attempts from limit queues to their own pool or to another limit queue. Attempts that have
--- left, or that another transaction has locked, are skipped.
+-- Moves attempts from limit queues to their pool or to another limit queue. Attempts that have left
+-- their limit queue, or that another transaction has locked, are skipped.
 WITH free AS MATERIALIZED (
     SELECT q.ctid, d.queue, d.max
       FROM unnest(:scheduled_at::int8[], :job_no::int8[], :sequence::int4[], :attempt::int2[],
@@ -94,8 +95,8 @@ WITH free AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE queue IS NULL) FROM moved;
 
 -- :name release_find (pool, count, now)
--- The first attempts of each lane of each limit queue, by priority and by waiting time: the
--- highest-ranking attempts are among them.
+-- The first attempts of each lane of each limit queue, by priority and by waiting time, which
+-- include the highest-ranking attempts.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT {candidate_columns}, d.nth, (SELECT now FROM clock)
   FROM unnest(:pool::text[], :count::int8[]) WITH ORDINALITY AS d(pool, count, nth)
@@ -116,8 +117,8 @@ SELECT {candidate_columns}, d.nth, (SELECT now FROM clock)
                       LIMIT d.count) AS c;
 
 -- :name release_queues (after_pool, limit)
--- The next limit queues, one index step each, with the lowest and highest limit size in the queue
--- and the number of permits, including those of ended attempts.
+-- The next limit queues, one index step each. For each queue it returns the lowest and highest
+-- limit in the queue and the number of permits, including permits of finished attempts.
 WITH RECURSIVE limit_queue AS (
     (SELECT pool, 1 AS nth FROM ready WHERE home_pool IS NOT NULL AND pool > :after_pool
       ORDER BY pool LIMIT 1)
@@ -138,7 +139,7 @@ SELECT l.pool,
   FROM limit_queue l ORDER BY l.nth;
 
 -- :name release_running
--- The number of permits whose attempts run.
+-- The number of permits whose attempts are running.
 SELECT k.nth, (SELECT count(*) FROM permit p
                 WHERE p.key = k.key
                   AND (SELECT e.status FROM attempt e
@@ -148,7 +149,7 @@ SELECT k.nth, (SELECT count(*) FROM permit p
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
 -- :name release_delete_permits (key, scheduled_at, job_no, sequence, attempt)
--- An ended attempt never runs again, so its permit is deleted without the lock of the limit.
+-- A finished attempt never runs again, so its permit is deleted without the lock of the limit.
 DELETE FROM permit
  WHERE ctid = ANY (ARRAY(
            SELECT p.ctid

@@ -82,7 +82,7 @@ SELECT job_no FROM job_label
  WHERE tenant_no = :tenant::int8::int4 AND key = (:label_keys::text[])[1] AND value = (:label_values::text[])[1] LIMIT 10001
 
 -- :name list_jobs_from_name
--- A prefix followed by the last character is greater than all texts with this prefix.
+-- Every text with a given prefix sorts before the prefix followed by the last character.
 SELECT job_no FROM job
  WHERE tenant_no = :tenant::int8::int4 AND state <> {job.deleted} AND name >= :name_prefix AND name < :name_prefix || U&'\+10FFFF' LIMIT 10001
 
@@ -102,9 +102,9 @@ SELECT job_no
 SELECT job_no FROM job WHERE tenant_no = :tenant::int8::int4 AND state = {job.paused} LIMIT 10001
 
 -- :name list_jobs_from_pending
--- Jobs with pending attempts, due jobs, and jobs without a next time that never ran. Due jobs are
--- in the current slot and those before it. A slot of a large store holds many jobs that are not due
--- yet, so more rows are scanned there.
+-- Jobs with pending attempts, due jobs, and jobs without a next run time that never ran. Due jobs
+-- are in the current time slot and in earlier slots. A time slot of a large store holds many jobs
+-- that are not due yet, so more rows are scanned there.
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) AS r WHERE tenant_no = :tenant::int8::int4
  UNION
 SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) AS w WHERE tenant_no = :tenant::int8::int4
@@ -123,8 +123,8 @@ SELECT job_no
          WHERE tenant_no = :tenant::int8::int4 AND live = 0 AND next_at <= {statement_time} LIMIT 10001) AS d
 
 -- :name list_jobs_from_running
--- Attempts of all tenants from the lowest low watermark on, newest first, and long attempts. If
--- there are more than the limit, the index cannot be used.
+-- Attempts of all tenants from the lowest low watermark on, newest first, and long-running
+-- attempts. If there are more attempts than the limit, the caller cannot use this index.
 SELECT DISTINCT r.job_no
   FROM (SELECT * FROM (SELECT job_no, tenant_no, status FROM attempt
                         WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> {node.gone})
@@ -177,9 +177,9 @@ SELECT max(s.slot)
                       ORDER BY slot DESC LIMIT 1) AS s
 
 -- :name list_jobs_passes
--- Whether the jobs of `c` pass the filter. Statuses are numbered as in JobStatus::ALL. LIMIT 1
--- makes the planner look each job up by its number. Status 7 is a due job with blackouts: the
--- program decides from the last three columns whether it is pending or scheduled.
+-- Returns whether the jobs of `c` pass the filter. Statuses are numbered as in JobStatus::ALL.
+-- LIMIT 1 makes the planner look each job up by its number. Status 7 is a due job with blackouts;
+-- the program decides from the last three columns whether the job is pending or scheduled.
 SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN :sort_by::int8::int2 = 2 THEN j.name END,
        CASE WHEN :sort_by::int8::int2 = 2 THEN j.configuration END,
        (:name_prefix::text IS NULL OR starts_with(j.name, :name_prefix))
@@ -221,8 +221,8 @@ SELECT count(*)
          LIMIT 10001) AS s
 
 -- :name list_jobs_scanned_pending
--- If the slot has too many rows to scan, the number of due jobs is unknown, which counts as too
--- many.
+-- If the time slot has too many rows to scan, the number of due jobs is unknown, which counts as
+-- too many.
 SELECT greatest((SELECT count(*) FROM (SELECT FROM ready LIMIT 10001) AS r),
                 (SELECT count(*) FROM (SELECT FROM delayed_attempt LIMIT 10001) AS w),
                 (SELECT count(*) FROM (SELECT FROM job_state

@@ -1,15 +1,16 @@
--- Load profiles: how many jobs of a tenant fall into which slots.
+-- Load profiles: how many jobs of a tenant run in which time slots.
 
 -- :name recount_load (after, limit)
--- Most jobs are counted correctly, so this locks nothing. The cost of a run is capped at 30 days.
--- Jobs that are counted without a next time should not exist; if they do, they are removed.
+-- Most jobs are counted correctly, so this statement locks no rows. The cost of a run is capped at
+-- 30 days. Jobs that are counted without a next run time should not exist; if they do, they are no
+-- longer counted.
 SELECT max(job_no) AS last, count(*) AS scanned,
        array_agg(job_no) FILTER (WHERE counted AND NOT is_over AND NOT cost_stated
                                    AND (cost_us * 5 < takes_us * 4 OR cost_us * 4 > takes_us * 5))
        AS to_change,
        array_agg(job_no) FILTER (WHERE counted AND is_over) AS to_end
   FROM (SELECT job_no, counted, slot IS NULL AS is_over, cost_stated,
-               -- a stated cost may be too large to be multiplied
+               -- a cost that the user set may be too large to be multiplied
                CASE WHEN NOT cost_stated THEN cost_us END AS cost_us,
                CASE WHEN average_us IS NOT NULL
                     THEN least(average_us, 2592000000000) END AS takes_us
@@ -22,8 +23,8 @@ SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8 
  ORDER BY tenant_no, key LIMIT :limit;
 
 -- :name load_profiles_count (tenant, key, profile, jobs, cost_us)
--- The last statement of its transaction, in key order, so that no two transactions deadlock. Costs
--- are texts, because a sum may exceed an int8.
+-- This is the last statement of its transaction and writes in key order, so that no two
+-- transactions deadlock. Costs are passed as texts, because a sum may exceed an int8.
 INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
 SELECT tenant_no, key, profile, jobs, cost_us::numeric
   FROM unnest(:tenant::int4[], :key::int8[], :profile::text[], :jobs::int8[], :cost_us::text[])
@@ -33,7 +34,8 @@ SELECT tenant_no, key, profile, jobs, cost_us::numeric
    SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
 
 -- :name load_profiles_count_ended
--- Of jobs whose rows this transaction has locked: those without a next time are no longer counted.
+-- Of the jobs whose rows this transaction has locked, those without a next run time are no longer
+-- counted.
 WITH ended AS MATERIALIZED (
     SELECT job_no, tenant_no, load_profile, cost_us FROM job_state
      WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
@@ -54,8 +56,8 @@ SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8 
  ORDER BY key LIMIT :limit;
 
 -- :name recount_load_change
--- Reads the jobs to change again while it locks them; locked rows are left to the next pass. Joins
--- from the batch to the rows.
+-- Reads the jobs to change again while it locks them; rows locked by other transactions are left to
+-- the next pass. The statement joins from the batch to the rows.
 WITH changing AS MATERIALIZED (
     SELECT s.*
       FROM unnest($1::int8[]) AS d(job_no)
@@ -73,7 +75,7 @@ SELECT array_agg(tenant_no) AS tenants, array_agg(load_profile) AS profiles,
   FROM changing;
 
 -- :name recount_load_end
--- As in load_profiles_count_ended, for jobs that are not locked yet; rows locked by other
+-- Does the same as load_profiles_count_ended for jobs that are not locked yet; rows locked by other
 -- transactions are left to the next pass.
 WITH ended AS MATERIALIZED (
     SELECT job_no, tenant_no, load_profile, cost_us FROM job_state
@@ -91,6 +93,6 @@ WITH ended AS MATERIALIZED (
 SELECT count(*) FROM ended;
 
 -- :name recount_load_delete
--- Skips rows that other transactions are counting in.
+-- Skips load profiles whose counts other transactions are changing.
 DELETE FROM load_profile
  WHERE ctid = ANY (ARRAY(SELECT ctid FROM load_profile WHERE jobs <= 0 LIMIT $1 FOR UPDATE SKIP LOCKED));

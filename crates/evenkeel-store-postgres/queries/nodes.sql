@@ -1,4 +1,4 @@
--- Nodes: joining, heartbeats, and taking over from dead nodes.
+-- Nodes: joining the cluster, heartbeats, and taking over the attempts of dead nodes.
 
 -- :name begin_steal (now, node, silent_us)
 UPDATE node
@@ -11,7 +11,8 @@ UPDATE node
 UPDATE node SET state = {node.draining} WHERE node_no = $1 AND state = {node.live};
 
 -- :name join_mark_dead
--- Declares former processes with this identity dead. The lock waits for what they are committing.
+-- Declares earlier processes with this identity dead. The lock waits for transactions that these
+-- processes are committing.
 WITH former AS MATERIALIZED (
     SELECT node_no FROM node WHERE identity = $1
     AND state <> {node.gone} ORDER BY node_no FOR UPDATE
@@ -20,7 +21,7 @@ UPDATE node n SET state = {node.dead} FROM former f WHERE n.node_no = f.node_no
 RETURNING n.node_no;
 
 -- :name join_lock
--- Processes with the same identity join one after the other.
+-- Processes with the same identity join the cluster one after the other.
 SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0));
 
 -- :name join_node (now, identity, name, roles, pools)
@@ -89,8 +90,8 @@ DELETE FROM run_stats_running WHERE node_no = $1;
 SELECT node_no FROM node WHERE node_no = $1 FOR UPDATE;
 
 -- :name steal_node (now, node, steal_start_at, grace_us)
--- The lock waits for what the node is committing, so that the search for its attempts then finds
--- all of them.
+-- The lock waits for transactions that the node is committing, so that the search for its attempts
+-- then finds all of them.
 WITH victim AS MATERIALIZED (
     SELECT node_no, state, steal_start_at FROM node WHERE node_no = :node FOR UPDATE
 ), stolen AS (

@@ -1,4 +1,4 @@
--- What running attempts report, and messages between nodes about them.
+-- Progress, logs and checkpoints of running attempts, and messages to the nodes that run them.
 
 -- :name find_running (scheduled_at, job_no, sequence, attempt)
 SELECT {owned_columns}, r.node_no
@@ -10,8 +10,8 @@ SELECT {owned_columns}, r.node_no
 -- :name save_progress (
 --   now, node, job_no, scheduled_at, sequence, attempt, fence, progress, log, checkpoint
 -- )
--- The lock orders this before the end of the attempt. A column that is NULL here stays, unless it
--- was written under another fence.
+-- The lock makes a transaction that finishes the attempt wait for this one. NULL keeps the stored
+-- value, unless it was written under another fence.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), running AS MATERIALIZED (
     SELECT d.*
       FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
@@ -40,7 +40,7 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), running AS MATERIALIZED (
 SELECT scheduled_at, job_no, sequence, attempt FROM running;
 
 -- :name send_message (node, scheduled_at, job_no, sequence, attempt, fence, kind)
--- Skips nodes that are gone. The lock waits for a node that is retiring.
+-- Skips nodes that have left the cluster. The lock waits for a node that is retiring.
 WITH addressee AS MATERIALIZED (
     SELECT node_no FROM node WHERE node_no = :node AND state <> {node.gone} FOR KEY SHARE
 )
@@ -49,7 +49,7 @@ SELECT node_no, :scheduled_at, :job_no, :sequence, :attempt, :fence, :kind FROM 
     ON CONFLICT DO NOTHING;
 
 -- :name take_messages (node, limit)
--- Found once and deleted by ctid, as in look_ahead_changed.
+-- Finds rows once and deletes them by ctid, as look_ahead_changed does.
 WITH taken AS (
     DELETE FROM node_message
      WHERE ctid = ANY (ARRAY(SELECT ctid FROM node_message WHERE node_no = :node ORDER BY message_no

@@ -2,8 +2,8 @@
 
 -- :name active_attempts (id, tenant, limit)
 -- The pending and running attempts of a job at one moment. Running attempts are found along the
--- links of its runs, up to 10,000 back; others have run for long and may be behind runs that were
--- pruned, so they are read from long_attempt.
+-- links of the job's runs, up to 10,000 runs back. Long-running attempts may be behind runs that
+-- were pruned, so they are read from long_attempt.
 WITH RECURSIVE j AS MATERIALIZED (
     SELECT s.job_no, s.live, s.head_at, s.head_sequence
       FROM job JOIN job_state s USING (job_no)
@@ -59,8 +59,8 @@ SELECT * FROM (SELECT * FROM found UNION SELECT * FROM long) AS running
 -- :name override_begin (
 --   scheduled_at, job_no, sequence, attempt, tenant, fence, crashes, prev_at, prev_sequence
 -- )
--- A pending attempt runs until its end is recorded in the same transaction. A requeued attempt has
--- a row already, which keeps its node.
+-- Records a pending attempt as running; the same transaction then records its outcome. A requeued
+-- attempt already has a row, which keeps its node.
 INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
                           crashes,
                       node_no, prev_at, prev_sequence)
@@ -79,7 +79,7 @@ SELECT shard, job_no FROM job_state WHERE job_no = $1
 SELECT id FROM job WHERE job_no = $1;
 
 -- :name override_link (job_no, head_at, head_sequence)
--- A trigger becomes the newest run of its job when it is fired; this one never is.
+-- A triggered run becomes the newest run of its job when it is fired, but this run is never fired.
 WITH before AS MATERIALIZED (
     SELECT head_at, head_sequence FROM job_state WHERE job_no = :job_no FOR NO KEY UPDATE
 ), linked AS (
@@ -93,7 +93,7 @@ UPDATE attempt SET node_no = NULL
    AND attempt = :attempt AND node_no = 0;
 
 -- :name override_node (scheduled_at, job_no, sequence, attempt, tenant, fence)
--- Locked before the job's state, in the order of a finish.
+-- The attempt is locked before the job's state, which is the order that finishing uses.
 SELECT node_no, cancel_requested FROM attempt
  WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
    AND attempt = :attempt AND tenant_no = :tenant
@@ -101,7 +101,7 @@ SELECT node_no, cancel_requested FROM attempt
    FOR NO KEY UPDATE;
 
 -- :name override_running (scheduled_at, job_no, sequence, attempt, tenant, fence)
--- A higher fence: the worker can no longer report the end.
+-- The higher fence prevents the worker from reporting a result.
 UPDATE attempt SET fence = fence + 1
  WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
    AND attempt = :attempt AND tenant_no = :tenant

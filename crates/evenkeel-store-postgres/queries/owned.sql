@@ -12,7 +12,7 @@ SELECT {owned_columns}
  WHERE r.node_no = :node AND r.status = {attempt.running};
 
 -- :name owned (node, limit)
--- Attempts with a time before low_watermark are all in long_attempt.
+-- All attempts with a scheduled time before low_watermark are in long_attempt.
 SELECT {owned_columns}
   FROM (SELECT r.* FROM attempt r
          WHERE r.scheduled_at >= (SELECT low_watermark FROM node WHERE node_no = :node)

@@ -19,7 +19,7 @@ SELECT s.job_no FROM page_usage s JOIN job j USING (job_no)
  WHERE j.state = {job.deleted} AND s.job_no > :after ORDER BY s.job_no LIMIT :limit;
 
 -- :name clear_pages_lock
--- Skips a job whose pages another transaction clears or saves.
+-- Skips a job whose pages another transaction deletes or saves.
 SELECT FROM page_usage WHERE job_no = $1 FOR UPDATE SKIP LOCKED;
 
 -- :name clear_pages_usage
@@ -135,8 +135,8 @@ SELECT job_no FROM job WHERE id = :id AND tenant_no = :tenant AND state <> {job.
 
 -- :name list_pages_of_job (job_no, after, url_prefix, offset, limit, chars)
 -- A range of (job_no, page_no) in that order makes page_job the only suitable index. With a
--- condition on the job alone the planner may walk all pages by number, where those of a small job
--- come late.
+-- condition on the job alone, the planner may scan all pages by number, and the pages of a small
+-- job may come late.
 SELECT {page_hit_columns}, left(t.text, :chars) AS beginning
   FROM page p JOIN page_text t USING (page_no)
  CROSS JOIN (SELECT id FROM job WHERE job_no = :job_no AND state <> {job.deleted}) AS j
@@ -147,7 +147,7 @@ SELECT {page_hit_columns}, left(t.text, :chars) AS beginning
 -- :name list_pages_search (
 --   query, title_query, rank_query, tenant, url_prefix, found_max, offset, limit
 -- )
--- `query` finds pages, `title_query` matches those with all words in their title, `rank_query`
+-- `query` finds pages, `title_query` matches pages with all words in their title, and `rank_query`
 -- gives the rank.
 WITH found AS MATERIALIZED (
     SELECT p.page_no, t.words @@ :title_query::text::tsquery AS in_title,

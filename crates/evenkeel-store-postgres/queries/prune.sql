@@ -3,8 +3,8 @@
 -- :name prune (
 --   after_at, after_job_no, after_sequence, after_attempt, limit, keep_per_job, keep_since
 -- )
--- Scans the next rows in key order and deletes those past retention. A job's newest succeeded and
--- newest failed attempt stay.
+-- Scans the next rows in key order and deletes those that are older than the retention limits. A
+-- job's newest successful and newest failed attempt are kept.
 WITH seen AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, status, number,
            finished_at
@@ -31,7 +31,7 @@ WITH seen AS MATERIALIZED (
                                    AND l.status IN ({attempts.failed})))
  RETURNING r.scheduled_at, r.job_no, r.sequence, r.attempt, r.prev_at, r.prev_sequence
 ), notes AS (
-    -- an ended attempt needs no note (found as in finish_delete_notes)
+    -- a finished attempt needs no note (found as in finish_delete_notes)
     DELETE FROM note
      WHERE ctid = ANY (ARRAY(
                SELECT t.ctid FROM seen n
@@ -42,7 +42,7 @@ WITH seen AS MATERIALIZED (
                       OFFSET 0) AS t
                 WHERE n.status NOT IN ({attempts.unfinished})))
 ), checkpoints AS (
-    -- and an ended run no checkpoint
+    -- a finished run needs no checkpoint
     DELETE FROM checkpoint
      WHERE ctid = ANY (ARRAY(
                SELECT c.ctid FROM seen n
@@ -62,8 +62,8 @@ WITH seen AS MATERIALIZED (
                                             AND w.job_no = n.job_no AND w.sequence = n.sequence)
                       OFFSET 0) AS c))
 ), relinked_job AS (
-    -- jobs with a row that is reachable only through a deleted row; the newest succeeded and the newest
-    -- failed attempt are found without links
+    -- jobs with a row that is reachable only through a deleted row; the newest successful and the
+    -- newest failed attempt are found without links
     SELECT DISTINCT g.job_no
       FROM deleted g JOIN job_state s USING (job_no)
       JOIN attempt p ON p.scheduled_at = g.prev_at AND p.job_no = g.job_no
@@ -87,7 +87,7 @@ SELECT (SELECT count(*) FROM seen) AS scanned, (SELECT count(*) FROM deleted) AS
               LIMIT 1) AS last ON true;
 
 -- :name prune_end_of_links
--- The last run of a job that the links lead to, and its own link.
+-- The last run of a job that the links lead to, and the link of that run.
 WITH RECURSIVE linked_run AS (
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, 0 AS depth
       FROM job_state s

@@ -24,7 +24,7 @@ SELECT count(*) FROM deleted;
 UPDATE job_state SET head_at = :head_at, head_sequence = :head_sequence WHERE job_no = :job_no;
 
 -- :name purge_kept
--- Attempts that pruning has kept may be cut off from the runs before them.
+-- Attempts that pruning has kept, to which no link may lead.
 SELECT DISTINCT r.scheduled_at, r.sequence
   FROM job_state s
   JOIN attempt r ON r.job_no = s.job_no AND r.scheduled_at IN (s.succeeded_at, s.failed_at)
@@ -39,9 +39,9 @@ SELECT s.job_no FROM job j JOIN job_state s USING (job_no)
    FOR NO KEY UPDATE OF s;
 
 -- :name purge_lock_runs (id, tenant, depth)
--- Locks the first attempts of the active runs of a deleted job, because their links may change. A
--- finish locks the attempt before the job's state, so this comes before the lock on the state. No
--- run is added, because a deleted job starts none.
+-- Locks the first attempts of the active runs of a deleted job, because their links may change.
+-- Finishing locks the attempt before the job's state, so this statement comes before the lock on
+-- the state. No run is added in the meantime, because a deleted job starts none.
 WITH RECURSIVE linked_run AS (
     SELECT s.job_no, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
       FROM job j JOIN job_state s USING (job_no)
@@ -63,7 +63,7 @@ SELECT r.scheduled_at, r.sequence
    FOR NO KEY UPDATE OF r;
 
 -- :name purge_find (job_no, depth)
--- The newest runs of a job, their number of attempts, and whether they are active.
+-- Returns the newest runs of a job, their number of attempts, and whether they are active.
 WITH RECURSIVE linked_run AS (
     SELECT head_at AS at, head_sequence AS sequence, 0 AS depth
       FROM job_state WHERE job_no = :job_no AND head_at IS NOT NULL

@@ -1,7 +1,7 @@
 -- Measuring and reprioritizing the queue.
 
 -- :name queue_depths_count (pool, lane, limit)
--- The first rows of each lane of a pool, by priority. Reads only the index ready_order.
+-- Counts the first rows of each lane of a pool by priority. Reads only the index ready_order.
 SELECT g.nth, c.priority, c.waiting, c.oldest
   FROM unnest(:pool::text[], :lane::int2[]) WITH ORDINALITY AS g(pool, lane, nth)
  CROSS JOIN LATERAL (
@@ -13,8 +13,8 @@ SELECT g.nth, c.priority, c.waiting, c.oldest
      GROUP BY w.priority) AS c;
 
 -- :name queue_depths_groups
--- The lanes of pools with queued attempts, one index step each. All limit queues together take one
--- step.
+-- Returns the lanes of pools with queued attempts, one index step each. All limit queues together
+-- take one step.
 WITH RECURSIVE found AS (
     (SELECT pool, lane, 1 AS nth FROM ready ORDER BY pool, lane LIMIT 1)
     UNION ALL
@@ -30,13 +30,14 @@ SELECT pool, lane FROM found WHERE NOT starts_with(pool, '~')
  ORDER BY nth LIMIT $1;
 
 -- :name queue_depths_limited
--- Attempts in limit queues by the first byte of the limit key, which is its scope.
+-- Counts attempts in limit queues by the scope of the limit, which is the first byte of its key.
 SELECT substr(pool, 2, 2), count(*)
   FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT $1) AS limited
  GROUP BY 1;
 
 -- :name queue_depths_rest (after_pool, after_lane, limit)
--- Attempts after a lane of a pool, by lane and priority, and whether they are in limit queues.
+-- Counts attempts after a lane of a pool by lane and priority, separately for attempts in limit
+-- queues.
 SELECT r.is_limited, r.lane, r.priority, count(*) AS waiting, min(r.since) AS oldest
   FROM (SELECT starts_with(pool, '~') AS is_limited, lane, priority, since
           FROM ready
@@ -46,7 +47,8 @@ SELECT r.is_limited, r.lane, r.priority, count(*) AS waiting, min(r.since) AS ol
  GROUP BY r.is_limited, r.lane, r.priority;
 
 -- :name queue_front (pools, limit)
--- Each part follows its index and ends at `limit`. An attempt in both parts counts twice.
+-- Each part of the UNION follows its index and ends at `limit`. An attempt in both parts counts
+-- twice.
 SELECT coalesce(sum(hashint8(front.job_no # front.scheduled_at # front.attempt::int8)), 0)::int8
   FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN generate_series(0, 2) AS l(lane)
@@ -68,7 +70,7 @@ SELECT scheduled_at, job_no, sequence, attempt, priority, since, rise
  LIMIT :limit;
 
 -- :name reprioritize (job_no, scheduled_at, sequence, attempt, old_rise, new_rise)
--- An attempt whose `rise` has changed meanwhile is skipped and read again later.
+-- An attempt whose `rise` has changed in the meantime is skipped and read again later.
 WITH d AS MATERIALIZED (
     SELECT *
       FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
@@ -83,14 +85,14 @@ WITH d AS MATERIALIZED (
 UPDATE ready r SET rise = l.rise FROM locked l WHERE r.ctid = l.row_id;
 
 -- :name waiting (pools, limit)
--- Attempts with a claim window that was closed when they were queued are not counted.
+-- Attempts whose claim window was closed when they were queued are not counted.
 SELECT count(*) FROM (SELECT FROM ready WHERE pool = ANY (:pools::text[])
                       AND open_from IS NULL LIMIT :limit) AS waiting;
 
 -- :name waiting_ahead (pools, lane, rank, rise_max, limit)
--- Attempts of the lane that rank as high by priority, and those that do by waiting time. Each part
--- follows its index and ends at `limit`. The second part reads twice as many rows, because it finds
--- those of the first part again.
+-- Counts attempts of the lane that rank as high by priority, and attempts that do by waiting time.
+-- Each of the two parts follows its index and ends at `limit`. The second part reads twice as many
+-- rows, because it also finds the rows of the first part.
 SELECT least(:limit::int8,
        (SELECT count(*) FROM unnest(:pools::text[]) AS p(pool)
          CROSS JOIN LATERAL (
@@ -109,11 +111,12 @@ SELECT least(:limit::int8,
          WHERE risen.priority < :rank));
 
 -- :name waiting_of (id, tenant, limit, level)
--- The pending attempts of a job, with the number of the tenant's attempts ahead of each. For that
--- the front of their pools is read once: the first 10,000 rows by priority and 10,000 of each lane
--- by waiting time, of all tenants, and of those the first 1,000 of the tenant by rank. `level` is
--- the rank of an attempt that has waited since 1970; NULL skips the queue and the permits. The
--- limits are constants, so that the planner follows the indexes and does not sort the queue.
+-- The pending attempts of a job, with the number of the tenant's attempts ahead of each. For that,
+-- the statement reads the front of their pools once: the first 10,000 rows by priority and 10,000
+-- rows of each lane by waiting time, of all tenants. Of these it counts the first 1,000 of the
+-- tenant by rank. `level` is the rank of an attempt that has waited since 1970; NULL skips the
+-- queue and the permits. The limits are constants, so that the planner follows the indexes and does
+-- not sort the queue.
 WITH a AS MATERIALIZED (
     SELECT w.*
       FROM job j
@@ -159,7 +162,7 @@ WITH a AS MATERIALIZED (
             ORDER BY f.lane, f.rank DESC, f.should_start_by, f.since, f.job_no
             LIMIT 1000) AS o
 ), limit_queue AS MATERIALIZED (
-    -- not for limits of lanes (scope 03): those attempts belong to all tenants
+    -- not for limits of lanes (scope 03), because those attempts belong to all tenants
     SELECT d.pool,
            (SELECT count(*) FROM permit p
              WHERE p.key = decode(substr(d.pool, 2), 'hex')

@@ -1,4 +1,4 @@
--- Plans to move jobs, and their moves.
+-- Rebalances: plans that move jobs to other start times, and their moves.
 
 -- :fragment rebalance_columns
 id, state, undoes, undone_by, created_by, created_at, touched_at, ended_at, parts, parts_done,
@@ -9,7 +9,8 @@ s.generation, s.next_at, s.last_fired_at, coalesce(s.placed_at, j.created_at) AS
        s.live > 0 AS is_live, s.load_profile, s.cost_us
 
 -- :name begin_rebalance (tenant, id, silent, undoes, now)
--- Also stops other rebalances that their process has abandoned, so that at most one is running.
+-- Also stops other rebalances that their process has abandoned, so that at most one rebalance is
+-- running.
 UPDATE rebalance
    SET state = CASE WHEN id = :id THEN {rebalance.running}
                     WHEN id = ANY (:silent::uuid[]) THEN {rebalance.stopped} ELSE state END,
@@ -19,15 +20,17 @@ UPDATE rebalance
  WHERE tenant_no = :tenant AND (id = :id OR id = :undoes OR id = ANY (:silent::uuid[]));
 
 -- :name begin_rebalance_lock (tenant, now)
--- Two rebalances that begin at once would not see each other. Not the tenant's row: a command waits
--- for that row while it holds jobs that a batch of moves may need.
+-- Without this lock, two rebalances that begin concurrently would not see each other. The lock is
+-- not on the tenant's row, because a command waits for that row while it holds jobs that a batch of
+-- moves may need.
 SELECT {clock}
   FROM (SELECT pg_advisory_xact_lock(
             hashtextextended('evenkeel rebalance ' || current_schema() || ' ' || :tenant::int4, 0))
         OFFSET 0) AS locked;
 
 -- :name begin_rebalance_find (tenant, id)
--- The requested rebalance and all that are running. The lock waits for a batch of moves or a stop.
+-- Returns the requested rebalance and all running rebalances. The row lock waits until a batch of
+-- moves or a stop has committed.
 SELECT {rebalance_columns}
   FROM rebalance
  WHERE tenant_no = :tenant AND (state = {rebalance.running} OR id = :id)
@@ -40,7 +43,7 @@ UPDATE rebalance
  WHERE id = :id AND tenant_no = :tenant AND state = {rebalance.running};
 
 -- :name prune_balance_parts (plans_before, rebalances_before, limit)
--- Of plans made before `plans_before` that were not used, and of rebalances planned before
+-- Deletes parts of unused plans made before `plans_before`, and of rebalances planned before
 -- `rebalances_before`.
 DELETE FROM rebalance_part
  WHERE ctid = ANY (ARRAY(
@@ -59,7 +62,7 @@ DELETE FROM rebalance
                         ORDER BY created_at LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- :name prune_balance_rebalances (before, limit)
--- A running rebalance that was not touched for so long was abandoned.
+-- A running rebalance that was not touched since `before` counts as abandoned.
 WITH deleted AS (
     DELETE FROM rebalance
      WHERE id = ANY (ARRAY(SELECT id FROM rebalance WHERE created_at < :before
@@ -90,8 +93,9 @@ SELECT {rebalance_columns}
 SELECT count(*) FROM rebalance WHERE tenant_no = $1 AND state <> {rebalance.planned};
 
 -- :name move_jobs (now, tenant, even_live, job_no, generation, old_at, new_at, slot, load_profile)
--- Locks rows in the order of firing and reads them as they are by then. Jobs that have fired
--- meanwhile stay, and due jobs are left to firing. A job without a load profile gets none.
+-- Locks rows in the order that firing uses, and reads their current values. Jobs that have fired in
+-- the meantime are not moved, and due jobs are left to the scheduler. A job without a load profile
+-- does not get one.
 WITH locked AS MATERIALIZED (
     SELECT s.job_no, s.shard, s.tenant_no, s.has_condition, s.counted,
            s.load_profile AS left_profile, s.cost_us,
@@ -134,7 +138,7 @@ UPDATE rebalance
  WHERE id = :rebalance;
 
 -- :name move_jobs_lock (id, tenant, part, now)
--- A stop waits until this batch is done, or this batch sees that the rebalance was stopped.
+-- Either a stop waits until this batch is done, or this batch sees that the rebalance was stopped.
 SELECT {clock}
   FROM rebalance
  WHERE id = :id AND tenant_no = :tenant AND state = {rebalance.running} AND parts_done = :part
@@ -142,7 +146,7 @@ SELECT {clock}
    FOR NO KEY UPDATE;
 
 -- :name placements (tenant, first, last)
--- Merges ranges of two indexes; of the wide rows of jobs only the index is read.
+-- Merges ranges of two indexes, so that the wide rows of jobs are not read.
 SELECT s.job_no, j.id, {placement_columns}
   FROM job j JOIN job_state s USING (job_no)
  WHERE j.tenant_no = :tenant AND j.state <> {job.deleted}
@@ -151,7 +155,7 @@ SELECT s.job_no, j.id, {placement_columns}
  ORDER BY s.job_no;
 
 -- :name placements_bounds (tenant, after, limit)
--- The first and last job of a page, and their number. Reads only an index.
+-- Returns the first and the last job of a page, and the number of its jobs. Reads only an index.
 SELECT min(job_no) AS first, max(job_no) AS last, count(*) AS jobs
   FROM (SELECT job_no FROM job
          WHERE tenant_no = :tenant AND state <> {job.deleted}
@@ -165,8 +169,8 @@ SELECT s.job_no, j.id, {placement_columns}
  ORDER BY d.nth;
 
 -- :name placements_of_few (tenant, first, last)
--- As placements, for a tenant with few jobs among those of other tenants: looks each job up. OFFSET
--- 0 keeps the join order.
+-- Does the same as placements for a tenant with few jobs among those of other tenants, by looking
+-- each job up. OFFSET 0 keeps the join order.
 SELECT j.job_no, j.id, {placement_columns}
   FROM job j
  CROSS JOIN LATERAL (SELECT generation, next_at, last_fired_at, placed_at, live, load_profile,

@@ -4,9 +4,9 @@
 --   now, tenant, id, name, configuration, source_id, about, definition, next_at, slot,
 --   follows_end, executor, lane, load_profile, cost_us, cost_stated, target_no, dedup_key
 -- )
--- Arrays are unnested in the SELECT list and not in FROM, where each would be materialized before
--- the first row. This also keeps the order of the jobs, in which they get their numbers, without a
--- sort.
+-- Arrays are unnested in the SELECT list and not in FROM, where each array would be materialized
+-- before the first row. This order of unnesting also keeps the order of the jobs, in which they get
+-- their numbers, without a sort.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), numbers AS (
     INSERT INTO numbering (tenant_no, next_job) VALUES (:tenant, 1 + cardinality(:id::uuid[]))
         ON CONFLICT (tenant_no)
@@ -69,8 +69,8 @@ SELECT :tenant, * FROM unnest(:key::text[], :value::text[], :job_no::int8[])
     ON CONFLICT DO NOTHING
 
 -- :name register_lock_dedup (tenant, key, job_id, now)
--- Inserts free keys and locks the others without a change, because the WHERE of the update is never
--- true. In key order, as in all transactions. Returns the new keys.
+-- Inserts free keys and locks existing keys without a change, because the WHERE of the update is
+-- never true. Keys are locked in key order, as in all transactions. Returns the new keys.
 INSERT INTO dedup_key (tenant_no, key, job_id, taken_at)
 SELECT :tenant, d.key, d.job_id,
        {clock}

@@ -25,7 +25,7 @@ DELETE FROM request WHERE tenant_no = :tenant AND key = :key AND begun_at = :beg
 AND status IS NULL;
 
 -- :name prune_requests (before, limit)
--- Several nodes may prune at once; each skips rows that another has locked.
+-- Several nodes may prune concurrently; each skips rows that another node has locked.
 DELETE FROM request WHERE (tenant_no, key) IN (
     SELECT tenant_no, key FROM request WHERE begun_at < :before
      ORDER BY begun_at LIMIT :limit FOR UPDATE SKIP LOCKED);

@@ -5,9 +5,9 @@
 --   should_start_by, limit_key, open_from, open_until, forbidden_nodes, own_priority, since,
 --   rise, limit_max
 -- )
--- An attempt of a stopped job, or one that was cancelled, is not queued again: it is recorded as
--- cancelled or superseded. `stopped_at` is read from the locked row of the job, so that a
--- transaction that stops the job finds the queued attempt, or this statement finds the job stopped.
+-- An attempt that was cancelled, or whose job is stopped, is not queued again but recorded as
+-- cancelled or superseded. `stopped_at` is read from the locked row of the job. So a transaction
+-- that stops the job finds the queued attempt, or this statement finds the job stopped.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
     SELECT d.*, coalesce(d.scheduled_at <= s.stopped_at, false) AS stopped
       FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
@@ -42,7 +42,7 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
            forbidden_nodes::jsonb, own_priority, rise, limit_max, new_fence, crashes
       FROM taken WHERE NOT is_over
 ), notes AS (
-    -- the attempt starts again; found as in finish_delete_notes
+    -- the attempt starts again, so its notes are deleted as in finish_delete_notes
     DELETE FROM note
      WHERE ctid = ANY (ARRAY(
                SELECT n.ctid FROM taken t
@@ -71,7 +71,7 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;
 
 -- :name requeue_count_crash (job_no, scheduled_at, sequence, attempt)
--- The rows are locked: the attempts have just ended in this transaction.
+-- The rows are locked, because the attempts have just finished in this transaction.
 UPDATE attempt r
    SET crashes = r.crashes + 1
   FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[])

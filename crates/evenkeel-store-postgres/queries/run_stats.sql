@@ -1,4 +1,4 @@
--- Statistics of runs, and groups of equal failures.
+-- Statistics of runs, and failures grouped by equal error.
 
 -- :name list_failures (tenant, before_at, before_fingerprint, offset, limit)
 SELECT f.scheduled_at, f.job_no, f.sequence, f.attempt, f.fingerprint, f.count, f.first_at,
@@ -34,7 +34,7 @@ SELECT coalesce(sum(completed), 0)::int8 AS completed, coalesce(sum(failed), 0):
 -- :name add_run_totals (
 --   tenant, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us
 -- )
--- In the order of tenants, so that two nodes cannot deadlock.
+-- Rows are written in the order of tenants, so that two nodes cannot deadlock.
 INSERT INTO run_totals AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen,
                              succeeded_us)
 SELECT * FROM unnest(:tenant::int4[], :completed::int8[], :failed::int8[], :timed_out::int8[],
@@ -51,7 +51,7 @@ SELECT * FROM unnest(:tenant::int4[], :completed::int8[], :failed::int8[], :time
 -- :name add_failures (
 --   now, tenant, fingerprint, count, last_at, scheduled_at, job_no, sequence, attempt, error
 -- )
--- In key order, so that two nodes cannot deadlock.
+-- Rows are written in key order, so that two nodes cannot deadlock.
 INSERT INTO failure AS f (tenant_no, fingerprint, count, first_at, last_at, scheduled_at, job_no,
                           sequence, attempt, error)
 SELECT tenant_no, fingerprint, count, :now::int8, last_at, scheduled_at, job_no, sequence,

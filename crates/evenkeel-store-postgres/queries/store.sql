@@ -1,4 +1,4 @@
--- The store itself: clock, tenants, settings, migrations.
+-- Clock, tenants, settings and migrations of the store.
 
 -- :fragment clock
 coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
@@ -7,8 +7,8 @@ coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
 ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 
 -- :fragment on_conflict_reload_again
--- The row is written even if it exists: a scheduler that is reading it now may have read the job before
--- this change.
+-- The row is written even if it exists, because a scheduler that is reading the row now may have
+-- read the job before this change.
 ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 
 -- :name announce (channel, payload)
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS schema_version (
 SELECT to_regclass('schema_migration') IS NOT NULL;
 
 -- :name migrate_lock (class, schema)
--- One node at a time applies migrations. The others wait, at most for lock_timeout.
+-- Only one node at a time applies migrations; the other nodes wait, at most for lock_timeout.
 SELECT pg_advisory_xact_lock(:class, hashtext(:schema::text));
 
 -- :name migrate_newest

@@ -1,9 +1,9 @@
--- Replacing an active run by a newer time of its job.
+-- Replacing an active run of a job by a newer run.
 
 -- :name supersede_mark (job_no, generation, due)
--- Cancels the running attempts of jobs that are still as decided (a deleted job has no next time).
--- They are found as in command_find_running. A finish or requeue that waits for the attempt's row
--- sees the mark on it.
+-- Cancels the running attempts of jobs that have not changed since the scheduler decided (a deleted
+-- job has no next run time). The attempts are found as in command_find_running. A finish or requeue
+-- that waits for the attempt's row sees the cancellation mark in the row.
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT s.job_no, s.head_at, s.head_sequence, s.executions,
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
@@ -45,7 +45,7 @@ SELECT {clock} AS now, s.job_no, s.live, s.head_at, s.head_sequence
    FOR NO KEY UPDATE OF s;
 
 -- :name supersede_find (job_no, generation, due)
--- Whether an attempt has started meanwhile, or is pending.
+-- Returns whether an attempt has started in the meantime or is pending.
 SELECT s.job_no, s.executions,
        EXISTS (SELECT FROM ready q WHERE q.job_no = s.job_no)
     OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no) AS has_pending

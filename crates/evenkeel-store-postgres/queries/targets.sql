@@ -41,7 +41,7 @@ WITH deleted AS (
 UPDATE numbering n SET targets = targets - 1 FROM deleted WHERE n.tenant_no = deleted.tenant_no;
 
 -- :name delete_target_detach (tenant, target_no)
--- Clients see a new generation of the jobs, and their schedulers reload them.
+-- The jobs of the target get a new generation, and their schedulers reload them.
 WITH named AS MATERIALIZED (
     SELECT job_no FROM job WHERE tenant_no = :tenant
     AND target_no = :target_no ORDER BY job_no FOR UPDATE
@@ -59,8 +59,8 @@ WITH named AS MATERIALIZED (
 UPDATE job j SET target_no = NULL, target_since = NULL FROM named WHERE j.job_no = named.job_no;
 
 -- :name delete_target_lock
--- First, as in registrations and the creation of targets: those may wait for rows that this
--- changes.
+-- This lock is taken first, as in registrations and the creation of targets, which may wait for
+-- rows that the deletion changes.
 SELECT tenant_no FROM numbering WHERE tenant_no = $1 FOR UPDATE;
 
 -- :name get_targets (tenant, numbers)
@@ -87,7 +87,7 @@ SELECT number FROM target WHERE tenant_no = :tenant AND source_id = :source_id
  LIMIT 1;
 
 -- :name create_target_free (tenant, from)
--- The lowest free number from `from` on.
+-- The lowest free number that is at least `from`.
 SELECT CASE WHEN NOT EXISTS (SELECT FROM target WHERE tenant_no = :tenant
                              AND number = :from) THEN :from::int8
        ELSE (SELECT t.number + 1 FROM target t
@@ -97,7 +97,8 @@ SELECT CASE WHEN NOT EXISTS (SELECT FROM target WHERE tenant_no = :tenant
               ORDER BY t.number LIMIT 1) END;
 
 -- :name create_target_number
--- Locks the tenant's numbers. Creating targets and registering jobs do this first.
+-- Locks the row with the tenant's next numbers, which creating targets and registering jobs do
+-- first.
 INSERT INTO numbering (tenant_no) VALUES ($1)
     ON CONFLICT (tenant_no) DO UPDATE SET next_target = numbering.next_target
 RETURNING next_target;

@@ -1,17 +1,17 @@
 -- Triggering runs.
 
 -- :name trigger (now, id, tenant, sequence, priority)
--- The common case in one statement: the job is active and idle, so it may start under any overlap
--- policy; it has no deduplication key, and the sequence is free. A transaction that starts another
--- run or stops the job locks its row in job_state; the conditions on that row are checked again
--- after the lock.
+-- Handles the common case in one statement: the job is active and idle, so it may start under any
+-- overlap policy; it has no deduplication key, and the sequence number is free. A transaction that
+-- starts another run or stops the job locks the job's row in job_state, and the conditions on that
+-- row are checked again after the lock.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), opened AS (
     UPDATE job_state s SET live = s.live + 1
       FROM job j, clock c
      WHERE j.id = :id AND j.tenant_no = :tenant AND j.state = {job.active} AND j.dedup_key IS NULL
        AND s.job_no = j.job_no
        AND s.live = 0 AND s.stopped_at IS NULL
-       -- one NOT around all: looked up one by one, never joined
+       -- one NOT around all subqueries, so that rows are looked up one by one and never joined
        AND NOT (EXISTS (SELECT FROM attempt r
                          WHERE r.scheduled_at = c.now AND r.job_no = s.job_no
                            AND r.sequence = :sequence)
@@ -47,7 +47,8 @@ INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt
 SELECT shard, :at, :at, job_no, :sequence, 0, tenant_no, :priority::int2 FROM opened;
 
 -- :name trigger_run_instead
--- What a duplicate trigger returns: the pending run of the job, its next time, and its newest run.
+-- Returns the runs that may be reported for a rejected duplicate trigger: the pending run of the
+-- job, its next run time, and its newest run.
 SELECT s.next_at, w.scheduled_at, w.sequence, s.head_at, s.head_sequence
   FROM job_state s
   LEFT JOIN LATERAL (

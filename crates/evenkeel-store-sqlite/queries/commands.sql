@@ -70,9 +70,9 @@ UPDATE job SET target_no = ?2, target_since = ?3 WHERE job_no = ?1
 
 -- :name command_open_ready (
 --   job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max)
--- A run's own priority stays; otherwise the priority follows the job's, and the time already waited
--- still counts. The right-hand sides of the assignments refer to the old values. An attempt in a
--- limit queue returns to its pool, because its key may have changed.
+-- A separate priority of the run stays; otherwise the job's new priority applies, and the waiting
+-- time so far still counts. The right-hand sides of the assignments refer to the old values. An
+-- attempt in a limit queue returns to its pool, because its key may have changed.
 UPDATE ready
 SET open_from = :open_from, open_until = :open_until, forbidden_nodes = :forbidden_nodes,
     rise = CASE WHEN own_priority THEN rise ELSE rise + priority - :priority END,
@@ -86,7 +86,7 @@ UPDATE job_state SET next_at = :next_at, slot = :slot, placed_at = :placed_at WH
 
 -- :name command_record_withdrawn (
 --   scheduled_at, job_no, sequence, attempt, tenant_no, prev_at, prev_sequence, finished_at, status)
--- An attempt that was returned to the queue has a row; an attempt that never started gets one.
+-- An attempt that was returned to the queue has a row; an attempt that never started gets a row.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
                      prev_at, prev_sequence, number, finished_at)
 VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant_no, :status, 0, :prev_at, :prev_sequence,

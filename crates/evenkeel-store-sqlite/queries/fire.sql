@@ -14,7 +14,8 @@ job_no = :job_no AND generation = :generation AND next_at = :due AND active = 1
 -- :name fire_advance (
 --   job_no, generation, due, idle_only, next_at, last_fired_at, head_at, head_sequence, started,
 --   claimed, known_head_at, known_head_sequence)
--- Does not set `slot`: SQLite would write its index even if the value stayed the same.
+-- Does not set `slot`, because SQLite would write the index of that column even if the value stayed
+-- the same.
 UPDATE job_state
 SET {fire_advance_set}
 WHERE {fire_advance_where}
@@ -60,8 +61,8 @@ VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant_no, {attempt.runnin
 -- :name fire_skip (
 --   scheduled_at, job_no, tenant_no, prev_at, prev_sequence, claimed, finished_at, skipped_to,
 --   skipped_count, skip_reason)
--- A record of skipped times has a number as attempts do, so that retention deletes it with them.
--- The job's count already includes an attempt that the same firing started.
+-- A record of skipped runs has a number as attempts do, so that retention deletes both alike. The
+-- job's count already includes an attempt that the same firing started.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
                      prev_at, prev_sequence, number, finished_at, skipped_to, skipped_count,
                      skip_reason)

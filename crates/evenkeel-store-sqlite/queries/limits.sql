@@ -35,7 +35,7 @@ ORDER BY p.key, p.scheduled_at, p.job_no, p.sequence, p.attempt LIMIT :limit
 
 -- :name release_limited (
 --   scheduled_at, job_no, sequence, attempt, from_pool, to_pool, limited_by_max)
--- Moves an attempt to its own pool, or to another limit queue if `to_pool` is set.
+-- Returns an attempt to its pool, or moves it to another limit queue if `to_pool` is set.
 UPDATE ready
 SET pool = coalesce(:to_pool, home_pool),
     home_pool = CASE WHEN :to_pool IS NOT NULL THEN home_pool END,

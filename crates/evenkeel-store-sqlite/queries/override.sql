@@ -13,8 +13,8 @@ ORDER BY scheduled_at, sequence, attempt LIMIT ?2
 
 -- :name override_begin (
 --   scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence)
--- Lets a waiting attempt run until its end is recorded in the same transaction. An attempt that was
--- returned to the queue has a row, which keeps the node that last ran it.
+-- Records a waiting attempt as running; the same transaction then records its outcome. An attempt
+-- that was returned to the queue has a row, which keeps the node that last ran it.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
                      node_no, prev_at, prev_sequence, number)
 VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant_no, {attempt.running}, :fence, :crashes,
