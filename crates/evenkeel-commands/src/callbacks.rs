@@ -129,7 +129,7 @@ impl Callbacks {
             then,
             priority: attempt.priority,
             attachments: Attachments { has_notes: true, checkpoint },
-            // The store checks whether the report came before the deadline.
+            // The condition of the job is evaluated at once, even if the attempt succeeded.
             judge: true,
             unstored_since: None,
             hook: hook_of(&definition, &ended, then),

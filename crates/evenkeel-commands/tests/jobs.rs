@@ -1,4 +1,4 @@
-//! Commands on a store in memory.
+//! Tests of commands on an in-memory store.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 use std::sync::Arc;

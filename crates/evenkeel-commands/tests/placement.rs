@@ -1,4 +1,4 @@
-//! Placement of new jobs, on a store in memory.
+//! Tests of chosen start times of new jobs, on an in-memory store.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ impl ExecutorCheck for OnlyNoop {
     }
 }
 
-/// A store whose clock the tests set.
+/// A store with a clock that the tests set.
 struct World {
     store: ModelStore,
     clock: Arc<AtomicI64>,
@@ -84,7 +84,7 @@ impl World {
         Store::now(&self.store).await.unwrap()
     }
 
-    /// Returns the load of the tenant from the store.
+    /// Returns the load of the tenant from the store, without the cache.
     async fn stored(&self) -> Arc<Loads> {
         let fresh = self.node(9, None).balance;
         fresh.loads(&self.scope, self.now().await).await.unwrap().own
@@ -111,7 +111,7 @@ impl Node {
         self.jobs.update(&world.scope, id, &edit, &show).await.unwrap().0
     }
 
-    /// Returns the number of jobs of the tenant in the cache of the node.
+    /// Returns the number of the tenant's jobs in the cache of this node.
     async fn known(&self, world: &World) -> u64 {
         self.balance.loads(&world.scope, world.now().await).await.unwrap().own.jobs()
     }
@@ -177,7 +177,7 @@ async fn fifty_minutely_jobs_start_in_fifty_seconds() {
     }
     let by_second = world.stored().await.spread_by_second().unwrap();
     assert_eq!((by_second.score, by_second.peak), (1.0, 1.0));
-    // Ten more get seconds of their own; the next ten share seconds.
+    // The first ten of these jobs get start seconds of their own; the next ten share seconds.
     node.create_all(&world, &vec![every("60s"); 20]).await;
     let by_second = world.stored().await.spread_by_second().unwrap();
     assert_eq!((by_second.score, by_second.peak, by_second.least_peak), (1.0, 2.0, 2.0));
@@ -315,22 +315,22 @@ async fn changes_of_other_nodes_are_known_a_second_later() {
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 0));
     world.pass(secs(1));
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 5));
-    // Deleted jobs are noticed as well.
+    // The cache of the second node also notices deleted jobs.
     two.balance.invalidate();
     assert_eq!(two.known(&world).await, 5);
 }
 
-/// A mix of intervals.
+/// Returns the `n`-th job of a mix of different intervals.
 fn mixed(n: usize) -> Value {
     every(["24h", "1h", "6h", "30m", "24h", "12h", "2h", "24h"][n % 8])
 }
 
 const TOGETHER: usize = 10_000;
-/// The number of jobs that a node places between two refreshes.
+/// Number of jobs for which a node chooses start times between two cache refreshes.
 const AT_ONCE: usize = 100;
 
-/// Returns the spread after `nodes` nodes have placed all jobs in turns, each with a cache that is
-/// one second old.
+/// Returns how evenly runs are spread after `nodes` nodes have taken turns creating jobs, each with
+/// a cache that is one second old.
 async fn placed_by(nodes: u32) -> (Spread, Spread) {
     let world = World::new().await;
     let mut all = Vec::new();

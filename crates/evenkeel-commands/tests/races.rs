@@ -1,4 +1,4 @@
-//! Commands whose job changes between reading and writing.
+//! Tests of commands whose job changes between reading and writing.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use evenkeel_store_testkit::rig::{Known, OVER, Rig};
 use futures::FutureExt as _;
 use serde_json::{Map, Value, json};
 
-/// An action that runs at a given point of a command.
+/// An action that a test runs at a given point of a command.
 type Interference = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 fn run_interference(interference: &Interference) {
@@ -84,8 +84,8 @@ impl World {
         Known { id: job.id, no: job.no }
     }
 
-    /// Fires the next time of the job at that point, and lets the run fail. The model store never
-    /// waits.
+    /// Fires the next run of the job at that point, and lets the run fail. The model store never
+    /// blocks, so this completes at once.
     fn fire(&self, moment: &Interference, job: Known, secs: i64) {
         let rig = Arc::clone(&self.rig);
         let fire = move || {
@@ -106,7 +106,7 @@ impl World {
     }
 }
 
-/// A job that runs at most twice, half an hour apart.
+/// Returns a job that runs at most twice, half an hour apart.
 fn twice() -> Value {
     json!({"executor_type": "noop", "schedule": "@every 30m", "max_runs": 2})
 }
@@ -116,7 +116,7 @@ async fn change_is_decided_again_after_a_fire() {
     let world = World::new().await;
     let job = world.create(twice()).await;
     world.fire(&world.at_clock, job, 1800);
-    // One time is fired meanwhile, so no time is left.
+    // One run is fired in the meantime, so no run is left.
     let changed = world.update(job.id, json!({"max_runs": 1})).await.unwrap();
     assert_eq!((changed.fired, changed.next_at), (1, None));
     assert_eq!(changed.definition.bounds.max_runs, Some(1));

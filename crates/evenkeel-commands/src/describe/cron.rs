@@ -4,10 +4,10 @@ use super::days;
 use super::items::{HOURS, Item, SIXTY, Unit};
 use super::words::{listed, ordinal};
 
-/// The largest number of times of a day that are listed one by one.
+/// Maximum number of times of day that a description lists one by one.
 const TIMES_MAX: usize = 6;
 
-/// Describes a valid expression.
+/// Describes a valid cron expression.
 pub(super) fn describe(expression: &str) -> String {
     let expression = match expression.trim().to_ascii_lowercase().as_str() {
         "@yearly" | "@annually" => "0 0 1 1 *".into(),
@@ -40,7 +40,7 @@ fn sentence(second: &str, [minute, hour]: [&str; 2], days: [&str; 3]) -> String 
 
 struct Time {
     text: String,
-    /// True if "every day" must be added.
+    /// True if "every day" must be added to the text.
     once_a_day: bool,
 }
 
@@ -52,7 +52,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
     let (seconds, minutes) = (Part::of(&SIXTY, &seconds), Part::of(&SIXTY, &minutes));
     let hours = Part::of(&HOURS, &hours);
     let once_a_day = !matches!(hours, Part::Any | Part::Step(_));
-    // Hour and minute are drawn for each job (`H`).
+    // `H` in the fields hour and minute chooses a fixed random value for each job.
     let own = match (&hours, &minutes, &seconds) {
         (Part::Own, Part::Own, Part::Own | Part::Number(0)) => {
             Some("at a time of the day of its own".into())
@@ -92,7 +92,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
     Time { text: parts.join(" "), once_a_day }
 }
 
-/// Returns `at 09:00 and 17:30` if there are at most [`TIMES_MAX`] times.
+/// Returns a text such as `at 09:00 and 17:30`, if there are at most [`TIMES_MAX`] times.
 fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -> Option<String> {
     let numbers = |items: &[Item<'_>]| -> Option<Vec<u32>> {
         let mut numbers: Vec<u32> = items.iter().map(single).collect::<Option<_>>()?;
@@ -119,15 +119,15 @@ fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -
     Some(format!("at {}", listed(&times, "and")))
 }
 
-/// A field of seconds, minutes or hours.
+/// The meaning of a field of seconds, minutes or hours.
 enum Part {
     Any,
-    /// Every n-th value from 0 on.
+    /// Every n-th value, starting with 0.
     Step(u32),
     Number(u32),
-    /// `H` without a range.
+    /// `H` without a range: a fixed random value for each job.
     Own,
-    /// Any other list, already described.
+    /// Any other list of values, as a description in English.
     Words(String),
 }
 
@@ -147,12 +147,13 @@ impl Part {
         }
     }
 
-    /// True if the distance between all values is the same, across minutes or hours as well.
+    /// True if all consecutive values have the same distance, also across the end of the minute or
+    /// the hour.
     fn is_regular(&self) -> bool {
         matches!(self, Self::Any) || matches!(self, Self::Step(n) if 60 % n == 0)
     }
 
-    /// Describes a second or minute field.
+    /// Describes a field of seconds or minutes.
     fn small(&self, unit: &str) -> String {
         match self {
             Self::Any => format!("every {unit}"),
@@ -167,7 +168,7 @@ impl Part {
         }
     }
 
-    /// Describes an hour field that follows a description of the minutes.
+    /// Describes the field of hours, which follows the description of the minutes.
     fn large(&self, after_every: bool) -> Option<String> {
         Some(match self {
             Self::Any if after_every => return None,
@@ -183,7 +184,7 @@ impl Part {
     }
 }
 
-/// Describes a single step or `H` with its unit.
+/// Describes a single step or a single `H`, with its unit.
 fn one_item(words: &str, unit: &str) -> Option<String> {
     if words.contains(" and ") {
         return None;
@@ -197,7 +198,7 @@ fn one_item(words: &str, unit: &str) -> Option<String> {
     Some(format!("{article} {unit} of its own{range}"))
 }
 
-/// Returns the value of an item with a single value.
+/// Returns the value of an item that contains a single value.
 fn single(item: &Item<'_>) -> Option<u32> {
     match item {
         Item::Range { first, last, .. } if first == last => Some(*first),
@@ -205,7 +206,7 @@ fn single(item: &Item<'_>) -> Option<u32> {
     }
 }
 
-/// Describes an item: a number, a range, a step or `H`.
+/// Describes an item of a field: a number, a range, a step or `H`.
 fn item(unit: &Unit, item: &Item<'_>) -> String {
     match *item {
         Item::Range { first, last, .. } if first == last => first.to_string(),

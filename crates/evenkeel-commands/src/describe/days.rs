@@ -1,11 +1,12 @@
-//! Describes the days and months of a cron expression.
+//! Describes the day and month fields of a cron expression.
 
 use super::items::{DATES, Item, MONTHS, Unit, WEEKDAYS};
 use super::words::{listed, ordinal};
 
-/// Describes the days. Returns `None` for every day.
+/// Describes the days on which a cron expression matches. Returns `None` if it matches every day.
 pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
-    // As in cron, a field that begins with a star restricts the other field instead of adding days.
+    // As in cron, both day fields must match if one of them begins with a star; otherwise one match
+    // is enough.
     let both = [date, weekday].iter().any(|field| field.starts_with(['*', '?']));
     let dates = Some(DATES.items(date)).filter(|items| !items.is_empty());
     let weekdays = Some(WEEKDAYS.items(weekday)).filter(|items| !items.is_empty());
@@ -18,7 +19,7 @@ pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
                 format!("{dates}, and also {weekdays}")
             })
         }
-        // Either field may match, and one of them matches every day.
+        // One matching field is enough, and one of the fields matches every day.
         (Some(_), None) | (None, Some(_)) if !both => None,
         (Some(dates), None) => Some(of_month(&dates)),
         (None, Some(weekdays)) => Some(of_week(&weekdays)),
@@ -90,7 +91,8 @@ fn of_week(items: &[Item<'_>]) -> String {
             Item::Range { first, last, step: 1 } => {
                 plain.push(format!("{} to {}", day(first), day(last)));
             }
-            // Lists the weekdays, because steps over the end of a week are easily misunderstood.
+            // The weekdays are listed, because a step beyond the end of the week is easily
+            // misunderstood.
             Item::Range { first, last, step } => {
                 for day in (first..=last).step_by(step as usize).map(day) {
                     if !plain.contains(&day) {
@@ -137,7 +139,7 @@ fn of_year(items: &[Item<'_>]) -> String {
     format!("in {}", listed(&parts.collect::<Vec<_>>(), "and"))
 }
 
-/// Describes a value that is drawn for each job (`H`).
+/// Describes `H`, which chooses a fixed random value for each job.
 fn own(unit: &Unit, range: Option<(u32, u32)>, step: Option<u32>, noun: &str) -> String {
     let name = |value: u32| match unit.names {
         [] => format!("the {}", ordinal(value)),

@@ -1,18 +1,18 @@
-//! Parses the fields of a cron expression into items.
+//! Parses a field of a cron expression into items.
 
-/// The unit of a field.
+/// The unit of a field, such as hours or weekdays.
 pub(super) struct Unit {
     pub first: u32,
     pub last: u32,
-    /// The number of different values: 0 and 7 are both Sunday.
+    /// Number of different values; 0 and 7 are both Sunday.
     size: u32,
-    /// The range from which `H` draws.
+    /// Range from which `H` chooses a value.
     drawn: (u32, u32),
-    /// The names of the values, from the first on.
+    /// Names of the values, starting with the first value.
     pub names: &'static [&'static str],
 }
 
-/// Seconds and minutes.
+/// The unit of seconds and of minutes.
 pub(super) const SIXTY: Unit = Unit { first: 0, last: 59, size: 60, drawn: (0, 59), names: &[] };
 pub(super) const HOURS: Unit = Unit { first: 0, last: 23, size: 24, drawn: (0, 23), names: &[] };
 pub(super) const DATES: Unit = Unit { first: 1, last: 31, size: 31, drawn: (1, 28), names: &[] };
@@ -36,16 +36,17 @@ pub(super) const WEEKDAYS: Unit = Unit {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Item<'a> {
-    /// A range, both ends included. A single value is a range, too.
+    /// A range that includes its first and its last value. A single value is a range whose first
+    /// and last value are the same.
     Range { first: u32, last: u32, step: u32 },
-    /// `H`: a value drawn for each job, or every n-th value from it on.
+    /// `H`: a fixed random value for each job, or every n-th value starting with it.
     Own { range: Option<(u32, u32)>, step: Option<u32> },
-    /// A special day like `L` or `5#2`.
+    /// A special day such as `L` or `5#2`.
     Day(&'a str),
 }
 
 impl Unit {
-    /// Parses a field. Returns no items if the field covers every value.
+    /// Parses a field of a cron expression. Returns no items if the field matches every value.
     pub fn items<'a>(&self, field: &'a str) -> Vec<Item<'a>> {
         let mut items: Vec<Item<'a>> = Vec::new();
         for item in field.split(',').map(|item| self.item(item)) {
@@ -76,7 +77,7 @@ impl Unit {
         if let Some(brackets) = base.strip_prefix('H') {
             let range = range(brackets.trim_matches(['(', ')']));
             return match step {
-                // Every value from the drawn one on means every value of the range.
+                // `H/1` means every value of the range.
                 Some(1) => {
                     let (first, last) = range.unwrap_or(self.drawn);
                     Item::Range { first, last, step: 1 }
@@ -95,7 +96,7 @@ impl Unit {
         }
     }
 
-    /// Parses a number or a name.
+    /// Parses a number or a name, such as `MON`.
     pub fn value(&self, text: &str) -> Option<u32> {
         let named = || {
             let mut names = self.names.iter().map(|name| &name[..3]);

@@ -14,8 +14,8 @@ use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
 
 pub(crate) use words::{capitalised, listed, span_words};
 
-/// Describes when a job runs. `exact` is false for a cron schedule whose runs start up to a minute
-/// later.
+/// Describes in English when a job runs. `exact` is false for a cron schedule whose runs start up
+/// to a minute after the scheduled time.
 pub fn describe(definition: &Definition, exact: bool) -> String {
     let mut text = rule(definition);
     if !exact {
@@ -70,7 +70,7 @@ fn zone_words(zone: &Zone) -> String {
     if zone.is_utc() { "UTC".into() } else { format!("{zone} time") }
 }
 
-/// Formats a time in a zone.
+/// Formats a time in a time zone.
 pub(crate) fn moment(moment: Timestamp, zone: &Zone) -> String {
     let local = zone.local_text(moment);
     let (date, time) = local.split_once('T').unwrap_or((&local, ""));
@@ -97,7 +97,7 @@ fn limits(definition: &Definition) -> String {
     text
 }
 
-/// Describes the deadline promise, if it is not the default.
+/// Describes the deadline of each run, if it is not the default.
 fn promise(schedule: &Schedule) -> Option<String> {
     let over = |span| format!("Each run must be over {} after its time.", span_words(span));
     match schedule {
@@ -111,7 +111,7 @@ fn promise(schedule: &Schedule) -> Option<String> {
     }
 }
 
-/// Describes the policy for clock changes, if it is not the default.
+/// Describes the policy for daylight saving changes, if it is not the default.
 fn clock_changes(definition: &Definition) -> Vec<String> {
     let (has_policy, may_run_twice) = match &definition.schedule {
         Schedule::Cron(by) => (!by.cron.keeps_rhythm(), true),

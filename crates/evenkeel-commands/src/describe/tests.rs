@@ -1,4 +1,4 @@
-//! Descriptions of schedules.
+//! Tests of schedule descriptions.
 
 mod meaning;
 
@@ -99,7 +99,7 @@ fn cron_expressions_are_described_in_english() {
         ("0 0 * 3/1 *", "At 00:00, every day in March to December, UTC."),
         ("0 0 * * 5/1", "At 00:00, Friday to Sunday, UTC."),
         ("0 0 * * 1/2", "At 00:00, on Monday, Wednesday, Friday and Sunday, UTC."),
-        // Either day field may match unless one begins with a star.
+        // One matching day field is enough, unless a day field begins with a star.
         ("0 0 1/1 * MON", "At 00:00 every day, UTC."),
         ("0 0 13 * 0-6", "At 00:00 every day, UTC."),
         ("0 0 *,5 * MON", "At 00:00, on Monday, UTC."),
@@ -185,7 +185,8 @@ fn policies_without_effect_are_not_described() {
                     "dst_overlap": overlap}))
     };
     let left_out = "Times that the clocks jump over are left out.";
-    // A regular schedule runs at every matching clock time, whatever the policy.
+    // A schedule with regular distances runs at every matching clock time, whatever its daylight
+    // saving policy is.
     for expression in ["*/30 * * * *", "5 * * * *", "* 2 * * *", "0 0 */2 * * *"] {
         for overlap in ["first", "last", "both"] {
             let words = described(expression, overlap);
@@ -219,7 +220,7 @@ proptest! {
         let fields = [minute, hour, date, month, weekday];
         let expression: Vec<String> = second.into_iter().chain(fields).collect();
         let expression = expression.join(" ");
-        // Some combinations are not valid.
+        // Some combinations are not valid expressions.
         if read_schedule(&expression).is_ok() {
             let words = described(&expression);
             prop_assert!(words.ends_with(", UTC.") && words.len() > 10, "{expression}: {words}");

@@ -1,9 +1,9 @@
-//! Formats numbers, lists and lengths of time in English.
+//! Formats numbers, lists and durations in English.
 
 use evenkeel_core::Span;
 use evenkeel_core::schedule::CalendarSpan;
 
-/// `a`, `a and b`, `a, b and c`.
+/// Formats lists such as `a`, `a and b` or `a, b and c`.
 pub(crate) fn listed(items: &[String], last: &str) -> String {
     match items {
         [] => String::new(),
@@ -17,7 +17,7 @@ pub(crate) fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// `1st`, `2nd`, `3rd`, `11th`.
+/// Formats ordinals such as `1st`, `2nd`, `3rd` and `11th`.
 pub(super) fn ordinal(number: u32) -> String {
     let ending = match (number % 10, number % 100) {
         (_, 11..=13) => "th",
@@ -29,7 +29,7 @@ pub(super) fn ordinal(number: u32) -> String {
     format!("{number}{ending}")
 }
 
-/// `1 hour`, `2 hours`.
+/// Formats a number and its unit, such as `1 hour` or `2 hours`.
 pub(super) fn counted(number: u64, unit: &str) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
@@ -43,7 +43,7 @@ const UNITS: [(&str, u64); 6] = [
     ("microsecond", 1),
 ];
 
-/// `1 hour 30 minutes`.
+/// Formats a duration such as `1 hour 30 minutes`.
 pub(crate) fn span_words(span: Span) -> String {
     if span.is_zero() {
         return "0 seconds".into();
@@ -63,8 +63,8 @@ fn in_units(span: Span, units: &[(&str, u64)]) -> String {
     parts.join(" ")
 }
 
-/// Formats `every 30 minutes`, `every hour`, but `every 24 hours`, because calendar days differ in
-/// length.
+/// Formats an interval such as `every 30 minutes`. One day is `every 24 hours`, because calendar
+/// days differ in length.
 pub(super) fn every(span: Span) -> String {
     let [_, units @ ..] = UNITS;
     match units.iter().find(|(_, micros)| span.as_micros() == *micros) {
@@ -73,9 +73,9 @@ pub(super) fn every(span: Span) -> String {
     }
 }
 
-/// Formats `every month`, `every 2 days`.
+/// Formats a calendar interval such as `every month` or `every 2 days`.
 pub(super) fn every_of_calendar(every: CalendarSpan) -> String {
-    // The canonical text has years, months and days, then hours after a `T`.
+    // The canonical text of a calendar interval has years, months and days, then a `T` and hours.
     let text = every.to_string();
     let (date, time) = text.split_once('T').unwrap_or((&text, ""));
     let mut parts = Vec::new();

@@ -6,7 +6,8 @@ use evenkeel_core::executor::ExecutorCatalog;
 use super::Planned;
 use crate::read_job;
 
-/// Returns the plan if its document is valid. Otherwise marks the entry for review with all faults.
+/// Returns the plan of an entry if its job document is valid. Marks the entry for review, with all
+/// faults, if its job document is invalid.
 pub(super) fn checked(planned: Planned, catalog: ExecutorCatalog) -> Planned {
     let Some(document) = &planned.document else { return planned };
     let Err(faults) = read_job(document, TenantNo(0), &catalog) else {

@@ -1,4 +1,4 @@
-//! Converts cron expressions to intervals where both mean the same.
+//! Converts a cron expression to an interval if both have the same run times.
 
 use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Schedule, Span, Timestamp, Zone};
@@ -9,7 +9,8 @@ use crate::read::read_cron;
 /// The schedule that replaces a cron expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Converted {
-    /// An interval, anchored at the next time of the expression unless the phase is arbitrary.
+    /// An interval. It is anchored at the next run time of the expression, unless the start time
+    /// may be chosen freely.
     Interval {
         every: Span,
         anchor: Option<Timestamp>,
@@ -21,12 +22,12 @@ pub(super) enum Converted {
     },
 }
 
-/// Why a cron expression is kept.
+/// Why a cron expression is kept instead of being converted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum KeptBecause {
-    /// The distances between the times of the expression differ.
+    /// The distances between the run times of the expression differ.
     Uneven,
-    /// The distances between the times differ at clock changes of the zone.
+    /// The distances between the run times differ at daylight saving changes of the time zone.
     Zone,
 }
 
@@ -52,13 +53,14 @@ impl Converted {
     }
 }
 
-/// Converts an expression, which may name its zone (`CRON_TZ=America/Toronto 0 9 * * *`). The error
-/// says why the expression cannot be read.
+/// Converts a cron expression, which may name its time zone (`CRON_TZ=America/Toronto 0 9 * * *`).
+/// The error tells why the expression cannot be parsed.
 pub(super) fn convert(text: &str, zone: &Zone, now: Timestamp) -> Result<Converted, String> {
     let (zone, expression) = zone_of(text.trim(), zone)?;
     let parsed = read_cron(expression).map_err(|error| error.of("", expression).message)?;
     match parsed.schedule {
-        // `@every 30m` counts from the start of the old server, so any phase will do.
+        // `@every 30m` counted from the start of the old server, so its start time may be chosen
+        // freely.
         Schedule::Interval(interval) => {
             Ok(Converted::Interval { every: interval.every(), anchor: None })
         }
@@ -77,10 +79,11 @@ fn convert_cron(cron: &Cron, zone: Zone, now: Timestamp) -> Converted {
     Converted::Interval { every, anchor: cron.next_after(now, &zone, Dst::default()) }
 }
 
-/// True if the distance between times stays the same at all clock changes from `now` on.
+/// True if the distance between run times stays the same at all daylight saving changes after
+/// `now`.
 ///
-/// A time of day follows the clocks. A regular expression keeps its distance if the clock changes
-/// are multiples of it.
+/// A fixed time of day follows the local clock, so its distance changes. An expression with regular
+/// distances keeps them if all clock changes are multiples of the distance.
 fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if zone.is_utc() {
         return true;
@@ -100,7 +103,7 @@ fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     true
 }
 
-/// Splits the zone off an expression.
+/// Splits the time zone off an expression.
 fn zone_of<'a>(text: &'a str, otherwise: &Zone) -> Result<(Zone, &'a str), String> {
     let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
     let Some(named) = named else { return Ok((otherwise.clone(), text)) };
@@ -185,7 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// The interval fires when the expression would, at every clock change of the next year.
+        /// The interval fires at the same times as the cron expression, at every daylight saving
+        /// change of the next year.
         #[test]
         fn converted_intervals_fire_when_the_expression_would(
             minute in "(\\*|[0-9]|[1-5][0-9]|\\*/(2|3|4|5|6|10|12|15|20|30|40|45)|0,30|5,25,45)",

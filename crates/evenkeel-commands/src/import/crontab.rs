@@ -22,13 +22,14 @@ use crate::read::read_cron;
 
 #[derive(Clone, Debug)]
 pub struct CrontabOptions {
-    /// The time zone of the machine.
+    /// Time zone of the machine whose crontab is imported.
     pub zone: Zone,
-    /// True for a system crontab, whose entries name a user.
+    /// True for a system crontab, in which each entry names a user.
     pub system: bool,
-    /// The user of the programs if the crontab names none; `None` leaves it to the server.
+    /// User that runs the programs if the crontab names none; `None` leaves the choice to the
+    /// server.
     pub user: Option<String>,
-    /// The working directory if the crontab names none.
+    /// Working directory of the programs if the crontab names none.
     pub cwd: Option<String>,
     pub executors: ExecutorCatalog,
 }
@@ -36,7 +37,7 @@ pub struct CrontabOptions {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CrontabPlan {
     pub entries: Vec<Planned>,
-    /// Differences that apply to all entries.
+    /// Differences from cron that apply to all entries.
     pub remarks: Vec<String>,
 }
 
@@ -49,17 +50,17 @@ pub fn plan(text: &str, options: &CrontabOptions) -> CrontabPlan {
     reader.finish()
 }
 
-/// The default `PATH` of cron.
+/// Default value of `PATH` in cron.
 const CRON_PATH: &str = "/usr/bin:/bin";
 
-/// The state after the lines read so far.
+/// State of the reader after the lines read so far.
 struct Reader<'a> {
     options: &'a CrontabOptions,
     zone: Result<Zone, String>,
     shell: String,
     home: Option<String>,
     env: Map<String, Value>,
-    /// The comments directly above the next entry.
+    /// Comments directly above the next entry.
     comments: Vec<String>,
     names: HashSet<String>,
     plan: CrontabPlan,
@@ -109,10 +110,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sets a variable for the lines below.
+    /// Sets a variable that applies to the entries below.
     fn set(&mut self, name: &str, value: String) {
         match name {
-            // Restores the default.
+            // An empty value restores the default time zone.
             "CRON_TZ" if value.is_empty() => self.zone = Ok(self.options.zone.clone()),
             "CRON_TZ" => {
                 let unknown = |error| format!("CRON_TZ={value} is {error}");
@@ -221,8 +222,8 @@ impl<'a> Reader<'a> {
         checked(planned, self.options.executors)
     }
 
-    /// Builds a job that behaves like the entry: no retries, no make-up runs, and overlapping runs
-    /// are allowed.
+    /// Builds a job that behaves like the crontab entry: no retries, no catch-up of missed runs,
+    /// and overlapping runs are allowed.
     fn document(
         &self,
         name: &str,
@@ -232,7 +233,8 @@ impl<'a> Reader<'a> {
         user: Option<&str>,
         command: &Command,
     ) -> Value {
-        // The server sets HOME, LOGNAME and USER for the user that it runs as.
+        // HOME, LOGNAME and USER are left out, because the server sets them for the user that runs
+        // the program.
         let mut env = Map::new();
         env.insert("PATH".into(), CRON_PATH.into());
         env.extend(self.env.clone());
@@ -271,8 +273,8 @@ impl<'a> Reader<'a> {
         document
     }
 
-    /// Returns the comment above the entry, or the name of the program, with a number if the name
-    /// is taken.
+    /// Returns a name for the job: the comment above the entry, or the name of the program, with a
+    /// number if the name is taken.
     fn name(&self, comments: &[String], command: &Command) -> String {
         let comment = comments.last().map(|comment| comment.trim());
         let comment = comment.filter(|text| lines::is_a_name(text)).map(String::from);

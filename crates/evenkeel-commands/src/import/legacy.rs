@@ -1,4 +1,4 @@
-//! Plans the import of jobs of the cron-based predecessor.
+//! Plans the import of jobs from the table of a cron-based predecessor system.
 
 use std::collections::HashMap;
 
@@ -14,27 +14,28 @@ use crate::limits::EXPONENTIAL_BACKOFF_SECONDS_MAX;
 
 #[derive(Clone, Debug)]
 pub struct LegacyOptions {
-    /// The time zone of the predecessor.
+    /// Time zone of the predecessor system.
     pub zone: Zone,
-    /// True: jobs with intervals keep their next time. False: they may be placed anew.
+    /// If true, jobs with intervals keep their next run time. If false, the scheduler may choose
+    /// new start times for them.
     pub keep_phase: bool,
-    /// True: jobs whose schedule is disabled are created paused.
+    /// If true, jobs whose schedule is disabled are created paused.
     pub include_disabled: bool,
-    /// True: of several jobs with the same name, all except the first get their old id as
-    /// `configuration`. False: they are marked for review.
+    /// If true, jobs with a duplicate name, except the first one, get their old id as
+    /// `configuration`. If false, jobs with a duplicate name are marked for review.
     pub rename_duplicates: bool,
     pub executors: ExecutorCatalog,
 }
 
-/// Plans the jobs of the predecessor, row by row.
+/// Plans the jobs of the predecessor system, row by row.
 #[derive(Debug)]
 pub struct LegacyImport {
     options: LegacyOptions,
-    /// The names in use and their rows.
+    /// The job names used so far, with the row of each.
     names: HashMap<String, u64>,
 }
 
-/// The schedule of a row.
+/// The schedule of a row of the predecessor's table.
 enum RowSchedule {
     Every { number: u64, unit: String },
     Cron(String),
@@ -46,7 +47,8 @@ impl LegacyImport {
         Self { options, names: HashMap::new() }
     }
 
-    /// Plans row number `line` at `now`. An unreadable row is an error text.
+    /// Plans the job of the row with the number `line`, at the time `now`. `columns` is the row, or
+    /// the reason why it cannot be parsed.
     pub fn plan(
         &mut self,
         line: u64,
@@ -77,7 +79,8 @@ impl LegacyImport {
         self.with_unique_name(planned, &row)
     }
 
-    /// Decides whether to create a job, and why it is created paused.
+    /// Decides whether a job is created for the row, and if so, whether and why it is created
+    /// paused.
     fn is_paused(
         &self,
         row: &Row,
@@ -201,7 +204,7 @@ impl LegacyImport {
         Planned { notes, paused: paused.is_some(), document: Some(document.into()), ..planned }
     }
 
-    /// Keeps the former expression with the job, or in its metadata if it cannot be read.
+    /// Keeps the former cron expression in the job, or in its metadata if it cannot be parsed.
     fn keep_former_cron(&self, row: &Row, document: &mut Map<String, Value>, now: Timestamp) {
         let Some(former) = &row.schedule_time else { return };
         let readable = convert(former, &self.options.zone, now).is_ok();
@@ -214,7 +217,7 @@ impl LegacyImport {
         }
     }
 
-    /// Makes the name of a job unique.
+    /// Makes the name of a job unique, or marks the job for review.
     fn with_unique_name(&mut self, mut planned: Planned, row: &Row) -> Planned {
         let Some(document) = &mut planned.document else { return planned };
         let Some(first) = self.names.get(&planned.name) else {
@@ -240,7 +243,7 @@ impl LegacyImport {
     }
 }
 
-/// An interval replaces the cron expression of the row.
+/// If a row has an interval and a cron expression, the interval counts.
 fn schedule_of(row: &Row) -> RowSchedule {
     match (row.interval_minutes, &row.schedule_time) {
         (Some(number), _) => {
@@ -252,15 +255,15 @@ fn schedule_of(row: &Row) -> RowSchedule {
     }
 }
 
-/// True if the schedule of a row is disabled. Newer rows with an interval run by their status
-/// alone; older rows run only if their schedule is enabled.
+/// True if the schedule of a row is disabled. Newer rows with an interval run depending on their
+/// status alone. Older rows run only if their schedule is enabled.
 fn is_disabled(row: &Row, schedule: &RowSchedule, status: &str) -> bool {
     let runs_by_interval = matches!(schedule, RowSchedule::Every { .. })
         && matches!(status, "scheduled" | "running" | "paused");
     row.schedule_enabled == Some(false) && !runs_by_interval
 }
 
-/// Builds the document without the schedule.
+/// Builds the job document of a row, without its schedule.
 fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |field: &str, value: Option<Value>| {
@@ -281,7 +284,7 @@ fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Map<String, 
     put("retry_backoff_seconds", backoff.map(Value::from));
     let mut metadata = row.metadata.clone();
     if let Some(id) = &row.id {
-        // Clients that know the old id find the job by it.
+        // Clients that know the old id can find the job by `legacy_id`.
         metadata.entry("legacy_id").or_insert_with(|| id.clone().into());
     }
     put("metadata", (!metadata.is_empty()).then(|| metadata.into()));
@@ -309,7 +312,7 @@ fn add_schedule(document: &mut Map<String, Value>, converted: Converted) -> Stri
     }
 }
 
-/// Formats a time without microseconds.
+/// Formats a time; zero microseconds are left out.
 fn shown(moment: Timestamp) -> String {
     moment.to_string().replace(".000000Z", "Z")
 }

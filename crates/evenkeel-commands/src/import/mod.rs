@@ -1,7 +1,8 @@
 //! Plans the import of jobs from other schedulers, entry by entry, without a server.
 //!
-//! The plan never guesses. A schedule with the same meaning is converted, one that an interval
-//! cannot express keeps its cron expression, and the rest is marked for review with the reason.
+//! The plan never guesses the meaning of an entry. A schedule is converted to an interval if both
+//! have the same run times, and otherwise keeps its cron expression. All other entries are marked
+//! for review with the reason.
 
 mod check;
 mod cron;
@@ -14,21 +15,21 @@ use evenkeel_core::zone::ZoneError;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What happens to one entry of the source.
+/// What happens to one entry of the imported source.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
     Interval,
     Cron,
     Once,
-    /// No job: nothing is left to do.
+    /// No job is created, because the entry has nothing left to run.
     LeftOut,
-    /// No job until a person has decided.
+    /// No job is created until a person has reviewed the entry.
     Person,
 }
 
 impl Disposition {
-    /// All variants, in the order of reports.
+    /// All variants, in the order in which reports show them.
     pub const ALL: [Self; 5] =
         [Self::Interval, Self::Cron, Self::Once, Self::LeftOut, Self::Person];
 
@@ -37,28 +38,28 @@ impl Disposition {
     }
 }
 
-/// The plan for one entry of the source.
+/// The import plan for one entry of the source.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Planned {
-    /// The line or row, counted from 1.
+    /// Line or row number of the entry, counted from 1.
     pub line: u64,
     pub name: String,
     #[serde(rename = "fate")]
     pub disposition: Disposition,
-    /// A reason code.
+    /// Reason code of the disposition.
     pub code: &'static str,
-    /// The reason, and what to do where review is needed.
+    /// Reason of the disposition, and what to do if a review is needed.
     pub why: String,
-    /// The original schedule as it was written.
+    /// Original schedule, as it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// The new schedule.
+    /// New schedule of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<String>,
-    /// Differences from the original that the user should know.
+    /// Differences from the original entry that the user should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// True: the job is paused right after it is created.
+    /// True if the job is paused right after it is created.
     pub paused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<Value>,
@@ -86,7 +87,7 @@ impl Planned {
         }
     }
 
-    /// An entry that needs review.
+    /// Creates the plan of an entry that needs review.
     pub fn for_review(
         line: u64,
         name: impl Into<String>,
@@ -97,7 +98,7 @@ impl Planned {
     }
 }
 
-/// Returns the zone with this name. The many names of UTC all give UTC.
+/// Returns the time zone with this name. All names that mean UTC give the same time zone.
 pub fn zone(name: &str) -> Result<Zone, ZoneError> {
     const UNIVERSAL: [&str; 7] =
         ["etc/utc", "etc/uct", "etc/universal", "etc/zulu", "uct", "universal", "zulu"];

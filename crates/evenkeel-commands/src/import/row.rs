@@ -3,8 +3,9 @@
 use evenkeel_core::Timestamp;
 use serde_json::{Map, Value};
 
-/// The columns that matter. Files hold texts where a database holds numbers and booleans, so both
-/// are read. A missing column, null and an empty text mean the same.
+/// The columns that the import uses. Files contain texts where a database contains numbers and
+/// booleans, so both forms are accepted. A missing column, null and an empty text have the same
+/// meaning.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Row {
     pub id: Option<String>,
@@ -25,7 +26,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Reads a row. The error lists everything that is wrong.
+    /// Parses a row of the predecessor's table. The error lists all invalid columns.
     pub(super) fn read(columns: &Map<String, Value>) -> Result<Self, String> {
         let mut reader = Reader { columns, faults: Vec::new() };
         let row = Self {
@@ -48,7 +49,7 @@ impl Row {
         if reader.faults.is_empty() { Ok(row) } else { Err(reader.faults.join("; ")) }
     }
 
-    /// Returns the name of the source, its id or its url.
+    /// Returns the name of the source, or else its id, or else its URL.
     pub(super) fn name(&self) -> Option<&str> {
         [&self.source_name, &self.source_id, &self.url].into_iter().find_map(|it| it.as_deref())
     }
@@ -64,7 +65,7 @@ impl Reader<'_> {
         let value = self.columns.get(column)?;
         match value {
             Value::Null => None,
-            // `COPY` writes `\N` for null.
+            // The PostgreSQL command `COPY` writes `\N` for null.
             Value::String(text) if text.trim().is_empty() || text == "\\N" => None,
             value => Some(value),
         }

@@ -13,11 +13,11 @@ use evenkeel_store::{
 use super::{ControlCommand, Jobs};
 use crate::CommandError;
 
-/// Jobs per batch.
+/// Number of jobs per batch.
 const BATCH: u32 = 500;
-/// The number of tries to apply a change while other clients change the same job.
+/// Maximum number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 5;
-/// The largest number of refusals in an answer.
+/// Maximum number of refused jobs in a response.
 pub const REFUSALS_LISTED_MAX: usize = 100;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl BulkAction {
 #[derive(Clone, PartialEq, Debug)]
 pub enum JobSelection {
     Ids(Vec<JobId>),
-    /// All jobs that match a filter, after a cursor.
+    /// All jobs that match a filter, starting after the cursor.
     Filter(JobFilter, Option<JobCursor>),
 }
 
@@ -46,32 +46,32 @@ pub enum JobSelection {
 pub struct BulkCommand {
     pub action: BulkAction,
     pub selection: JobSelection,
-    /// True: only count what the command would do.
+    /// If true, no job is changed; the result only counts what the command would do.
     pub dry_run: bool,
 }
 
-/// A job that refused the command.
+/// A job to which the command was not applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     pub id: JobId,
-    /// A reason code.
+    /// Reason code of the refusal.
     pub reason: String,
     /// The reason as a sentence.
     pub detail: String,
 }
 
-/// What a command did, or would do.
+/// The result of a bulk command, or of its dry run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkOutcome {
-    /// The number of jobs read.
+    /// Number of jobs that were selected.
     pub matched: u64,
-    /// The number of jobs that obeyed, or would.
+    /// Number of jobs to which the command was applied, or would be applied.
     pub done: u64,
-    /// The number of refusals by reason.
+    /// Number of refused jobs by reason code.
     pub refused: BTreeMap<String, u64>,
-    /// The first refusals.
+    /// The first refused jobs, up to [`REFUSALS_LISTED_MAX`].
     pub refusals: Vec<Refusal>,
-    /// Where to continue if time ran out.
+    /// Position at which to continue, if the time limit was reached.
     pub next: Option<JobCursor>,
 }
 
@@ -98,8 +98,8 @@ impl BulkOutcome {
 }
 
 impl Jobs {
-    /// Applies a command to many jobs in batches, each job on its own. With a filter, the command
-    /// stops once `has_time` returns false, and returns a cursor.
+    /// Applies a command to many jobs in batches; each job is handled independently. A command with
+    /// a filter stops once `has_time` returns false, and returns a cursor to continue.
     pub async fn command_many(
         &self,
         scope: &Scope,
@@ -127,8 +127,8 @@ impl Jobs {
             JobSelection::Filter(filter, from) => {
                 let mut after = *from;
                 loop {
-                    // In creation order, which no command changes, so that each job is processed
-                    // exactly once.
+                    // Jobs are read in the order of their creation, which no command changes, so
+                    // each job is processed exactly once.
                     let page = PageRequest { limit: BATCH, offset: 0, after };
                     let page =
                         self.store.list_jobs(scope, filter, JobSort::default(), page).await?;
@@ -180,7 +180,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sets the priority of jobs. A job that changes meanwhile is tried again.
+    /// Sets the priority of several jobs. A job that changes in the meantime is tried again.
     async fn set_priority_of(
         &self,
         scope: &Scope,
@@ -220,7 +220,7 @@ impl Jobs {
     }
 }
 
-/// Builds a command that sets the priority if the job has not changed since it was read.
+/// Builds a command that sets the priority only if the job has not changed since it was read.
 pub(crate) fn priority_command(job: &Job, priority: Priority) -> JobCommand {
     let definition = Definition { priority, ..job.definition.clone() };
     let change = JobChange { definition: Some(definition), ..JobChange::default() };

@@ -10,15 +10,15 @@ use super::publish::publish_at;
 use crate::balance::PlacementReason;
 use crate::{CommandError, Fault, JobSpec, read_job};
 
-/// Jobs per transaction of a bulk create. Jobs with the same load profile share one update of its
-/// count, so larger batches need fewer updates.
+/// Number of jobs per transaction of a bulk request. Jobs with the same load profile share one
+/// counter update, so larger batches need fewer updates.
 pub const BULK_BATCH: usize = 2500;
 
-/// The result of creating one of many jobs.
+/// The result of creating one job of a bulk request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
     pub id: JobId,
-    /// True if the job existed already; `None` without a deduplication key.
+    /// True if the job already existed; `None` without a deduplication key.
     pub deduplicated: Option<bool>,
 }
 
@@ -27,8 +27,9 @@ impl Jobs {
         read_job(document, scope.tenant, &*self.executors)
     }
 
-    /// Creates jobs and returns a result for each, in order. A refused job does not affect the
-    /// others. All enabled jobs share a transaction; each paused job has its own.
+    /// Creates many jobs and returns one result per job, in the same order. A refused job does not
+    /// affect the other jobs. All enabled jobs are created in one transaction; each paused job has
+    /// its own transaction.
     pub async fn create_each(
         &self,
         scope: &Scope,
@@ -96,12 +97,13 @@ impl Jobs {
                     set_result(answer, Some(registered));
                 }
             }
-            // A single job may have failed the whole transaction: create them one by one.
+            // One invalid job may have failed the whole transaction, so the jobs are created one by
+            // one.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
                 let mut outage: Option<StoreError> = None;
                 for (answer, job) in made.zip(jobs) {
                     if let Some(outage) = &outage {
-                        // Jobs created before the outage keep their results.
+                        // Jobs that were created before the outage keep their results.
                         *answer = Err(outage.for_another().into());
                         continue;
                     }
@@ -130,7 +132,7 @@ impl Jobs {
     }
 }
 
-/// Replaces the expected result by that of the store.
+/// Replaces the expected result of a job by the result from the store.
 fn set_result(answer: &mut Result<Registration, CommandError>, registered: Option<Registered>) {
     match registered {
         Some(Registered::NameTaken(id)) => *answer = Err(CommandError::NameTaken { id }),

@@ -1,4 +1,4 @@
-//! Judges whether jobs keep their deadline promise.
+//! Evaluates whether jobs keep their deadline promise.
 
 use evenkeel_core::condition::{Condition, Facts, condition};
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -15,12 +15,14 @@ pub struct JobCondition {
     pub job: Job,
     pub now: Timestamp,
     pub condition: Condition,
-    /// The duration of a successful run: the override, else the measured average, else zero.
+    /// Expected duration of a successful run: the override, or else the measured average, or else
+    /// zero.
     pub average: Span,
-    /// When the job may start next, given retries, blackouts and cooldowns; `None` if that depends
-    /// on the end of an active run.
+    /// Earliest time at which the next run can start, given retries, blackouts and cooldowns;
+    /// `None` if that depends on when an active run finishes.
     pub can_start_by: Option<Timestamp>,
-    /// When the job must start to keep its promise. Only a change of the schedule moves this time.
+    /// Latest time at which the next run can start and still keep its deadline. `should_start_by`
+    /// changes only if the schedule changes.
     pub should_start_by: Option<Timestamp>,
 }
 
@@ -45,13 +47,13 @@ impl Jobs {
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
         let waiting = self.store.waiting_attempts(scope, id, None, Now::Database).await?;
-        // Waiting attempts start before the next scheduled time.
+        // Waiting attempts start before the next scheduled run.
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
             WaitsFor::Worker { since, window, .. } => window.from.unwrap_or(since),
             WaitsFor::Permit { since, .. } => since,
         });
-        // The next start of a periodic job is unknown until its active run ends.
+        // The next start time of a periodic job is unknown until its active run finishes.
         let unknown = job.definition.schedule.follows_its_end() && job.live > 0;
         let next = condition.window.and_then(|_| job.next_start(now)).filter(|_| !unknown);
         let can_start_by = waits.min().or(next);
@@ -60,7 +62,8 @@ impl Jobs {
         Ok(JobCondition { job, now, condition, average, can_start_by, should_start_by })
     }
 
-    /// Counts the scope's jobs by condition, and lists those at risk, soonest ERROR first.
+    /// Counts the tenant's jobs by condition, and lists the jobs at risk, sorted by the time at
+    /// which they become ERROR.
     pub async fn at_risk(
         &self,
         scope: &Scope,

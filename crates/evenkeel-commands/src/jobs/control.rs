@@ -14,19 +14,19 @@ use crate::CommandError;
 use crate::balance::{PlacementReason, Placing};
 use crate::update::schedule_state;
 
-/// The number of tries to apply a command while other clients change the same job.
+/// Maximum number of tries to apply a command while other clients change the same job.
 const TRIES: usize = 8;
 
-/// Attempts that are purged per transaction.
+/// Number of attempts that are purged per transaction.
 const PURGE_BATCH: u32 = 500;
 
-/// A command that any job accepts.
+/// A command that pauses, resumes, cancels, retries or deletes a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ControlCommand {
     Pause,
     Resume,
     Cancel,
-    /// Retries the last run, which failed.
+    /// Retries the last run of the job, if it failed.
     Retry,
     Delete,
 }
@@ -46,16 +46,16 @@ impl ControlCommand {
 /// The result of deleting a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeletedJob {
-    /// Attempts that were asked to end.
+    /// Running attempts that were asked to stop.
     pub running: Vec<AttemptKey>,
-    /// The number of purged attempts; `None` without a purge.
+    /// Number of purged attempts; `None` without a purge.
     pub purged: Option<u64>,
 }
 
 impl Jobs {
-    /// Applies a command to at most [`COMMANDS_MAX`](evenkeel_store::COMMANDS_MAX) jobs, each on
-    /// its own, and returns a result for each, in order. With a generation, only jobs of that
-    /// generation obey.
+    /// Applies a command to at most [`COMMANDS_MAX`](evenkeel_store::COMMANDS_MAX) jobs, each
+    /// independently. Returns one result per job, in the same order. If a generation is given, the
+    /// command is applied only to jobs of that generation.
     pub async fn control_many(
         &self,
         scope: &Scope,
@@ -81,7 +81,8 @@ impl Jobs {
                 done.for_each(|(id, _)| placing.confirm(*id));
             }
             answers.extend(commanded.into_iter().zip(applied));
-            // Another change came first: decide again, if the generation still matches.
+            // Another change came first, so the command is tried again if the generation still
+            // matches.
             left.retain(|id| match answers.get(id) {
                 Some(Applied::Stale(job)) => {
                     if_generation.is_none_or(|wanted| wanted == job.generation)
@@ -97,8 +98,8 @@ impl Jobs {
         Ok(ids.iter().map(answer).collect())
     }
 
-    /// Applies a command to one job. With generations, the command applies only if the job has one
-    /// of these generations.
+    /// Applies a command to one job. If generations are given, the command is applied only if the
+    /// job has one of them.
     pub async fn control(
         &self,
         scope: &Scope,
@@ -114,8 +115,8 @@ impl Jobs {
                 Some(several) => Some(self.expected_generation(scope, id, several).await?),
             };
             answer = self.control_many(scope, &[id], command, expected).await?.pop();
-            // The job changed from one expected generation to another: try again with the new
-            // generation.
+            // The job changed from one expected generation to another expected generation, so the
+            // command is tried again with the new one.
             let is_expected = |job: &Job| {
                 if_generation.is_some_and(|all| all.len() > 1 && all.contains(&job.generation))
             };
@@ -129,8 +130,9 @@ impl Jobs {
         }
     }
 
-    /// Returns the generation of the job if it is expected. Otherwise returns -1, which no job has,
-    /// so that a state that forbids the command is reported first.
+    /// Returns the generation of the job if it is one of the expected generations. Returns -1,
+    /// which no job has, if the job has an unexpected generation. The store then checks the state
+    /// of the job first, and reports a state that forbids the command.
     async fn expected_generation(
         &self,
         scope: &Scope,
@@ -141,8 +143,8 @@ impl Jobs {
         Ok(if several.contains(&generation) { generation } else { -1 })
     }
 
-    /// Deletes a job. Its history stays until retention removes it, unless `purges` is true. A
-    /// purge also removes the history of a job that was deleted before.
+    /// Deletes a job. The history of the job stays until retention removes it, unless `purges` is
+    /// true. A purge also removes the history of a job that was already deleted.
     pub async fn delete(
         &self,
         scope: &Scope,
@@ -181,8 +183,8 @@ impl Jobs {
         }
     }
 
-    /// Builds the commands for the store, and the placements that they need. A command that depends
-    /// on the state of the job applies only to that state.
+    /// Builds the commands for the store, and chooses the start times that they need. A command
+    /// that depends on the state of the job is applied only if the job still has that state.
     async fn store_commands(
         &self,
         scope: &Scope,
@@ -238,7 +240,7 @@ impl Jobs {
                 let revives = job.next_at.is_none();
                 let revived = || next_after_retry(definition, so_far, now, choose);
                 let next_at = if revives { revived() } else { None };
-                // Only the low bits count; they distinguish runs of the same microsecond.
+                // Only the low bits are used; they distinguish runs of the same microsecond.
                 Action::Retry { n: self.chance.bits() as u32, next_at }
             }
             ControlCommand::Pause => Action::Pause,
@@ -283,13 +285,14 @@ impl Jobs {
         match command {
             ControlCommand::Resume | ControlCommand::Retry => self.announce(Signal::Jobs).await,
             ControlCommand::Cancel | ControlCommand::Delete => self.announce(Signal::Cancel).await,
-            // A node that still has the job in memory is refused when it fires.
+            // A node that still has the job in memory cannot create a run, because the store
+            // refuses it.
             ControlCommand::Pause => {}
         }
     }
 }
 
-/// Returns the number of fired times if the job has a limit of runs.
+/// Returns the number of scheduled runs so far, if the job has `max_runs`.
 pub(super) fn fired_if_limited(job: &Job) -> Option<u64> {
     job.definition.bounds.max_runs.map(|_| job.fired)
 }

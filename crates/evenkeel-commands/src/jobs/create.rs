@@ -1,8 +1,8 @@
-//! Creates single jobs. Concurrent requests share a transaction.
+//! Creates single jobs; concurrent requests share a transaction.
 //!
 //! A request that arrives while no transaction runs is processed at once. Requests that arrive
-//! during a transaction are combined in the next one. So under load one commit serves many
-//! requests, and no request waits for others to arrive.
+//! during a transaction are combined in the next transaction. Under load one commit therefore
+//! serves many requests, and no request waits for others to arrive.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,22 +19,22 @@ use super::trigger::{announce, no_time_left};
 use crate::balance::{Balance, PlacementReason, Placing};
 use crate::{CommandError, JobSpec};
 
-/// The largest number of jobs in a transaction: more would delay the first requests.
+/// Maximum number of jobs in a transaction; a larger number would delay the first requests.
 const BATCH_MAX: usize = 500;
 
-/// A created or existing job.
+/// A job that was created, or that already existed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CreatedJob {
     pub job: Job,
-    /// The time at which the job had this state.
+    /// Time at which the job had this state.
     pub now: Timestamp,
-    /// True if the job existed already; `None` without a deduplication key.
+    /// True if the job already existed; `None` without a deduplication key.
     pub deduplicated: Option<bool>,
 }
 
 type CreateAnswer = Result<CreatedJob, CommandError>;
 
-/// A request that waits for its transaction.
+/// A create request that waits for its transaction.
 struct CreateRequest {
     scope: Scope,
     spec: JobSpec,
@@ -44,7 +44,7 @@ struct CreateRequest {
 #[derive(Default)]
 struct Pending {
     requests: VecDeque<CreateRequest>,
-    /// True while a task processes the requests.
+    /// True while a task processes the waiting requests.
     has_task: bool,
 }
 
@@ -64,7 +64,7 @@ impl Creator {
         Self { store, chance, balance, pending: Mutex::default() }
     }
 
-    /// Creates a job. It is created even if the caller stops waiting.
+    /// Creates a job. The job is created even if the caller stops waiting.
     pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> CreateAnswer {
         let (reply, answer) = oneshot::channel();
         let is_first = {
@@ -73,8 +73,8 @@ impl Creator {
             !std::mem::replace(&mut pending.has_task, true)
         };
         if is_first {
-            // In a task of its own, because the first caller may stop waiting while others still
-            // wait.
+            // The requests are processed in a separate task, because the first caller may stop
+            // waiting while others still wait.
             tokio::spawn(Arc::clone(self).process());
         }
         answer.await.unwrap_or_else(|_| {
@@ -92,7 +92,8 @@ impl Creator {
             let mut requests: Vec<CreateRequest> = {
                 let mut pending = self.lock();
                 let count = pending.requests.len().min(BATCH_MAX);
-                // Under the same lock, so that a later request sees that no task is running.
+                // The flag changes under the same lock, so that a later request sees that no task
+                // is running.
                 pending.has_task = count > 0;
                 pending.requests.drain(..count).collect()
             };
@@ -107,7 +108,7 @@ impl Creator {
         }
     }
 
-    /// Creates jobs of one tenant and answers each request.
+    /// Creates the jobs of one tenant and answers each request.
     async fn create_batch(&self, requests: Vec<CreateRequest>) {
         let Some(scope) = requests.first().map(|request| request.scope) else { return };
         let (now, mut placing) = match self.begin(&scope).await {
@@ -124,7 +125,7 @@ impl Creator {
                     jobs.push(job);
                     replies.push(request.reply);
                 }
-                // The caller may have stopped waiting, here and below.
+                // Sending a reply fails if the caller has stopped waiting, which is fine.
                 Err(error) => drop(request.reply.send(Err(error))),
             }
         }
@@ -138,7 +139,8 @@ impl Creator {
                     self.reply(&scope, reply, created, now, &mut placing);
                 }
             }
-            // A single job may have failed the whole transaction: create them one by one.
+            // One invalid job may have failed the whole transaction, so the jobs are created one by
+            // one.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
                 for (job, reply) in jobs.into_iter().zip(replies) {
                     let created = self.create_alone(&scope, job, now).await;
@@ -178,8 +180,8 @@ impl Creator {
         }
     }
 
-    /// Returns the job after it was registered at `now`. A new job need not be read back. An
-    /// existing job is read; if it was deleted meanwhile, the new job is registered again.
+    /// Returns the job that was registered at `now`. A new job is not read back from the store. An
+    /// existing job is read; if it was deleted in the meantime, the new job is registered again.
     async fn created(
         &self,
         scope: &Scope,
@@ -212,11 +214,11 @@ impl Creator {
     }
 }
 
-/// The number of tries to register a job if the duplicate keeps disappearing.
+/// Maximum number of tries to register a job if the existing duplicate keeps disappearing.
 pub(super) const TRIES: usize = 5;
 
-/// Drops all waiting requests if the task panics, so that their callers get an error and the next
-/// request starts a new task.
+/// Drops all waiting requests if the task panics. Their callers get an error, and the next request
+/// starts a new task.
 struct ResetOnPanic<'a>(&'a Creator);
 
 impl Drop for ResetOnPanic<'_> {
@@ -227,7 +229,7 @@ impl Drop for ResetOnPanic<'_> {
     }
 }
 
-/// Prepares a new job with the id `id` and the first time after `now` that `choose` returns.
+/// Prepares a new job with the id `id`; `choose` returns its first run time after `now`.
 pub(crate) fn prepare_job(
     spec: JobSpec,
     id: JobId,

@@ -15,9 +15,10 @@ pub struct JobExplanation {
 }
 
 impl Jobs {
-    /// Explains why a job does not run now, or that it runs.
+    /// Returns the reasons why a job does not run now, or the fact that it runs.
     pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
-        // Waiting attempts are read first: an attempt that starts meanwhile is seen as running.
+        // Waiting attempts are read before the job, so that an attempt that starts in between is
+        // seen as running.
         let waiting =
             self.store.waiting_attempts(scope, id, Some(self.aging), Now::Database).await?;
         let job = self.get(scope, id).await?;

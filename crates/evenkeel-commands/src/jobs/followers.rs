@@ -1,5 +1,5 @@
-//! Jobs that follow a target: a job that names a target but no url and no executor crawls the url
-//! of the target, and follows its changes.
+//! Jobs that follow a target: a job with a target but without a URL and an executor crawls the URL
+//! of its target, and follows its changes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,32 +14,33 @@ use super::Jobs;
 use crate::document::executor_config;
 use crate::{CommandError, Fault};
 
-/// Jobs that are updated per transaction.
+/// Number of jobs that are updated per transaction.
 const UPDATE_BATCH: u32 = 100;
-/// The number of transactions that a request waits for. The rest runs in the background.
+/// Number of transactions that a request waits for. The remaining jobs are updated in the
+/// background.
 const AWAITED_BATCHES: usize = 5;
-/// The number of tries to update a follower while other clients change the same job.
+/// Maximum number of tries to update a follower while other clients change the same job.
 const TRIES: usize = 8;
-/// The url for checking a configuration while the target has no url.
+/// URL with which a configuration is checked while the target has no URL.
 const PLACEHOLDER_URL: &str = "https://example.com/";
 
-/// The urls of existing targets by number.
+/// URLs of existing targets by target number.
 pub(super) type Urls = HashMap<i64, Option<String>>;
 
-/// The result of updating the followers of a target.
+/// The result of updating the jobs that follow a target.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct FollowerUpdate {
-    /// Jobs that got another url, or lost theirs.
+    /// Number of jobs that got another URL, or lost their URL.
     pub followed: u64,
-    /// Jobs that keep their former url, because they refuse the new one or another job holds their
-    /// new deduplication key.
+    /// Number of jobs that keep their former URL, because the new URL does not fit them or another
+    /// job holds their new deduplication key.
     pub refused: u64,
-    /// True if more jobs are updated in the background.
+    /// True if the remaining jobs are updated in the background.
     pub continues: bool,
 }
 
 impl Jobs {
-    /// Returns the urls of the targets that these jobs name.
+    /// Returns the URLs of the targets that these jobs refer to.
     pub(crate) async fn target_urls_of<'a>(
         &self,
         scope: &Scope,
@@ -54,9 +55,9 @@ impl Jobs {
         Ok(found)
     }
 
-    /// Checks that the target exists, and sets url and executor of a follower. While the target has
-    /// no url, the configuration is checked with a placeholder, because a later update has no
-    /// client to report to.
+    /// Checks that the target of a job exists, and sets the URL and the executor of a job that
+    /// follows its target. While the target has no URL, the configuration is checked with a
+    /// placeholder URL, because a later update has no client to which it could report errors.
     pub(crate) fn apply_target(
         &self,
         scope: &Scope,
@@ -97,8 +98,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Applies the target to a job that is changed. `to_aim` is true if the job follows a target in
-    /// another way than before.
+    /// Sets the URL and the executor of a job that is changed, if it follows a target. `to_aim` is
+    /// true if the job follows a target whose URL is not applied yet.
     pub(super) async fn apply_target_to_change(
         &self,
         scope: &Scope,
@@ -107,7 +108,7 @@ impl Jobs {
         to_aim: bool,
     ) -> Result<(), CommandError> {
         let about = change.about.as_ref().unwrap_or(&job.about);
-        // A target that the job named before may have been deleted.
+        // A target that the job already referred to may have been deleted.
         let is_named = about.target.is_none() || about.target == job.about.target;
         if is_named && !to_aim {
             return Ok(());
@@ -121,8 +122,9 @@ impl Jobs {
         Ok(())
     }
 
-    /// Updates the jobs that follow a target: the first 500 before it returns, the rest in the
-    /// background. An interrupted update can be repeated; jobs that are up to date are not written.
+    /// Updates the jobs that follow a target: the first 500 jobs before it returns, the remaining
+    /// jobs in the background. An interrupted update can be repeated; jobs that are already up to
+    /// date are not written.
     pub(super) async fn update_followers(
         &self,
         scope: &Scope,
@@ -165,8 +167,8 @@ impl Jobs {
         Ok(update)
     }
 
-    /// Updates some followers after `after`. Returns the last job of the batch if more followers
-    /// may exist.
+    /// Updates one batch of the jobs that follow a target, starting after the job `after`. Returns
+    /// the last job of the batch if more jobs may follow the target.
     async fn update_some_followers(
         &self,
         scope: &Scope,
@@ -179,8 +181,8 @@ impl Jobs {
         let ids: Vec<JobId> = some.iter().map(|(_, id)| *id).collect();
         let mut jobs = self.store.get_jobs(scope, &ids).await?;
         for _ in 0..TRIES {
-            // Read after the jobs: a later change of the target also updates the jobs later, which
-            // increases their generation.
+            // The URL is read after the jobs. A later change of the target updates the jobs again,
+            // which increases their generation.
             let urls = self.store.target_urls(scope, &[number]).await?;
             let mut commands = Vec::new();
             for job in jobs.iter().filter(|job| job.about.is_follower()) {
@@ -201,9 +203,9 @@ impl Jobs {
                 match applied {
                     Applied::Done(_) => done.push(id),
                     Applied::Stale(job) => again.push(*job),
-                    // A deleted or finished job needs no url.
+                    // A job that was deleted or has ended needs no URL.
                     Applied::NotFound | Applied::NotAllowed(_) => {}
-                    // A new url brings another executor and so another deduplication key.
+                    // A new URL can change the executor, and therefore the deduplication key.
                     Applied::NameTaken(holder) | Applied::Duplicate(holder) => {
                         update.refused += 1;
                         tracing::warn!(
@@ -222,7 +224,7 @@ impl Jobs {
         Ok((some.len() == UPDATE_BATCH as usize).then_some(*last))
     }
 
-    /// Returns the change of a follower, or `None` if it is up to date.
+    /// Returns the change that updates a follower, or `None` if it is up to date.
     fn follower_change(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! Commands on jobs, and reading them.
+//! Commands that create, change and control jobs, and queries that read jobs.
 
 mod bulk_commands;
 mod bulk_create;
@@ -55,7 +55,7 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// `executors` checks configurations, and `balance` places jobs.
+    /// `executors` checks executor configurations, and `balance` chooses start times of jobs.
     pub fn new(
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,

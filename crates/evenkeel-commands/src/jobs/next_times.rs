@@ -1,4 +1,4 @@
-//! Previews of schedules and next times of jobs.
+//! Previews schedules, and returns the next start times of jobs.
 
 use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::{JobId, Schedule, Timestamp, Zone};
@@ -11,17 +11,17 @@ use crate::preview::{PREVIEW_TIMES_MAX, Preview, preview};
 use crate::starts::{NextTime, Start, Starts};
 use crate::{CommandError, kind};
 
-/// The number of jobs of a slot that are counted, of all tenants.
+/// Maximum number of jobs that are counted per time slot, over all tenants.
 pub const LOAD_COUNTED_MAX: u32 = 1000;
 
-/// The number of jobs whose next time is in a slot.
+/// Number of jobs whose next run time falls into a time slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotLoad {
-    /// Start of the slot.
+    /// Start of the time slot.
     pub slot: Timestamp,
-    /// The number of the scope's jobs among the counted ones.
+    /// Number of the tenant's jobs among the counted jobs.
     pub jobs: u32,
-    /// False if the slot has more than [`LOAD_COUNTED_MAX`] jobs.
+    /// False if the time slot has more than [`LOAD_COUNTED_MAX`] jobs.
     pub counted_all: bool,
 }
 
@@ -29,18 +29,18 @@ pub struct SlotLoad {
 pub struct NextTimes {
     pub job: JobId,
     pub kind: &'static str,
-    /// The schedule in English.
+    /// Description of the schedule in English.
     pub description: String,
     pub timezone: Zone,
-    /// The next starts, given the schedule and the blackouts of the job.
+    /// Next start times of the job, given its schedule and blackouts.
     pub times: Vec<NextTime>,
-    /// False for a periodic job, whose times are the latest possible.
+    /// False for a periodic job, for which `times` are the latest possible start times.
     pub exact_times: bool,
 }
 
 impl Jobs {
-    /// Previews a schedule, and counts the scope's jobs in the slots that it would use in the day
-    /// after its first time.
+    /// Previews a schedule. Also counts the tenant's jobs in the time slots that the schedule would
+    /// use in the 24 hours after its first start.
     pub async fn preview(
         &self,
         scope: &Scope,
@@ -64,7 +64,7 @@ impl Jobs {
         Ok((previewed, loads))
     }
 
-    /// Returns the next `count` times of a job, from its stored next time on.
+    /// Returns the next `count` start times of a job, beginning with its stored next run time.
     pub async fn next_times(
         &self,
         scope: &Scope,
@@ -73,12 +73,13 @@ impl Jobs {
     ) -> Result<NextTimes, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let definition = &job.definition;
-        // Resuming a job gives it a new time.
+        // A paused job has no next run time, because resuming it sets a new one.
         let next = job.next_at.filter(|_| job.state == JobState::Active);
         let average = definition.average(job.history.average_good_duration);
         let mut starts: Vec<_> =
             Starts::new(definition, average, next, job.fired).take(count).collect();
-        // A due job may be in a later blackout than the one that delayed it.
+        // A job that is due may now be delayed by a later blackout than the one that first delayed
+        // it.
         let actual = job.next_start(now);
         if let Some((first, actual)) = starts.first_mut().zip(actual).filter(|(it, at)| it.at < *at)
         {

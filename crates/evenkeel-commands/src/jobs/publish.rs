@@ -1,4 +1,4 @@
-//! Publishes events about jobs.
+//! Publishes events about jobs and runs.
 
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
@@ -6,8 +6,8 @@ use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
 use super::Jobs;
 
 impl Jobs {
-    /// Publishes an event for each job. Without listeners, publishing only checks a flag. A failure
-    /// does not affect the command.
+    /// Publishes an event of this kind for each job. If no client listens, publishing only checks a
+    /// flag. A failure to publish does not fail the command.
     pub(crate) async fn publish(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
         if let Some(at) = self.time_for_listeners().await {
             publish_at(&*self.store, scope, kind, jobs.iter().copied(), at);
@@ -33,21 +33,21 @@ impl Jobs {
         }
     }
 
-    /// Returns the time if there are listeners.
+    /// Returns the current time if any client listens to events.
     async fn time_for_listeners(&self) -> Option<Timestamp> {
         if !self.store.events().has_listeners() {
             return None;
         }
         let now = self.store.now().await;
         if now.is_err() {
-            // Listeners must learn that an event is missing.
+            // The event cannot be published, so listening clients are informed about a gap.
             self.store.events().mark_gap();
         }
         now.ok()
     }
 }
 
-/// Publishes an event for each job with a given time.
+/// Publishes an event of this kind for each job, with the given time.
 pub(super) fn publish_at(
     store: &dyn Store,
     scope: &Scope,

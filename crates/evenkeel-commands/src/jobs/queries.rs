@@ -6,9 +6,9 @@ use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest, Scop
 use super::Jobs;
 use crate::CommandError;
 
-/// The largest number of jobs that an ambiguous name lists.
+/// Maximum number of jobs that the error about an ambiguous name lists.
 const AMBIGUOUS_LISTED_MAX: u32 = 10;
-/// The number of characters of a name that an error repeats.
+/// Maximum number of characters of a name that an error repeats.
 const NAME_SHOWN_CHARS: usize = 200;
 
 fn shortened(name: &str) -> String {
@@ -16,12 +16,13 @@ fn shortened(name: &str) -> String {
 }
 
 impl Jobs {
-    /// Returns the time of the store's clock.
+    /// Returns the current time of the store's clock.
     pub async fn now(&self) -> Result<Timestamp, CommandError> {
         Ok(self.store.now().await?)
     }
 
-    /// Resolves the id or name of a job. A text that is a UUID is an id.
+    /// Resolves a job id or a job name to a job id. A text that is a UUID is always treated as an
+    /// id.
     pub async fn resolve_id(&self, scope: &Scope, text: &str) -> Result<JobId, CommandError> {
         if let Ok(id) = text.parse() {
             return Ok(id);
@@ -42,7 +43,7 @@ impl Jobs {
         self.store.get(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Returns a job and the time of the store's clock.
+    /// Returns a job, and the current time of the store's clock.
     pub async fn get_with_now(
         &self,
         scope: &Scope,
@@ -51,7 +52,7 @@ impl Jobs {
         self.store.get_with_now(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Lists the scope's jobs.
+    /// Lists the tenant's jobs.
     pub async fn list(
         &self,
         scope: &Scope,

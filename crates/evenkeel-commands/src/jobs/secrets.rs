@@ -1,4 +1,4 @@
-//! Checks that the secrets of a job exist when the job is created or changed.
+//! Checks that the secrets of a job exist, when the job is created or changed.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use evenkeel_store::{Scope, StoreError};
 use super::Jobs;
 use crate::{CommandError, Fault};
 
-/// Names per store request, which also returns the encrypted values.
+/// Number of secret names per store request, which also returns the encrypted values.
 const NAMES_BATCH: usize = 100;
 
 pub(crate) struct KnownSecrets(BTreeSet<String>);
 
 impl Jobs {
-    /// Returns which of the secrets that these jobs use exist. Does not ask the store if they use
-    /// none.
+    /// Returns which of the secrets that these jobs use exist. Does not query the store if the jobs
+    /// use no secrets.
     pub(crate) async fn secrets_of<'d>(
         &self,
         scope: &Scope,
@@ -35,7 +35,7 @@ impl Jobs {
 }
 
 impl KnownSecrets {
-    /// Refuses a job that refers to a secret which does not exist.
+    /// Refuses a job that refers to a missing secret.
     pub(crate) fn check(&self, definition: &Definition) -> Result<(), CommandError> {
         let missing = |found: &SecretRef| !self.0.contains(&found.name);
         let fault = |SecretRef { field, name }| {

@@ -1,4 +1,4 @@
-//! Targets, which several jobs may process.
+//! Targets: sites or systems that several jobs may process.
 
 use evenkeel_core::redact;
 use evenkeel_store::{
@@ -12,12 +12,12 @@ use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
 use crate::{CommandError, EditMode, Fault};
 
-/// Fields that are shown and that clients cannot set.
+/// Fields that responses contain but clients cannot set.
 const SET_BY_THE_SERVER: [&str; 9] = [
     "number", "generation", "jobs", "last_success_at", "created_at", "updated_at", "followed_jobs",
     "refused_jobs", "goes_on",
 ];
-/// The number of tries to apply a change while other clients change the same target.
+/// Maximum number of tries to apply a change while other clients change the same target.
 const TRIES: usize = 8;
 
 impl Jobs {
@@ -37,7 +37,7 @@ impl Jobs {
         }
     }
 
-    /// Returns the target with this number. Creates it if it does not exist.
+    /// Returns the target with this number. Creates the target if it does not exist.
     pub async fn ensure_target(&self, scope: &Scope, number: i64) -> Result<Target, CommandError> {
         if !(1..=NUMBER_MAX.cast_signed()).contains(&number) {
             let message = format!("{number} is not a whole number from 1 to {NUMBER_MAX}");
@@ -56,7 +56,7 @@ impl Jobs {
         self.find_target(scope, number).await?.ok_or(CommandError::NoTarget)
     }
 
-    /// Lists targets by number.
+    /// Lists targets, sorted by number.
     pub async fn list_targets(
         &self,
         scope: &Scope,
@@ -65,8 +65,8 @@ impl Jobs {
         Ok(self.store.list_targets(scope, page).await?)
     }
 
-    /// Changes the given fields of a target; null clears a field. Updates its followers even if
-    /// nothing changes, so that an interrupted update can be repeated.
+    /// Changes the given fields of a target; null clears a field. Updates the jobs that follow the
+    /// target even if nothing changes, so that an interrupted update can be repeated.
     pub async fn update_target(
         &self,
         scope: &Scope,
@@ -94,7 +94,8 @@ impl Jobs {
                 ChangedTarget::SourceTaken(number) => {
                     return Err(CommandError::TargetTaken { number, field: "source_id" });
                 }
-                // Read the target again: the change may apply to its new state.
+                // The target has changed in the meantime, so it is read again and the change is
+                // tried again.
                 ChangedTarget::Stale(_) => {}
             }
         }
@@ -102,7 +103,7 @@ impl Jobs {
         Err(CommandError::TargetStale { generation })
     }
 
-    /// Deletes a target. With `force`, jobs that name it lose their target. Returns the number of
+    /// Deletes a target. With `force`, jobs that refer to the target lose it. Returns the number of
     /// jobs that lost their target.
     pub async fn delete_target(
         &self,
@@ -129,7 +130,7 @@ fn read_new(document: &Value) -> Result<NewTarget, Vec<Fault>> {
     })
 }
 
-/// Applies `sent` to the fields of a target.
+/// Applies the sent fields to the fields of a target.
 fn read_change(before: &Target, sent: &Value, mode: EditMode) -> Result<TargetFields, Vec<Fault>> {
     let TargetFields { source_id, name, url } = &before.fields;
     let own = [("source_id", json!(source_id)), ("name", json!(name)), ("url", json!(url))];
@@ -150,7 +151,7 @@ fn read_change(before: &Target, sent: &Value, mode: EditMode) -> Result<TargetFi
     for (field, value) in &sent {
         match (SET_BY_THE_SERVER.contains(&field.as_str()), mode) {
             (false, _) => drop(whole.insert(field.clone(), value.clone())),
-            // A client sends back what it was shown; these fields change nothing.
+            // A client may send back fields that only the server sets; with PUT they are ignored.
             (true, EditMode::Put) => {}
             (true, EditMode::Patch) if shown.get(field) == Some(value) => {}
             (true, EditMode::Patch) => {

@@ -1,4 +1,4 @@
-//! Creates and triggers jobs, and signals the nodes.
+//! Creates and triggers jobs, and signals the nodes that a run is due.
 
 use evenkeel_core::job::Bounds;
 use evenkeel_core::order::Priority;
@@ -12,33 +12,33 @@ use super::create::{CreatedJob, TRIES, prepare_job};
 use crate::balance::has_chosen_times;
 use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
 
-/// A run that was requested.
+/// A run that a client requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RequestedRun {
     pub job: JobId,
     pub key: AttemptKey,
 }
 
-/// The result of a trigger.
+/// The result of triggering a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TriggerResult {
     New(RequestedRun),
-    /// A run of this job, or of another job with the same key, exists.
+    /// A run of this job, or of another job with the same deduplication key, already exists.
     Existing {
         job: JobId,
-        /// The first attempt; `None` for a paused job without a run.
+        /// Key of the run's first attempt; `None` for a paused job without a run.
         key: Option<AttemptKey>,
     },
 }
 
 impl Jobs {
-    /// Creates the job that `document` describes, or returns the existing job with its
-    /// deduplication key. Concurrent creates share a transaction.
+    /// Creates the job that `document` describes, or returns the existing job with the same
+    /// deduplication key. Concurrent requests share a transaction.
     pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
         self.create_or_find(scope, document).await.map(|made| made.job)
     }
 
-    /// Creates a job, or returns the existing one and marks it as deduplicated.
+    /// Creates a job, or returns the existing job and marks it as deduplicated.
     pub async fn create_or_find(
         &self,
         scope: &Scope,
@@ -86,7 +86,8 @@ impl Jobs {
         Err(CommandError::Duplicate { id: holder })
     }
 
-    /// Starts a run now, in addition to the schedule, with its own priority if one is given.
+    /// Starts a run now, in addition to the scheduled runs. `priority` replaces the priority of the
+    /// job, if given.
     pub async fn trigger(
         &self,
         scope: &Scope,
@@ -109,8 +110,8 @@ impl Jobs {
         self.request_run(scope, id, priority, false).await
     }
 
-    /// Starts a run now if no run of the job waits or runs. Otherwise the job is
-    /// [busy](Conflict::Busy), whatever its overlap policy.
+    /// Starts a run now if the job has no waiting or running attempts. If the job has an active
+    /// run, returns [`Conflict::Busy`], whatever its overlap policy is.
     pub(crate) async fn trigger_idle(
         &self,
         scope: &Scope,
@@ -129,7 +130,7 @@ impl Jobs {
         priority: Option<Priority>,
         idle_only: bool,
     ) -> Result<TriggerResult, CommandError> {
-        // Only the low bits count; they distinguish triggers of the same microsecond.
+        // Only the low bits are used; they distinguish triggers of the same microsecond.
         let trigger = Trigger { n: self.chance.bits() as u32, priority, idle_only };
         match self.store.trigger(scope, id, trigger, Now::Database).await? {
             Triggered::Accepted(key) => {
@@ -152,7 +153,8 @@ impl Jobs {
     }
 }
 
-/// Signals the nodes. A failure is only logged: the change is committed, and nodes also poll.
+/// Sends a signal to the nodes. A failure is only logged, because the change is already committed
+/// and nodes also poll.
 pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
     if let Err(error) = store.announce(signal).await {
         tracing::warn!(
@@ -163,7 +165,7 @@ pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
     }
 }
 
-/// Explains why a job that is created at `now` would never run.
+/// Returns the fault of a job that would never run if it were created at `now`.
 pub(crate) fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
     let endless = Timetable {
         bounds: Bounds { end_at: None, ..definition.bounds },

@@ -10,16 +10,16 @@ use crate::CommandError;
 use crate::balance::PlacementReason;
 use crate::update::{EditMode, JobEdit, new_next_time, read_change};
 
-/// The number of tries to apply a change while other clients change the same job.
+/// Maximum number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 8;
 
-/// A change as a client sends it.
+/// A change of a job, as the client sent it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Edit {
-    /// Some fields of a job, or the whole job as it was shown, edited.
+    /// Some fields of a job, or the whole job as it was shown to the client, with edits.
     pub sent: Value,
     pub mode: EditMode,
-    /// The change applies only to these generations.
+    /// If given, the change is applied only if the job has one of these generations.
     pub if_generation: Option<Vec<i32>>,
 }
 
@@ -35,8 +35,8 @@ impl Edit {
 }
 
 impl Jobs {
-    /// Changes a job. Fields that equal what `show` returns are no change; without a change nothing
-    /// is written. Returns the job and the time of its state.
+    /// Changes a job. Fields that equal the output of `show` do not count as changes; if nothing
+    /// changes, nothing is written. Returns the job, and the time at which it had this state.
     pub async fn update(
         &self,
         scope: &Scope,
@@ -64,7 +64,8 @@ impl Jobs {
                 return Ok((enabled_job.unwrap_or(job), now));
             }
             self.apply_target_to_change(scope, &job, &mut change, applies_target).await?;
-            // A job whose secret was deleted can still be changed in other fields.
+            // A job whose secret was deleted can still be changed in fields that do not use the
+            // secret.
             if let Some(new) = change.definition.as_ref().filter(|new| {
                 new.executor != job.definition.executor || new.payload != job.definition.payload
             }) {
@@ -103,9 +104,9 @@ impl Jobs {
         Err(CommandError::Stale { generation: job.generation })
     }
 
-    /// Pauses or resumes a job after its edit: a pause drops waiting runs, which cannot be undone, and
-    /// a resume checks the key and next time that the job has after the edit. Restores the job if it
-    /// cannot be resumed.
+    /// Pauses or resumes a job after its other fields were edited. A pause withdraws waiting runs,
+    /// which cannot be undone. A resume checks the deduplication key and the next run time that the
+    /// job has after the edit. If the job cannot be resumed, the edit is reverted.
     async fn finish_edit(
         &self,
         scope: &Scope,

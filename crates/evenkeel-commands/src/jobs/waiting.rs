@@ -1,4 +1,4 @@
-//! Priorities of waiting runs.
+//! Computes the priorities of waiting runs.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::order::Priority;
@@ -8,20 +8,20 @@ use evenkeel_store::{Attempt, Job, Now, Scope, WaitsFor};
 use super::Jobs;
 use crate::CommandError;
 
-/// How a run waits.
+/// Priority and waiting time of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct WaitingRun {
-    /// The priority of the run, or of its job.
+    /// Priority of the run if it has one, or else of its job.
     pub priority: Priority,
-    /// The priority including the gain for waiting.
+    /// Priority including the increase for waiting time.
     pub effective_priority: Priority,
-    /// When the run became ready for a worker; `None` before its scheduled time.
+    /// Time since which a worker may claim the run; `None` before its scheduled time.
     pub since: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// Returns the priority of a job in the dispatch order: the highest effective priority of its
-    /// waiting runs, or its own priority.
+    /// Returns the priority that the dispatch order uses for a job: the highest effective priority
+    /// of its waiting runs, or its own priority if no run waits.
     pub async fn effective_priority(
         &self,
         scope: &Scope,
@@ -44,19 +44,19 @@ impl Jobs {
         Ok(waiting.chain(due).max().unwrap_or(base))
     }
 
-    /// Returns the effective priority from the job row alone, without its queued runs.
+    /// Computes the effective priority from the job row alone, without reading its queued runs.
     pub fn priority_from_row(&self, job: &Job, now: Timestamp) -> Priority {
         let base = job.definition.priority;
         self.due_since(job, now).map_or(base, |since| self.aging.effective(base, since, now))
     }
 
-    /// Returns since when the job is due.
+    /// Returns the time since which the job is due.
     fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
         job.next_start(now).filter(|_| job.is_due(now))
     }
 
-    /// Returns when a requested run starts, if a blackout delays it; otherwise it starts as soon as
-    /// a worker is free.
+    /// Returns the time at which a requested run starts, if a blackout delays it. `None` means that
+    /// the run starts as soon as a worker is free.
     pub async fn held_until(
         &self,
         scope: &Scope,
@@ -69,7 +69,7 @@ impl Jobs {
         Ok(Some(start).filter(|start| *start > now && *start > run.scheduled_at))
     }
 
-    /// Returns priority and waiting time of a run, or `None` if the run does not wait.
+    /// Returns the priority and the waiting time of a run, or `None` if the run does not wait.
     pub async fn waiting_run(
         &self,
         scope: &Scope,

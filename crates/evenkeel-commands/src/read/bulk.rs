@@ -1,4 +1,4 @@
-//! Reads the document of a bulk command and of its filter.
+//! Parses the JSON document of a bulk command, and its filter.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
 use crate::fault::shown;
 use crate::{BulkAction, BulkCommand, ControlCommand, Fault, JobSelection};
 
-/// Reads a bulk command. `cursor` decodes the position at which an earlier command stopped.
+/// Parses a bulk command. `cursor` decodes the position at which an earlier request stopped.
 pub fn read_bulk_command(
     document: &Value,
     cursor: impl Fn(&str) -> Option<JobCursor>,
@@ -94,7 +94,7 @@ fn selection(
     }
 }
 
-/// Reads the ids and drops repetitions.
+/// Reads the job ids and drops repeated ids.
 fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     let faults_before = fields.faults.count();
     let (mut seen, mut ids) = (BTreeSet::new(), Vec::new());
@@ -114,7 +114,7 @@ fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     (fields.faults.count() == faults_before).then_some(ids)
 }
 
-/// Reads the value of the field `filter`.
+/// Parses the value of the field `filter`.
 pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
     let Some(object) = filter.as_object() else {
         let message = format!("{} is not an object", shown(filter));
@@ -145,7 +145,7 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
     (fields.faults.count() == faults_before).then_some(filter)
 }
 
-/// Reads `{"key": value}` and writes plain values as JSON does.
+/// Reads `{"key": value}`, and writes values that are not strings as JSON text.
 fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     let Some(value) = fields.value("metadata") else { return Vec::new() };
     let empty = Map::new();

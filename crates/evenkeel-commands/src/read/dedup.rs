@@ -1,4 +1,4 @@
-//! Reads the deduplication key of a job and its scope.
+//! Reads the deduplication key of a job, and the scope of the key.
 
 use evenkeel_core::dedup::{Dedup, DedupScope};
 use evenkeel_core::executor::ExecutorCatalog;
@@ -58,7 +58,8 @@ pub(super) fn read(
     Some(Dedup { key, by_target, scope: scope? })
 }
 
-/// Returns the default key: the target, else the source, else the url of the job or its executor.
+/// Returns the default deduplication key: the target, or else the source, or else the URL of the
+/// job or its executor.
 fn default_key(
     about: &About,
     executor: Option<&ExecutorSpec>,
@@ -76,7 +77,7 @@ fn default_key(
         .or_else(field_of_executor)
 }
 
-/// Reads the scope. Returns `None` after a fault.
+/// Reads the scope of the deduplication key. Returns `None` if the fields are invalid.
 fn scope(fields: &mut Fields<'_>) -> Option<DedupScope> {
     let is_given = fields.value("dedup_scope").is_some();
     let scope = fields.word("dedup_scope", &SCOPES);

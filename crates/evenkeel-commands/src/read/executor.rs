@@ -1,4 +1,4 @@
-//! Reads the executor of a job, its configuration and the payload.
+//! Reads the executor of a job, its configuration and its payload.
 
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::{About, TenantNo};
@@ -23,12 +23,12 @@ pub(super) fn read(
     let named = fields.value("executor_type").is_some();
     let for_url = about_url.and(catalog.for_urls()).map(|(kind, _)| kind);
     let kind = match (fields.text("executor_type"), for_url) {
-        // A job is shown with `none` until it has a url.
+        // A job that follows a target is shown with the executor `none` until the target has a URL.
         (Some(ExecutorSpec::NONE), Some(kind)) => kind,
         (Some(kind), _) => catalog.canonical(kind),
         (None, _) if named => return None,
         (None, Some(kind)) => kind,
-        // The target may have a url, now or later.
+        // The target may have a URL now or get one later, so the job needs no executor yet.
         (None, None) if about.target.is_some() => ExecutorSpec::NONE,
         (None, None) => {
             let for_urls = catalog.for_urls();

@@ -1,4 +1,4 @@
-//! Parses schedules on one line.
+//! Parses schedules that are written as one line of text.
 
 use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Interval};
 use evenkeel_core::{Schedule, Timestamp};
@@ -10,11 +10,11 @@ use super::syntax_error::SyntaxError;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParsedSchedule {
     pub schedule: Schedule,
-    /// The number of runs, if the text states one: `R5/…`.
+    /// Number of runs, if the text contains one, as in `R5/…`.
     pub times: Option<u64>,
     /// True for cron expressions and `@every 30m`.
     pub(super) as_cron: bool,
-    /// True for a periodic schedule whose cooldown is the default, so another field may set it.
+    /// True for a periodic schedule with the default cooldown, which another field may replace.
     pub(super) open_cooldown: bool,
 }
 
@@ -27,19 +27,19 @@ impl From<Schedule> for ParsedSchedule {
 const CRON: &str = "0 9 * * 1-5";
 const EVERY: &str = "@every 30m";
 const REPEATING: &str = "R/2026-12-01T00:00:00Z/PT30M";
-/// One example of each form.
+/// One example of each form of schedule.
 pub(super) const ALL_FORMS: &str =
     "0 9 * * 1-5, @daily, @every 30m, 30m, PT30M, P1M or R/2026-12-01T00:00:00Z/PT30M";
 
-/// Parses a schedule on one line: `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`,
-/// `R/2026-12-01T00:00:00Z/PT30M`, `R5/PT30M`.
+/// Parses a schedule on one line, such as `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`,
+/// `P1M`, `R/2026-12-01T00:00:00Z/PT30M` or `R5/PT30M`.
 pub fn read_schedule(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     bounded(text)?;
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
     trimmed(text.trim()).map_err(|error| error.after(skipped))
 }
 
-/// Limits the length of an expression, because the store saves it as it was written.
+/// Limits the length of an expression, because the store saves the text as it was written.
 fn bounded(text: &str) -> Result<(), SyntaxError> {
     if text.chars().nth(EXPRESSION_CHARS_MAX).is_none() {
         return Ok(());
@@ -48,7 +48,7 @@ fn bounded(text: &str) -> Result<(), SyntaxError> {
     Err(SyntaxError::new(EXPRESSION_CHARS_MAX, message, CRON))
 }
 
-/// Parses a cron expression or `@every 30m`.
+/// Parses a cron expression, or an interval such as `@every 30m`.
 pub(crate) fn read_cron(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     bounded(text)?;
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
@@ -89,14 +89,14 @@ fn trimmed(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     }
 }
 
-/// Returns the text after `@every` in any case.
+/// Returns the text after `@every`, which may be in upper or lower case.
 fn strip_every(text: &str) -> Option<&str> {
     let (name, rest) = text.split_at_checked("@every".len())?;
     let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
     (ends && name.eq_ignore_ascii_case("@every")).then_some(rest)
 }
 
-/// True if the text has 5 or 6 words that consist of cron tokens.
+/// True if the text has 5 or 6 words that consist of cron characters.
 fn looks_like_cron(text: &str) -> bool {
     const WORDS: [&str; 26] = [
         "", "*", "?", "H", "L", "W", "LW", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG",
@@ -113,7 +113,7 @@ fn looks_like_cron(text: &str) -> bool {
         && text.split_whitespace().all(|word| word.split([',', '-', '/', '#', '(', ')']).all(known))
 }
 
-/// True if the text begins with a number, with or without a unit.
+/// True if the text begins with a number.
 fn looks_like_length(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
@@ -160,8 +160,8 @@ pub(super) fn at_intervals(
     }
 }
 
-/// Parses an ISO 8601 repetition after its `R`: an optional count, then a duration, or a start and a
-/// duration or an end.
+/// Parses an ISO 8601 repetition after its `R`: an optional count, followed by a duration, or by a
+/// start and a duration, or by a start and an end.
 fn repeating(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     let wrong = |at: usize, message: &str| Err(SyntaxError::new(at, message, REPEATING));
     let digits = text.chars().take_while(char::is_ascii_digit).count();

@@ -1,4 +1,4 @@
-//! Reads the fields of a JSON object one by one and collects everything that is wrong.
+//! Reads the fields of a JSON object one by one, and collects all faults.
 
 use std::ops::RangeInclusive;
 
@@ -11,13 +11,13 @@ use super::syntax_error::SyntaxError;
 use crate::Fault;
 use crate::fault::{Faults, shown};
 
-/// The fields of an object. Absent and null mean the same.
+/// The fields of a JSON object. An absent field and null have the same meaning.
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
-    /// Precedes a field's name in messages, including the dot.
+    /// Text before a field's name in messages, including a dot.
     prefix: &'static str,
-    /// Names that were read so far, unsorted and with repetitions: bulk requests read dozens of
-    /// names from each of thousands of documents, and only an error message needs them sorted.
+    /// Names of the fields that were read so far, unsorted and with repetitions. Sorting is left to
+    /// the error message, because bulk requests read dozens of names for each of thousands of jobs.
     known: Vec<&'static str>,
     pub(crate) faults: Faults,
 }
@@ -31,8 +31,8 @@ impl<'a> Fields<'a> {
         Self { object, prefix, known: Vec::with_capacity(64), faults }
     }
 
-    /// Reads an object with `read` and refuses unknown fields. `what` names the object in the error
-    /// for a document that is no object.
+    /// Reads a JSON object with `read`, and refuses unknown fields. `what` is the name of the
+    /// object in the error for a document that is not a JSON object.
     pub(crate) fn read_object<T>(
         document: &'a Value,
         what: &str,
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// Reads a whole number in a range.
+    /// Reads an integer within a range.
     pub(crate) fn number(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.value(name)?;
         let number = value.as_u64().filter(|number| range.contains(number));
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// Reads a whole number in a range that `T` can hold.
+    /// Reads an integer within a range that `T` can represent.
     pub(crate) fn whole<T: TryFrom<u64>>(
         &mut self,
         name: &'static str,
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
         self.number(name, range).and_then(|number| T::try_from(number).ok())
     }
 
-    /// Reads a length of time that is given as a whole number of seconds.
+    /// Reads a duration that is given as an integer number of seconds.
     pub(crate) fn seconds(
         &mut self,
         name: &'static str,
@@ -124,7 +124,8 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// Returns the text of a length of time. Refuses a bare number, because its unit is unclear.
+    /// Returns the text of a duration. Refuses a number without a unit, because its unit would be
+    /// unclear.
     pub(crate) fn length(&mut self, name: &'static str) -> Option<&'a str> {
         match self.value(name)? {
             Value::Number(number) => {
@@ -135,7 +136,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads a length of time in a range.
+    /// Reads a duration within a range.
     pub(crate) fn span(&mut self, name: &'static str, range: RangeInclusive<Span>) -> Option<Span> {
         let text = self.length(name)?;
         match length::span(text) {
@@ -165,7 +166,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the items of a list, or no items if the list is longer than `items_max`.
+    /// Returns the items of a list; no items if the list is longer than `items_max`.
     pub(crate) fn items(&mut self, name: &'static str, items_max: usize) -> &'a [Value] {
         let Some(value) = self.value(name) else { return &[] };
         match value.as_array() {
@@ -182,7 +183,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads one of a few words and returns its meaning.
+    /// Reads a text that must be one of `words`, and returns the value of that word.
     pub(crate) fn word<T: Copy>(
         &mut self,
         name: &'static str,
@@ -198,11 +199,13 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Refuses every field that was not read: a misspelt field that is silently ignored is noticed
-    /// only in production. `reason` explains why a field of another document is refused here.
+    /// Refuses every field that was not read, because a misspelt field that is silently ignored is
+    /// noticed only in production. `reason` returns a special explanation for some refused fields,
+    /// such as fields that only the server sets.
     pub(crate) fn finish(mut self, reason: impl Fn(&str) -> Option<String>) -> Faults {
         let unknown = self.object.keys().filter(|key| !self.known.contains(&key.as_str()));
-        // A document can have a hundred thousand unknown fields.
+        // The number of reported fields is limited, because a document can have a hundred thousand
+        // unknown fields.
         let unknown: Vec<_> = unknown.take(Faults::MAX).collect();
         for key in unknown {
             let message = reason(key).unwrap_or_else(|| self.not_known(key));
@@ -212,7 +215,7 @@ impl<'a> Fields<'a> {
         self.faults
     }
 
-    /// Returns the names that were read, sorted.
+    /// Returns the names of the fields that were read, sorted.
     pub(crate) fn known_names(&self) -> Vec<&'static str> {
         let mut known = self.known.clone();
         known.sort_unstable();
@@ -236,8 +239,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the number of characters to insert, delete or replace, or `usize::MAX` if the lengths
-/// differ by more than 2.
+/// Returns the number of characters to insert, delete or replace to turn `a` into `b`, or
+/// `usize::MAX` if the lengths differ by more than 2.
 fn edit_distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 2 {
         return usize::MAX;

@@ -1,4 +1,4 @@
-//! Reads the local hours that a job avoids (blackouts) or prefers.
+//! Reads the local hours in which a job must not run (blackouts), and those that it prefers.
 
 use evenkeel_core::blackout::{Blackout, Blackouts, LocalHours};
 use evenkeel_core::{Timestamp, Zone};
@@ -28,8 +28,8 @@ pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
     periods
 }
 
-/// Reads the preferred local hours. At least one minute of the window must be outside of the
-/// blackouts.
+/// Reads the preferred local hours. At least one minute of the preferred hours must be outside of
+/// all blackouts.
 pub(super) fn preferred(fields: &mut Fields<'_>, blackouts: &[Blackout]) -> Option<LocalHours> {
     let name = "prefer_window";
     let item = fields.value(name)?;
@@ -55,14 +55,15 @@ pub(super) fn preferred(fields: &mut Fields<'_>, blackouts: &[Blackout]) -> Opti
     Some(window)
 }
 
-/// True if every minute of the window is in a blackout.
+/// True if every minute of the preferred hours is in a blackout.
 fn is_in_blackout(window: LocalHours, blackouts: &[Blackout]) -> bool {
     let utc = Zone::default();
     let (wanted, blackouts) =
         (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(blackouts, &utc));
     let minutes = (0..24 * 60).map(|minute| Timestamp::from_micros(minute * 60_000_000));
     let mut wanted = minutes.filter(|minute| wanted.is_in_blackout(*minute)).peekable();
-    // A window shorter than a minute may contain no full minute. It is accepted unchecked.
+    // A period shorter than a minute may contain no full minute. Such a short period is accepted
+    // without a check.
     wanted.peek().is_some() && wanted.all(|minute| blackouts.is_in_blackout(minute))
 }
 
@@ -84,7 +85,7 @@ fn local_hours(item: &Value, what: &str) -> Result<LocalHours, String> {
     Ok(LocalHours { start: edge("start")?, end: edge("end")? })
 }
 
-/// Parses `22:00` or `22:00:00`. `24:00` is midnight.
+/// Parses a time of day such as `22:00` or `22:00:00`. `24:00` means midnight.
 fn time_of_day(text: &str) -> Option<Time> {
     let parts: Vec<i8> = text
         .split(':')

@@ -1,10 +1,11 @@
-//! The table of simple job fields: the name, the place in the stored job, and the reader with its
-//! bounds.
+//! The table of simple job fields. Each row has the name, the place in the stored job, and the
+//! reader with its bounds.
 //!
-//! The reader of job documents, the document of a stored job and the list of known fields come from
-//! this table, so a new simple field is one line here. Fields with rules of their own (schedules,
-//! executors, retries, deduplication, concurrency) are read in their modules. A test of the command
-//! line compares the OpenAPI schemas, the flags and the documentation with the known fields.
+//! The parser of job documents, the document of a stored job and the list of known fields use this
+//! table, so a new simple field needs only one line here. Fields with more complex rules
+//! (schedules, executors, retries, deduplication, concurrency) are read in separate modules. A test
+//! of the command line checks that the OpenAPI schemas, the flags and the documentation contain all
+//! known fields.
 
 use evenkeel_core::job::{DEFAULT_POOL, OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
@@ -20,14 +21,15 @@ use super::limits::{
     RUNS_MAX, SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
 };
 
-/// One simple field of a job. `T` is the part of the job that holds it.
+/// One simple field of a job. `T` is the part of the job that contains the field.
 pub(crate) struct JobField<T> {
     name: &'static str,
-    /// Reads the field from a document. An absent field keeps the default.
+    /// Reads the field from a JSON document. If the field is absent, the default value stays.
     read: fn(&mut Fields<'_>, &mut T),
-    /// Returns the value for the document of a stored job; null leaves the field out.
+    /// Returns the value of the field for the document of a stored job; null means that the field
+    /// is left out.
     write: fn(&T) -> Value,
-    /// Returns a valid value.
+    /// Returns a valid value of the field, for tests.
     #[cfg(test)]
     sample: fn() -> Value,
 }
@@ -39,7 +41,7 @@ pub(super) fn read<T>(table: &[JobField<T>], fields: &mut Fields<'_>, part: &mut
     }
 }
 
-/// Returns all simple fields with a valid value of each.
+/// Returns all simple fields, each with a valid value.
 #[cfg(test)]
 pub(super) fn samples() -> Vec<(&'static str, Value)> {
     let about = ABOUT.iter().map(|field| (field.name, (field.sample)()));
@@ -57,9 +59,10 @@ pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Map<Strin
     }
 }
 
-/// Each line: `"name" => place: reader(bounds)`, where the reader is a method of [`Fields`].
-/// `as function` converts the stored value to JSON. `unless function` leaves the field out of the
-/// document of a stored job, because the reader would refuse the value or because it is the default.
+/// Each line has the form `"name" => place: reader(bounds)`, where the reader is a method of
+/// [`Fields`]. `as function` converts the stored value to JSON. `unless function` leaves the field
+/// out of the document of a stored job, because the reader would refuse the value or because it is
+/// the default.
 macro_rules! job_fields {
     ($($name:literal => $($place:ident).+: $reader:ident $(::<$kind:ty>)? ($($bound:expr),*)
        $(as $writer:path)? $(, unless $is_left_out:path)?;)+) => {
@@ -84,7 +87,8 @@ macro_rules! job_fields {
     (@write $value:expr, $writer:path) => { json!($writer($value)) };
 }
 
-/// What describes a job. Firing does not depend on it.
+/// Fields that describe a job, such as its name. The start times of runs do not depend on these
+/// fields.
 pub(crate) const ABOUT: &[JobField<About>] = job_fields! {
     "name" => name: label();
     "configuration" => configuration: label();
@@ -96,7 +100,8 @@ pub(crate) const ABOUT: &[JobField<About>] = job_fields! {
     "metadata" => metadata: object(METADATA_BYTES_MAX);
 };
 
-/// When a job runs, besides its schedule. Previews of schedules read these fields, too.
+/// Fields that affect when a job runs, in addition to its schedule. Schedule previews read these
+/// fields as well.
 pub(crate) const TIMES: &[JobField<Definition>] = job_fields! {
     "dst_gap" => dst.gap: word(&[("shift", Gap::Shift), ("skip", Gap::Skip)]),
         unless ignores_clock_changes;
@@ -110,7 +115,8 @@ pub(crate) const TIMES: &[JobField<Definition>] = job_fields! {
     "average_duration_override" => average_override: span(Span::ZERO..=SPAN_MAX);
 };
 
-/// How a job runs, and what happens when a run is late, overlaps or is lost.
+/// Fields that define how a job runs, and what happens when a run is late, overlaps or loses its
+/// worker.
 pub(crate) const POLICIES: &[JobField<Definition>] = job_fields! {
     "timeout_sec" => timeout: seconds(1..=TIMEOUT_SECONDS_MAX) as whole_seconds;
     "max_expected_duration" => max_expected_duration: span(SPAN_MIN..=SPAN_MAX);
@@ -123,7 +129,7 @@ pub(crate) const POLICIES: &[JobField<Definition>] = job_fields! {
     "misfire" => misfire: word(&[
         ("last", MisfirePolicy::Last), ("skip", MisfirePolicy::Skip), ("all", MisfirePolicy::All),
     ]), unless misfire_has_no_effect;
-    // Every run fires a little late: without any tolerance each time would count as missed.
+    // Every run is created a little late, so without any tolerance each run would count as missed.
     "misfire_after" => misfire_after: span(SPAN_MIN..=SPAN_MAX), unless is_periodic;
     "overlap" => overlap: word(&[
         ("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue),
@@ -139,7 +145,7 @@ pub(crate) const POLICIES: &[JobField<Definition>] = job_fields! {
     ]);
 };
 
-/// The lanes by name.
+/// All lanes by name.
 pub(crate) const LANES: [(&str, Lane); 3] =
     [("critical", Lane::Critical), ("standard", Lane::Standard), ("batch", Lane::Batch)];
 

@@ -1,4 +1,4 @@
-//! Parses lengths of time and reports the position of errors.
+//! Parses durations, and reports the position of errors.
 
 use evenkeel_core::Span;
 use evenkeel_core::schedule::{CalendarError, CalendarSpan};
@@ -9,16 +9,16 @@ use super::syntax_error::SyntaxError;
 /// The time between two runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Length {
-    /// A fixed duration.
+    /// A duration of fixed length.
     Elapsed(Span),
-    /// Days, months or years of the calendar, whose duration varies.
+    /// A number of calendar days, months or years, whose length varies.
     Calendar(CalendarSpan),
 }
 
 const PLAIN: &str = "1h 30m";
 const ISO: &str = "PT30M";
 
-/// Units and their nanoseconds.
+/// Names of the units, and their length in nanoseconds.
 const UNITS: [(&str, u128); 10] = [
     ("ns", 1),
     ("us", 1_000),
@@ -32,7 +32,7 @@ const UNITS: [(&str, u128); 10] = [
     ("w", 604_800_000_000_000),
 ];
 
-/// Parses a length of time: `30m`, `1h 30m`, `1.5h`, `PT30M`, `P1M`.
+/// Parses a fixed or calendar duration, such as `30m`, `1h 30m`, `1.5h`, `PT30M` or `P1M`.
 pub(super) fn length(text: &str) -> Result<Length, SyntaxError> {
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
     let text = text.trim();
@@ -53,7 +53,7 @@ pub(super) fn span(text: &str) -> Result<Span, SyntaxError> {
     }
 }
 
-/// Parses numbers with units as Go writes them, and also days and weeks.
+/// Parses numbers with units in the format of Go, and also days and weeks.
 fn elapsed(text: &str) -> Result<Span, SyntaxError> {
     let wrong = |at, message: String| Err(SyntaxError::new(at, message, PLAIN));
     let chars: Vec<char> = text.chars().collect();
@@ -96,7 +96,7 @@ fn elapsed(text: &str) -> Result<Span, SyntaxError> {
     }
 }
 
-/// Multiplies a decimal number and a unit.
+/// Multiplies a decimal number by a unit.
 fn times(number: &str, unit: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
@@ -117,8 +117,8 @@ fn iso(text: &str) -> Result<Length, SyntaxError> {
     }
 }
 
-/// Finds the first character that ISO 8601 does not allow. Returns true if the duration has days,
-/// weeks, months or years.
+/// Fails at the first character that ISO 8601 does not allow. Returns true if the duration has
+/// days, weeks, months or years.
 fn iso_shape(text: &str) -> Result<bool, SyntaxError> {
     let wrong = |at: usize, message: String| Err(SyntaxError::new(at, message, ISO));
     let chars: Vec<char> = text.to_uppercase().chars().collect();

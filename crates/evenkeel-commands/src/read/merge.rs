@@ -1,4 +1,4 @@
-//! Merges several forms of the same schedule in one document.
+//! Merges several fields of one document that describe the same schedule.
 
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Interval, Periodic};
 use evenkeel_core::{Schedule, Span};
@@ -7,7 +7,8 @@ use super::expression::ParsedSchedule;
 use super::fields::Fields;
 use super::schedule::Form;
 
-/// Merges all forms into one schedule. Refuses forms that contradict each other.
+/// Merges all given forms of a schedule into one schedule. Refuses forms that contradict each
+/// other.
 pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<ParsedSchedule> {
     let mut forms = forms.into_iter();
     let (first, mut parsed) = forms.next()?;
@@ -23,7 +24,7 @@ pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<Parsed
     Some(parsed)
 }
 
-/// Merges two forms. Returns `None` if the forms contradict each other.
+/// Merges two forms of a schedule. Returns `None` if the two forms contradict each other.
 fn both(one: &ParsedSchedule, other: &ParsedSchedule) -> Option<ParsedSchedule> {
     let mut open_cooldown = false;
     let schedule = match (&one.schedule, &other.schedule) {
@@ -66,7 +67,7 @@ fn stated_cooldown(parsed: &ParsedSchedule, periodic: &Periodic) -> Option<Span>
     (!parsed.open_cooldown).then(|| periodic.cooldown())
 }
 
-/// Merges two optional values. Returns `None` if both values are given and differ.
+/// Merges two optional values into one. Returns `None` if both values are given and differ.
 fn either<T: Copy + PartialEq>(one: Option<T>, other: Option<T>) -> Option<Option<T>> {
     match (one, other) {
         (Some(a), Some(b)) if a != b => None,
@@ -78,8 +79,8 @@ fn same_words(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
-/// Adds the rule that a run must end within `limit` after its time. Returns `None` if the schedule
-/// states another limit or has no such limit.
+/// Adds the rule that a run must finish within `limit` after its scheduled time. Returns `None` if
+/// the schedule already has another limit, or cannot have one.
 pub(super) fn with_limit(parsed: &ParsedSchedule, limit: Span) -> Option<ParsedSchedule> {
     let limit = Some(limit);
     let schedule = match &parsed.schedule {
@@ -99,7 +100,7 @@ pub(super) fn with_limit(parsed: &ParsedSchedule, limit: Span) -> Option<ParsedS
     Some(ParsedSchedule { schedule, ..parsed.clone() })
 }
 
-/// Adds `cron_max_schedule_duration` to the schedule.
+/// Adds the value of `cron_max_schedule_duration` to the schedule.
 pub(super) fn add_max_duration(
     fields: &mut Fields<'_>,
     parsed: Option<&mut ParsedSchedule>,
@@ -115,7 +116,8 @@ pub(super) fn add_max_duration(
     }
 }
 
-/// Adds `cooldown_duration` to a periodic schedule that another field than `scheduling_period` gave.
+/// Adds the value of `cooldown_duration` to a periodic schedule that does not come from
+/// `scheduling_period`.
 pub(super) fn add_cooldown(
     fields: &mut Fields<'_>,
     parsed: Option<&mut ParsedSchedule>,

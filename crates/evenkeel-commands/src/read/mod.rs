@@ -1,4 +1,4 @@
-//! Reads JSON documents of jobs, changes, commands and triggers, and reports all faults at once.
+//! Parses JSON documents of jobs, changes, commands and triggers, and reports all faults together.
 
 mod bulk;
 mod dedup;
@@ -41,19 +41,19 @@ pub(crate) use timing::{Timing, read as read_timing};
 pub use trigger::read_trigger;
 pub use unknown_fields::is_set_by_the_server;
 
-/// A job as its document describes it.
+/// A job as its JSON document describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpec {
     pub about: About,
     pub definition: Definition,
-    /// For a cron schedule: false starts each run up to a minute after its time. For an interval:
-    /// true starts each run at the beginning of its slot.
+    /// For a cron schedule: false starts each run up to a minute after its scheduled time. For an
+    /// interval: true starts each run at the beginning of its time slot.
     pub exact: Option<bool>,
-    /// False creates the job paused.
+    /// False if the job is created paused.
     pub enabled: bool,
 }
 
-/// Reads the document of a new job of `tenant`.
+/// Parses the JSON document of a new job of `tenant`.
 pub fn read_job(
     document: &Value,
     tenant: TenantNo,
@@ -77,9 +77,9 @@ pub fn read_job(
     fields.finish(unknown_fields::reason).or(spec)
 }
 
-/// Returns the names of all fields that [`read_job`] knows, sorted.
+/// Returns the sorted names of all fields that [`read_job`] accepts.
 pub fn job_field_names() -> Vec<&'static str> {
-    // Readers ask for every field even if it is absent.
+    // The reader reads every field even if it is absent, so an empty document reveals all names.
     let empty = Map::new();
     let mut fields = Fields::new(&empty, "", Faults::default());
     let _ = read_fields(&mut fields, TenantNo(0), &ExecutorCatalog::EMPTY);
@@ -114,11 +114,11 @@ fn read_fields(
     is_timed.then_some(JobSpec { about, definition, exact, enabled })
 }
 
-/// Returns the cron expression that an interval has replaced.
+/// Returns the cron expression that the interval of the job has replaced, if any.
 fn replaced_cron(fields: &mut Fields<'_>, timing: Option<&Timing>) -> Option<String> {
     let is_interval = matches!(timing?.definition.schedule, Schedule::Interval(_));
     let former = fields.value("schedule_time")?.as_str()?.trim();
-    // `@every 30m` is the interval itself.
+    // `@every 30m` is the interval itself, so it was not replaced.
     (is_interval && !former.to_ascii_lowercase().starts_with("@every")).then(|| former.into())
 }
 

@@ -1,4 +1,5 @@
-//! Reads the policies of a job: durations, lanes, pools, misfires, overlaps, lost workers, retries.
+//! Reads the policies of a job: durations, lanes, pools, missed runs, overlaps, lost workers and
+//! retries.
 
 use evenkeel_core::job::OnLostWorker;
 use evenkeel_core::limit::{KEY_CHARS_MAX, KEY_LIMIT_MAX};
@@ -11,8 +12,8 @@ use super::fields::Fields;
 use super::timing::is_turned_off;
 use super::{job_fields, retry};
 
-/// Reads the policies into `job`. A job that is written in the form of document 003 (`by_deadline`)
-/// gets that document's retries unless it names others.
+/// Reads the policies of a job into `job`. If `by_deadline` is true, the retry policy defaults to
+/// `deadline`.
 pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool, job: &mut Definition) {
     job_fields::read(job_fields::POLICIES, fields, job);
     if let (Some(expected), Some(allowed)) = (job.max_expected_duration, job.max_allowed_duration)
@@ -29,7 +30,8 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool, job: &mut Definit
     job.on_failure = retry::on_failure(fields);
 }
 
-/// Refuses values that have no effect. Defaults pass: clients send back what they were shown.
+/// Refuses values that have no effect. Default values are accepted, because clients send back jobs
+/// as they were shown.
 pub(super) fn check_effects(fields: &mut Fields<'_>, job: &Definition) {
     let default = Definition::noop(Schedule::Once(Once::NOW));
     if job.schedule.follows_its_end() {
@@ -65,7 +67,7 @@ pub(super) fn check_effects(fields: &mut Fields<'_>, job: &Definition) {
     }
 }
 
-/// Reads a concurrency key and the number of runs with it that may be active at once.
+/// Reads a concurrency key, and the maximum number of active runs with that key.
 fn concurrency(fields: &mut Fields<'_>) -> (Option<String>, Option<u32>) {
     let key = fields.text("concurrency_key").map(str::to_owned);
     let limit = fields.whole::<u32>("concurrency_limit", 1..=u64::from(KEY_LIMIT_MAX));

@@ -1,4 +1,4 @@
-//! Reads the retry policy of a job and what happens when retries are used up.
+//! Reads the retry policy of a job, and the action after the last retry has failed.
 
 use std::ops::RangeInclusive;
 
@@ -32,7 +32,7 @@ impl Growth {
     }
 }
 
-/// Presets by name, and by the number of the document that defines them.
+/// Retry policies by name, and by the number of the requirements document that defines them.
 const PRESETS: [(&str, Preset); 9] = [
     ("standard", Preset::Standard),
     ("interval", Preset::Interval),
@@ -45,15 +45,15 @@ const PRESETS: [(&str, Preset); 9] = [
     ("004", Preset::CronService),
 ];
 
-/// Reads a preset and the fields that change it. A job that is written in the form of document 003
-/// (`by_deadline`) and names no retries gets that document's preset.
+/// Reads a named retry policy, and the fields that override parts of it. If `by_deadline` is true
+/// and no retry field is given, returns the policy `deadline`.
 pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
     const FIELDS: [&str; 7] = [
         "max_retries", "retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds",
         "retry_stages", "retry_jitter", "retry_jitter_percent",
     ];
     let named = fields.word("retry_policy", &PRESETS);
-    // Every field is read before the early return, so that all of them are known.
+    // Every field is read before the early return, so that all fields count as known.
     let given = FIELDS.map(|field| fields.value(field).is_some());
     let base = match named {
         Some(preset) => preset.policy(),
@@ -64,13 +64,15 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
         .whole("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
         .unwrap_or(base.max_retries);
     let (backoff, is_other) = backoff(fields, &base.backoff);
-    // Stages without a preset are those of document 003, which has no jitter.
+    // Stages that do not come from a named policy have no jitter by default, like the policy
+    // `deadline`.
     let by_chance = !(is_other && matches!(backoff, Backoff::Stages { .. }));
     let jitter = jitter(fields, if by_chance { base.jitter } else { Jitter::None });
     RetryPolicy { max_retries, backoff, jitter }
 }
 
-/// Reads the backoff. The flag is true if the backoff grows in another way than `base`.
+/// Reads the backoff of a retry policy. The returned flag is true if the kind of backoff differs
+/// from that of `base`.
 fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
     let words =
         [("exponential", Growth::Doubling), ("fixed", Growth::None), ("stages", Growth::Stages)];
@@ -130,7 +132,7 @@ fn doubling(fields: &mut Fields<'_>, base: Span, cap: Span) -> Backoff {
     Backoff::Exponential { base, cap }
 }
 
-/// Refuses a first delay that differs from the first stage.
+/// Refuses `retry_backoff_seconds` if it differs from the first stage.
 fn in_stages(fields: &mut Fields<'_>, backoff: Backoff, wait: Option<Span>) -> Backoff {
     if let (Backoff::Stages { delays }, Some(wait)) = (&backoff, wait)
         && delays.first().is_some_and(|first| whole_seconds(*first) != whole_seconds(wait))
@@ -174,7 +176,7 @@ fn stages(fields: &mut Fields<'_>) -> Option<Vec<Span>> {
 }
 
 fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
-    /// The default jitter.
+    /// Default jitter in percent.
     const PERCENT: u8 = 20;
     let kind = fields.word(
         "retry_jitter",
@@ -210,7 +212,7 @@ fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
     }
 }
 
-/// Reads what happens when a run fails and has no retry left.
+/// Reads the action after a run has failed and is not retried.
 pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
     #[derive(Copy, Clone, PartialEq)]
     enum Act {

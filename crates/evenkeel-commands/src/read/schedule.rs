@@ -14,21 +14,21 @@ use crate::fault::shown;
 
 pub(super) struct Read {
     pub parsed: ParsedSchedule,
-    /// True if the schedule is written in the form of document 003, which has its own default for
-    /// retries.
+    /// True if the schedule is periodic or comes from `cron_schedule`, so that the retry policy
+    /// defaults to `deadline`.
     pub by_deadline: bool,
 }
 
-/// A schedule and the field that holds it.
+/// A schedule, and the name of the field that contains it.
 pub(super) type Form = (&'static str, ParsedSchedule);
 
-/// Reads the schedule. Returns `None` after a fault.
+/// Reads the schedule of a job. Returns `None` if the schedule is invalid.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let faults_before = fields.faults.count();
     let long = long_form(fields);
     let interval = short_interval(fields);
     let former = cron_form(fields, "schedule_time");
-    // An interval replaces the cron expression of an older job.
+    // If an older job has both an interval and a cron expression, the interval counts.
     let is_interval =
         |(_, parsed): &Form| matches!(parsed.schedule, Schedule::Interval(_)) && !parsed.as_cron;
     let replaced = interval.is_some() || long.as_ref().is_some_and(is_interval);
@@ -46,12 +46,12 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let forms = [long, interval, former, expression, cron, periodic];
     let mut parsed = one_of(fields, forms.into_iter().flatten().collect());
     if let Some(max_duration) = max_duration {
-        // A limit whose cron schedule could not be read is not reported as well.
+        // If the cron schedule is invalid, no second fault is reported for its limit.
         if parsed.as_ref().is_some_and(|parsed| parsed.as_cron) || !is_cron_wrong {
             add_max_duration(fields, parsed.as_mut(), max_duration);
         }
     }
-    // A cooldown beside `scheduling_period` was read together with it.
+    // A cooldown next to `scheduling_period` was already read together with it.
     if let (Some(cooldown), None, false) = (cooldown, period, is_wrong) {
         add_cooldown(fields, parsed.as_mut(), cooldown);
     }
@@ -94,7 +94,7 @@ fn text_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
     form(fields, name, read_schedule)
 }
 
-/// Reads a cron expression or `@every 30m`.
+/// Reads a cron expression, or an interval such as `@every 30m`.
 fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
     form(fields, name, read_cron)
 }
@@ -114,7 +114,7 @@ fn form(
     }
 }
 
-/// Reads `interval_minutes`, whose unit is `interval_type`.
+/// Reads `interval_minutes`, with `interval_type` as its unit.
 fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
     let unit_named = fields.value("interval_type").is_some();
     let unit = fields.word("interval_type", &[("minutes", 60), ("hours", 3600), ("days", 86_400)]);

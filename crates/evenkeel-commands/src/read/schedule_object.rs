@@ -1,4 +1,4 @@
-//! Reads the canonical form of a schedule: an object with a `kind`.
+//! Reads the canonical form of a schedule: a JSON object with a `kind`.
 
 use evenkeel_core::schedule::{Once, Periodic, PeriodicError};
 use evenkeel_core::{Schedule, Span};
@@ -15,12 +15,12 @@ const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
     {\"kind\": \"cron\", \"expression\": \"0 9 * * 1-5\"}, \
     {\"kind\": \"periodic\", \"period\": \"24h\"} or {\"kind\": \"once\"}";
 
-/// Reads the object `schedule`. Returns `None` after a fault.
+/// Reads the JSON object `schedule`. Returns `None` if the object is invalid.
 pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<ParsedSchedule> {
     let faults = std::mem::take(&mut fields.faults);
     let mut inner = Fields::new(object, "schedule.", faults);
     let schedule = kind(&mut inner);
-    // The other fields depend on the kind, so they are not checked if it is unknown.
+    // The other fields depend on the kind, so they are not checked if the kind is unknown.
     fields.faults = match schedule {
         Err(UnknownKind) => inner.faults,
         Ok(_) => inner.finish(|_| None),

@@ -1,11 +1,11 @@
-//! Checks that hold for every value of a document at any depth.
+//! Checks that apply to every value of a document, at any depth.
 
 use serde_json::{Map, Value};
 
 use super::limits::DEPTH_MAX;
 use crate::fault::Faults;
 
-/// Refuses values that a store cannot save or read back: NUL characters and deep nesting.
+/// Refuses values that a store cannot save or read back: NUL characters and deeply nested values.
 pub(super) fn check(document: &Map<String, Value>, faults: &mut Faults) {
     for (field, value) in document {
         check_text(field, field, faults);

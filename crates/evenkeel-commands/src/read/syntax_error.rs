@@ -1,15 +1,15 @@
-//! A syntax error in a schedule or a length of time, with its position.
+//! A syntax error in a schedule or a duration, with its position.
 
 use crate::Fault;
 use crate::fault::shown;
 
-/// What is wrong with a schedule on one line, and at which character.
+/// A syntax error in a schedule that is written as one line of text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// The first wrong character, counted from 0.
+    /// Position of the first wrong character, counted from 0.
     pub position: usize,
-    /// What is wrong, and how to correct it.
+    /// What is wrong with the text, and how to correct it.
     pub message: String,
     /// A correct text of the same form.
     pub example: &'static str,
@@ -20,13 +20,13 @@ impl SyntaxError {
         Self { position, message: message.into(), example }
     }
 
-    /// Moves the position by `skipped` characters that precede the parsed text.
+    /// Adds `skipped` to the position, for characters that come before the parsed text.
     #[must_use]
     pub(super) fn after(self, skipped: usize) -> Self {
         Self { position: self.position + skipped, ..self }
     }
 
-    /// Converts the error into a fault of `field`, whose text is `text`.
+    /// Converts the error into a fault of the field `field`, whose value is `text`.
     pub fn of(self, field: impl Into<String>, text: &str) -> Fault {
         let Self { position, message, example } = self;
         let text = shown(&text.into());

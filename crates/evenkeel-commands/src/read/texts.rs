@@ -1,4 +1,4 @@
-//! Readers of texts and JSON values with bounds.
+//! Readers of texts and JSON values with limited length.
 
 use evenkeel_core::redact;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::limits::{NAME_CHARS_MAX, POOL_CHARS_MAX, URL_CHARS_MAX};
 use crate::fault::shown;
 
 impl Fields<'_> {
-    /// Reads a short text on one line.
+    /// Reads a short text without line breaks.
     pub(crate) fn label(&mut self, name: &'static str) -> Option<String> {
         let text = self.text(name)?;
         if text.trim().is_empty() {
@@ -26,7 +26,7 @@ impl Fields<'_> {
         self.bounded(name, text, chars_max, is_forbidden)
     }
 
-    /// Reads an http or https address without credentials.
+    /// Reads an http or https URL without credentials.
     pub(crate) fn url(&mut self, name: &'static str) -> Option<String> {
         let text = self.text(name)?;
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -51,7 +51,7 @@ impl Fields<'_> {
         self.bounded(name, text, URL_CHARS_MAX, char::is_control)
     }
 
-    /// Reads the name of a pool.
+    /// Reads the name of a worker pool.
     pub(super) fn pool(&mut self, name: &'static str) -> Option<String> {
         let text = self.text(name)?;
         let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -67,7 +67,7 @@ impl Fields<'_> {
         None
     }
 
-    /// Reads a list of names and drops repetitions.
+    /// Reads a list of names and drops repeated names.
     pub(super) fn names(&mut self, name: &'static str, items_max: usize) -> Option<Vec<String>> {
         let mut names: Vec<String> = Vec::new();
         for (index, item) in self.items(name, items_max).iter().enumerate() {
@@ -90,7 +90,7 @@ impl Fields<'_> {
         Some(names)
     }
 
-    /// Reads an object. An empty object counts as absent.
+    /// Reads a JSON object. An empty object counts as absent.
     pub(super) fn object(&mut self, name: &'static str, bytes_max: usize) -> Option<Value> {
         let value = self.value(name)?;
         match value.as_object() {
@@ -103,7 +103,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Reads any JSON value that has at most `bytes_max` bytes.
+    /// Reads any JSON value of at most `bytes_max` bytes.
     pub(super) fn json(&mut self, name: &'static str, bytes_max: usize) -> Option<Value> {
         let value = self.value(name)?;
         let bytes = value.to_string().len();

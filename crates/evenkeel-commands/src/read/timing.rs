@@ -1,4 +1,5 @@
-//! Reads when a job runs and when it must not. Jobs and previews of schedules share these fields.
+//! Reads the fields that define when a job runs and when it must not run. Jobs and schedule
+//! previews share these fields.
 
 use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::job::Bounds;
@@ -10,19 +11,19 @@ use super::fields::Fields;
 use super::{hours, job_fields, schedule};
 use crate::fault::shown;
 
-/// When a job runs and when it must not.
+/// When a job runs and when it must not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Timing {
-    /// A job with these times that does nothing.
+    /// Definition of a job with this schedule and without an executor.
     pub definition: Definition,
     /// See [`JobSpec::exact`](super::JobSpec::exact).
     pub exact: Option<bool>,
-    /// True if the schedule is written in the form of document 003, which has its own default for
-    /// retries.
+    /// True if the schedule is periodic or comes from `cron_schedule`, so that the retry policy
+    /// defaults to `deadline`.
     pub by_deadline: bool,
 }
 
-/// Reads the schedule and all fields that go with it. Returns `None` after a fault.
+/// Reads the schedule and all fields that depend on it. Returns `None` if the schedule is invalid.
 pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     let faults_before = fields.faults.count();
     let parsed = schedule::read(fields);
@@ -49,7 +50,8 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     })
 }
 
-/// Refuses values that have no effect. Defaults pass: clients send back what they were shown.
+/// Refuses values that have no effect. Default values are accepted, because clients send back jobs
+/// as they were shown.
 fn check_effects(fields: &mut Fields<'_>, schedule: &Schedule, job: &Definition) {
     let kind = match schedule {
         _ if is_turned_off(fields) => None,
@@ -78,12 +80,14 @@ fn check_effects(fields: &mut Fields<'_>, schedule: &Schedule, job: &Definition)
     }
 }
 
-/// True if the document turns its schedule off. Fields that belong to the schedule may stay then.
+/// True if the document has `"schedule_enabled": false`. Fields that belong to the schedule are
+/// accepted in that case.
 pub(super) fn is_turned_off(fields: &mut Fields<'_>) -> bool {
     fields.value("schedule_enabled") == Some(&false.into())
 }
 
-/// Refuses `exact` and `prefer_window` for schedules whose times the balancer does not choose.
+/// Refuses `exact` and `prefer_window` for schedules whose start times the scheduler does not
+/// choose.
 fn check_placement(
     fields: &mut Fields<'_>,
     schedule: &Schedule,
@@ -121,7 +125,7 @@ fn check_placement(
     fields.fault("prefer_window", message);
 }
 
-/// Reads `timezone` or its short name `tz`.
+/// Reads `timezone`, or its short name `tz`.
 fn timezone(fields: &mut Fields<'_>) -> Zone {
     let long = zone(fields, "timezone");
     let short = zone(fields, "tz");
@@ -144,7 +148,8 @@ fn zone(fields: &mut Fields<'_>, name: &'static str) -> Option<Zone> {
     }
 }
 
-/// Checks the bounds and adds the end that the schedule itself states (`R5/…`).
+/// Checks `start_at`, `end_at` and `max_runs`, and adds the end that the schedule text itself
+/// contains (`R5/…`).
 fn check_bounds(
     fields: &mut Fields<'_>,
     parsed: &ParsedSchedule,
@@ -184,8 +189,9 @@ fn check_bounds(
     bounds
 }
 
-/// Returns the `n`-th time, counted from 1, of a schedule that begins at its anchor, or `None` for a
-/// schedule without an anchor. A time that a clock change skips counts even if it does not run.
+/// Returns the `n`-th scheduled time, counted from 1, of a schedule that begins at its anchor;
+/// `None` for a schedule without an anchor. A scheduled time that daylight saving skips counts,
+/// even if it does not run.
 fn nth_time(schedule: &Schedule, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
     match schedule {
         Schedule::Interval(interval) => {

@@ -1,4 +1,4 @@
-//! Reads the document of a trigger.
+//! Parses the JSON document of a trigger request.
 
 use evenkeel_core::order::Priority;
 use serde_json::Value;
@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::fields::Fields;
 use crate::Fault;
 
-/// Reads the priority of a triggered run. Without a priority, the run has the priority of its job.
+/// Reads the priority of a triggered run. Without a priority in the request, the run has the
+/// priority of its job.
 pub fn read_trigger(document: Option<&Value>) -> Result<Option<Priority>, Vec<Fault>> {
     let Some(document) = document else { return Ok(None) };
     Fields::read_object(document, "a trigger", |fields| Some(fields.priority("priority")))

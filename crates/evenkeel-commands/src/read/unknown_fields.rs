@@ -1,6 +1,6 @@
-//! Explains why a known field is refused in the document of a job.
+//! Explains why a field that the server shows is refused in a job document.
 
-/// Fields that the server shows with a job and that clients cannot set.
+/// Fields that the server shows with a job, but that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 38] = [
     "average_duration_ms", "average_good_duration", "cancelled_at", "completed_at", "condition",
     "condition_reason", "consecutive_failures", "created_at", "created_by", "current_retry_count",
@@ -16,7 +16,7 @@ pub fn is_set_by_the_server(field: &str) -> bool {
     SET_BY_THE_SERVER.contains(&field)
 }
 
-/// Returns why a field is refused if it is one that the server sets.
+/// Returns why a field is refused, if it is a field that only the server sets.
 pub(super) fn reason(field: &str) -> Option<String> {
     is_set_by_the_server(field).then(|| "is set by the server; leave it out".into())
 }

@@ -1,4 +1,4 @@
-//! Finds the fields of a document that differ from what the client saw.
+//! Finds the fields of a document that differ from the job that the client saw.
 
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ pub(super) fn difference(
             {
                 value.clone()
             }
-            // Another action keeps no settings of the old action.
+            // A changed `action` keeps no settings of the old action.
             (EditMode::Patch, Some(before))
                 if field == "on_failure" && has_other(before, value, "action") =>
             {
@@ -45,7 +45,8 @@ pub(super) fn difference(
             }
         }
     }
-    // A number and its unit belong together: an unchanged unit beside a new number counts.
+    // A number and its unit belong together, so an unchanged unit next to a changed number counts
+    // as changed.
     if changed.contains_key("interval_minutes")
         && let Some(unit) = sent.get("interval_type").filter(|unit| !unit.is_null())
     {
@@ -59,7 +60,7 @@ fn has_other(before: &Value, change: &Value, name: &str) -> bool {
     change.is_null() || new.is_some() && new != before.get(name)
 }
 
-/// Applies a change to an object as RFC 7396 does.
+/// Applies a JSON merge patch (RFC 7396) to a value.
 fn patched(before: &Value, change: &Value) -> Value {
     match (before, change) {
         (Value::Object(before), Value::Object(change)) => {
@@ -81,11 +82,12 @@ fn patched(before: &Value, change: &Value) -> Value {
     }
 }
 
-/// Compares JSON values; 5 equals 5.0.
+/// Compares JSON values; the numbers 5 and 5.0 are equal.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => {
-            // Whole numbers are compared exactly: as floats, large ones would be equal.
+            // Integers are compared exactly, because large integers could be equal as
+            // floating-point numbers.
             a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
         }
         (Value::Array(a), Value::Array(b)) => {

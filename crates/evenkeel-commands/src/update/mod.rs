@@ -1,8 +1,9 @@
-//! Reads a change as the difference to the present job.
+//! Parses a change of a job, as the difference to its present state.
 //!
-//! A client sends some fields of a job, or the whole job as it was shown, edited. Fields that equal
-//! what was shown are no change. The others are laid over the document of the present job, and the
-//! result is read like the document of a new job, so both follow the same rules.
+//! A client sends some fields of a job, or the whole job as it was shown, with edits. Fields that
+//! equal the shown values do not count as changes. Changed fields replace those in the document of
+//! the present job. The result is parsed like the document of a new job, so changes follow the same
+//! rules as new jobs.
 
 mod difference;
 mod next_time;
@@ -24,38 +25,39 @@ use crate::{ExecutorCheck, Fault, read_job};
 use next_time::NextTimeChange;
 pub(crate) use next_time::{new_next_time, schedule_state};
 
-/// How a client means the fields that it sends.
+/// How the server interprets the fields of a change.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EditMode {
-    /// The whole job, edited: fields that only the server sets are ignored.
+    /// The client sends the whole job with edits; fields that only the server sets are ignored.
     Put,
-    /// Changes as in RFC 7396, also inside objects: fields that only the server sets are refused.
+    /// The client sends a JSON merge patch (RFC 7396), which also applies inside objects; fields
+    /// that only the server sets are refused.
     Patch,
 }
 
-/// A change that was read.
+/// A parsed change of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct JobEdit {
-    /// The change, still without a new next time.
+    /// The change, without a new next run time.
     pub change: JobChange,
-    /// The new definition if the job needs another next time: see [`new_next_time`].
+    /// The new definition, if the job needs a new next run time; see [`new_next_time`].
     pub to_place: Option<Definition>,
-    /// True if the job follows a target whose url is still to be applied.
+    /// True if the job follows a target whose URL is not applied yet.
     pub applies_target: bool,
-    /// Whether to resume or pause the job, if that changes.
+    /// Whether to resume (true) or pause (false) the job; `None` if that does not change.
     pub enabled: Option<bool>,
 }
 
 impl JobEdit {
-    /// Only pauses or resumes the job.
+    /// Creates an edit that only pauses or resumes the job.
     fn of_enabled(enabled: bool) -> Self {
         let change = JobChange::default();
         Self { change, to_place: None, applies_target: false, enabled: Some(enabled) }
     }
 }
 
-/// Reads a change of `job`, which the client saw as `seen`, at `now`. Returns `None` if nothing
-/// changes.
+/// Parses a change of `job` at the time `now`; the client saw the job as `seen`. Returns `None` if
+/// nothing changes.
 pub(crate) fn read_change(
     job: &Job,
     seen: &Map<String, Value>,
@@ -68,7 +70,7 @@ pub(crate) fn read_change(
         let message = format!("a change is an object with fields of a job, not {}", shown(sent));
         return Err(vec![Fault::new("", message)]);
     };
-    // Redacted values that a client sends back are no change.
+    // Redacted values that a client sends back do not count as changes.
     let mut sent = sent.clone();
     let catalog = executors.catalog();
     redact::restore(&mut sent, seen, catalog.fields(&job.definition.executor.kind));
@@ -79,7 +81,8 @@ pub(crate) fn read_change(
     }
     let mut document = overlay::overlay(present_document(job, &changed, catalog), &changed, seen)?;
     if job.about.is_follower() && !document.contains_key("url") {
-        // The job was shown with the start that comes from its target.
+        // The job was shown with the start URL that comes from its target, so that URL is removed
+        // before comparing.
         let config = document.remove("executor_config").unwrap_or_default();
         let start = catalog.for_urls().map(|(_, start)| start);
         let config = without_start(config, start, job.about.url.as_deref());
@@ -104,7 +107,7 @@ pub(crate) fn read_change(
     Ok(Some(JobEdit { change, to_place, applies_target, enabled }))
 }
 
-/// Reads `enabled`; null means the default.
+/// Reads `enabled`; null means the default, which is true.
 fn read_enabled(sent: Value) -> Result<bool, Vec<Fault>> {
     match sent {
         Value::Bool(enabled) => Ok(enabled),
@@ -116,8 +119,8 @@ fn read_enabled(sent: Value) -> Result<bool, Vec<Fault>> {
     }
 }
 
-/// Returns the document of the present job. A job that loses its target keeps the url and executor
-/// of that target.
+/// Returns the document of the present job. A job that loses its target keeps the URL and the
+/// executor from that target.
 fn present_document(
     job: &Job,
     changed: &Map<String, Value>,
@@ -129,8 +132,8 @@ fn present_document(
     document_of(&about, &job.definition, catalog)
 }
 
-/// Keeps what a job has from its target if it follows the same target in the same way. Returns true
-/// if so.
+/// Keeps the URL and the executor that a job has from its target, if the change does not affect
+/// them. Returns true if they were kept.
 fn keeps_target_values(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) -> bool {
     let (old, new) = (&job.definition, &mut spec.definition);
     let keeps_target_values = job.about.is_follower()
@@ -144,8 +147,8 @@ fn keeps_target_values(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) 
     keeps_target_values
 }
 
-/// Returns the new definition. Fields that are not mentioned stay, even if no document could
-/// express them.
+/// Returns the definition of the job after the change. Fields that the change does not mention keep
+/// their values, even values that no document could express.
 fn new_definition(
     job: &Job,
     spec: JobSpec,
@@ -164,7 +167,7 @@ fn new_definition(
     Definition { schedule, retry, ..new }
 }
 
-/// Merges the old and the new retry policy.
+/// Merges the old retry policy and the changed fields of the new one.
 fn new_retry(
     old: &RetryPolicy,
     new: RetryPolicy,
@@ -183,8 +186,8 @@ fn new_retry(
     }
 }
 
-/// Skips the check of an unchanged executor: a job whose executor was disabled can still be changed
-/// in other fields.
+/// Does not check an executor that stays unchanged. A job whose executor was disabled can therefore
+/// still be changed in other fields.
 struct UnchangedExecutor<'a> {
     job: &'a Job,
     executors: &'a dyn ExecutorCheck,
@@ -207,7 +210,7 @@ impl ExecutorCheck for UnchangedExecutor<'_> {
     fn kinds(&self) -> Vec<String> {
         let mut kinds = self.executors.kinds();
         let kind = &self.job.definition.executor.kind;
-        // A job without an executor has a target or has lost it.
+        // The executor `none` is accepted only if the job already has it and has lost its target.
         let is_kept = *kind != ExecutorSpec::NONE || self.job.about.target.is_none();
         if is_kept && !kinds.contains(kind) {
             kinds.push(kind.clone());

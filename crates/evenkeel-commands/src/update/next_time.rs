@@ -1,4 +1,4 @@
-//! Decides how a change affects the next time of a job.
+//! Decides how a change affects the next run time of a job.
 
 use evenkeel_core::blackout::Blackouts;
 use evenkeel_core::next_time::{ScheduleState, next_after_change};
@@ -9,14 +9,15 @@ use evenkeel_store::{Job, JobState};
 use crate::Fault;
 use crate::jobs::no_time_left;
 
-/// How a change affects the next time of a job.
+/// How a change affects the next run time of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum NextTimeChange {
-    /// The next time stays.
+    /// The next run time stays.
     Keep,
-    /// The times differ, so the next time is chosen when the job is resumed.
+    /// The schedule of a paused job changed, so a new next run time is chosen when the job is
+    /// resumed.
     WhenResumed,
-    /// A new next time is chosen now, if there is one.
+    /// A new next run time is chosen now, if the schedule has one.
     Now,
 }
 
@@ -36,7 +37,7 @@ pub(super) fn next_time_change(job: &Job, new: &Definition) -> NextTimeChange {
     }
 }
 
-/// True if the preferred hours changed and the next time is outside of them.
+/// True if the preferred hours changed and the next run time is outside of them.
 fn is_outside_preferred(job: &Job, new: &Definition) -> bool {
     let Some(window) = new.prefer_window else { return false };
     let old = &job.definition;
@@ -45,7 +46,8 @@ fn is_outside_preferred(job: &Job, new: &Definition) -> bool {
     is_other && job.next_at.is_some_and(|next| !preferred.is_in_blackout(next))
 }
 
-/// Returns the next time of a changed job at `now`. `choose` returns the first time after a moment.
+/// Returns the next run time of a changed job at `now`. `choose` returns the first run time after a
+/// given time.
 pub(crate) fn new_next_time(
     job: &Job,
     new: &Definition,
@@ -70,7 +72,7 @@ pub(crate) fn schedule_state(job: &Job) -> ScheduleState {
     }
 }
 
-/// Returns a schedule without its tolerance.
+/// Returns a schedule without its deadline, to compare only the run times.
 fn times_only(schedule: &Schedule) -> Schedule {
     match schedule {
         Schedule::Once(once) => Schedule::Once(Once { tolerance: None, ..*once }),
@@ -83,14 +85,14 @@ fn times_only(schedule: &Schedule) -> Schedule {
     }
 }
 
-/// True if the next time is within the new bounds.
+/// True if the next run time is within the new bounds.
 fn is_within_bounds(job: &Job, new: &Definition) -> bool {
     let bounds = new.bounds;
     job.next_at.is_some_and(|next| {
         bounds.start_at.is_none_or(|start| start <= next)
             && bounds.end_at.is_none_or(|end| next <= end)
             && bounds.max_runs.is_none_or(|most| job.fired < most)
-            // An earlier start may allow an earlier next time.
+            // An earlier `start_at` may allow an earlier next run time.
             && bounds.start_at >= job.definition.bounds.start_at
     })
 }

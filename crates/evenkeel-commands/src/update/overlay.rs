@@ -1,11 +1,11 @@
-//! Lays a change over the document of a job.
+//! Applies changed fields to the document of a job.
 
 use evenkeel_core::Schedule;
 use serde_json::{Map, Value};
 
 use crate::Fault;
 
-/// Fields of the schedule. Each replaces the former schedule.
+/// Fields that define the schedule. Each of these fields replaces the former schedule.
 pub(super) const SCHEDULE_FIELDS: [&str; 10] = [
     "schedule", "interval_minutes", "interval_type", "schedule_enabled", "cron_expression",
     "cron_schedule", "schedule_time", "cron_max_schedule_duration", "scheduling_period",
@@ -19,14 +19,14 @@ pub(super) const RETRY_FIELDS: [&str; 8] = [
     "retry_backoff_cap_seconds", "retry_stages", "retry_jitter", "retry_jitter_percent",
 ];
 
-/// Applies the changes to `base`; `seen` is what the client saw.
+/// Applies the changed fields to `base`; `seen` is the job as the client saw it.
 pub(super) fn overlay(
     mut base: Map<String, Value>,
     changed: &Map<String, Value>,
     seen: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<Fault>> {
     let mut changed = changed.clone();
-    // Beside an interval the former expression has no effect, so it may be removed.
+    // If the job has an interval, its former cron expression has no effect and may be removed.
     if changed.get("schedule_time").is_some_and(Value::is_null)
         && base.remove("schedule_time").is_some()
     {
@@ -39,12 +39,12 @@ pub(super) fn overlay(
         base.remove("timezone");
     }
     drop_old_retries(&mut base, &changed);
-    // A limit without its key has no effect.
+    // A concurrency limit without its key has no effect, so it is removed with the key.
     if changed.get("concurrency_key").is_some_and(Value::is_null) {
         base.remove("concurrency_limit");
     }
     drop_old_key(&mut base, &changed);
-    // An unmentioned retry policy stays, even if no document could express it.
+    // A retry policy that the change does not mention stays, even if no document could express it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         RETRY_FIELDS.iter().for_each(|field| drop(base.remove(*field)));
     }
@@ -52,15 +52,15 @@ pub(super) fn overlay(
         if value.is_null() && seen.contains_key(&field) {
             base.remove(&field);
         } else {
-            // An unknown field stays, so that the reader refuses it.
+            // An unknown field stays in the document, so that the parser refuses it.
             base.insert(field, value);
         }
     }
     Ok(base)
 }
 
-/// Removes the old retry fields that contradict the change: a preset replaces all fields, and
-/// another growth has other fields.
+/// Removes the old retry fields that contradict the change. A named policy replaces all retry
+/// fields, and another kind of backoff has other fields.
 fn drop_old_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
     let given = |field: &str| changed.get(field).filter(|value| !value.is_null());
     let is_staged = base.get("retry_backoff").is_some_and(|growth| growth == "stages");
@@ -71,7 +71,7 @@ fn drop_old_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>)
     if given("retry_stages").is_some() {
         remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
     }
-    // Removing the stages removes their first delay and their kind as well.
+    // Removing `retry_stages` also removes the first delay and the kind of backoff.
     let is_cleared = changed.get("retry_stages").is_some_and(Value::is_null);
     if is_cleared && given("retry_backoff").is_none() && is_staged {
         remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
@@ -89,8 +89,8 @@ fn drop_old_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>)
     }
 }
 
-/// Removes the old key fields that contradict the change: no key needs no scope, and only a window
-/// has a length.
+/// Removes the old deduplication fields that contradict the change. A job without a key has no
+/// scope, and only the scope `window` has a length.
 fn drop_old_key(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
     let unique = changed.get("unique");
     let has_chosen_times = !base.contains_key("unique") && unique.is_none();
@@ -108,7 +108,7 @@ fn drop_old_key(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
     }
 }
 
-/// Removes the old schedule and copies the parts that the new schedule keeps.
+/// Removes the old schedule, and copies the settings that the new schedule keeps.
 fn reschedule(
     base: &mut Map<String, Value>,
     changed: &mut Map<String, Value>,
@@ -127,7 +127,7 @@ fn reschedule(
     }
     let old = base.remove("schedule").unwrap_or_default();
     if !by_interval || is_new {
-        // The former expression is kept only beside an interval.
+        // The former cron expression is kept only together with an interval.
         base.remove("schedule_time");
     }
     if by_interval && !is_new {
@@ -139,7 +139,7 @@ fn reschedule(
     if by_period && !is_new && !changed.contains_key("cooldown_duration") {
         copy(&old, "cooldown", changed, "cooldown_duration");
     }
-    // Settings of the old schedule that the new one cannot have are dropped silently.
+    // Settings of the old schedule that the new schedule cannot have are removed without an error.
     let new = changed.get("schedule");
     let has_chosen_times = !runs_once && (by_interval && !is_new || has_chosen_times(new));
     let stays_cron = !runs_once && is_kind(&old, "cron") && (by_cron || is_cron(new));
@@ -160,7 +160,7 @@ fn reschedule(
     Ok(())
 }
 
-/// Changes the limit or the cooldown of the present schedule.
+/// Changes the maximum duration or the cooldown of the present schedule.
 fn change_limit(
     base: &mut Map<String, Value>,
     changed: &mut Map<String, Value>,
@@ -192,7 +192,7 @@ fn change_limit(
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// Completes an interval: a missing number or unit is the one that was shown.
+/// Completes a change of an interval: a missing number is taken from the job as it was shown.
 fn complete_interval(
     changed: &mut Map<String, Value>,
     seen: &Map<String, Value>,
@@ -233,13 +233,13 @@ fn is_kind(old: &Value, kind: &str) -> bool {
 fn is_cron(schedule: Option<&Value>) -> bool {
     match schedule {
         Some(fields @ Value::Object(_)) => is_kind(fields, "cron"),
-        // An unreadable text is refused later; here it only drops `exact`.
+        // An invalid text is refused later; here it only removes `exact`.
         Some(Value::String(text)) => matches!(read(text), Some(Schedule::Cron(_))),
         _ => false,
     }
 }
 
-/// True for an interval whose times the server chooses.
+/// True for an interval whose start times the server chooses.
 fn has_chosen_times(schedule: Option<&Value>) -> bool {
     let text = match schedule {
         Some(fields @ Value::Object(_)) if is_kind(fields, "interval") => {
@@ -257,7 +257,7 @@ fn read(text: &str) -> Option<Schedule> {
     crate::read_schedule(text).ok().map(|given| given.schedule)
 }
 
-/// True for `R5/…`, which defines its own end.
+/// True for a schedule such as `R5/…`, which contains its own number of runs.
 fn has_run_count(schedule: Option<&Value>) -> bool {
     let text = schedule.and_then(Value::as_str);
     text.and_then(|text| crate::read_schedule(text).ok()).is_some_and(|given| given.times.is_some())

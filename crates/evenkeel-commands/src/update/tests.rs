@@ -1,4 +1,4 @@
-//! Changes of jobs.
+//! Tests of changes of jobs.
 
 use evenkeel_core::on_failure::OnFailure;
 use evenkeel_core::retry::{Backoff, Jitter};
@@ -51,8 +51,8 @@ fn noop(more: Value) -> Job {
     job(document)
 }
 
-/// Returns roughly what a client sees: the document, the short forms of the schedule, and some
-/// fields of the server.
+/// Returns roughly the job that a client sees: its document, the short forms of the schedule, and
+/// some fields of the server.
 fn seen(job: &Job) -> Map<String, Value> {
     let mut seen = document_of(&job.about, &job.definition, Executors.catalog());
     let null = |fields: &[&str], seen: &mut Map<String, Value>| {
@@ -92,7 +92,7 @@ fn seen(job: &Job) -> Map<String, Value> {
     seen
 }
 
-/// Ten minutes later, so that a new next time differs.
+/// Returns a time ten minutes later, so that a new next run time differs from the old one.
 fn later() -> Timestamp {
     NOW.saturating_add(Span::from_secs(600))
 }
@@ -244,7 +244,7 @@ fn limits_and_cooldowns_change_alone() {
     assert_eq!(limit(&of(patch(&daily, json!({"cron_max_schedule_duration": null})))), None);
     let moved = of(patch(&daily, json!({"cron_expression": "0 10 * * *"})));
     assert_eq!(limit(&moved), limit(&daily));
-    // The default retries stay as well.
+    // The default retry policy stays as well.
     assert_eq!(moved.definition.retry, daily.definition.retry);
     let stale = noop(json!({"scheduling_period": "24h", "cooldown_duration": "1h"}));
     let period = patch(&stale, json!({"scheduling_period": "48h"})).definition.unwrap().schedule;

@@ -1,4 +1,4 @@
-//! Parses descriptions back and compares their values with those of the expression.
+//! Parses descriptions back into values, and compares them with the values of the cron expression.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use proptest::prelude::*;
 use super::super::items::{DATES, HOURS, MONTHS, SIXTY, Unit, WEEKDAYS};
 use super::described;
 
-/// A field and an expression that varies only this field.
+/// A field to test, and a cron expression in which only this field varies.
 struct FieldCase {
     unit: Unit,
-    /// The expression, with `F` for the field.
+    /// The cron expression, in which `F` stands for the field.
     expression: &'static str,
-    /// The text before and after the description of the field.
+    /// Texts before and after the description of the field.
     around: (&'static str, &'static str),
     /// Returns the value of the field at a time.
     of: fn(jiff::civil::DateTime) -> i8,
-    /// After this number of times, every value has occurred.
+    /// Number of run times after which every value of the field has occurred.
     times: usize,
 }
 
@@ -72,7 +72,7 @@ impl FieldCase {
         self.expression.replace('F', field)
     }
 
-    /// Returns the values of the field, from the times of the expression.
+    /// Returns the values of the field that occur in the run times of the expression.
     fn values(&self, field: &str) -> BTreeSet<u32> {
         let (cron, utc) = (Cron::parse(&self.with(field)).unwrap(), Zone::utc());
         let next = |time: &Timestamp| cron.next_after(*time, &utc, Dst::default());
@@ -85,11 +85,11 @@ impl FieldCase {
         civil.map(|time| u32::try_from((self.of)(time)).unwrap()).collect()
     }
 
-    /// Returns the values that a description names.
+    /// Returns the values that a description contains.
     fn read_back(&self, words: &str) -> BTreeSet<u32> {
         let (before, after) = self.around;
         if words.eq_ignore_ascii_case(after.trim_start()) {
-            // Seconds that are not mentioned are 0.
+            // If the description does not mention seconds, they are 0.
             return BTreeSet::from([0]);
         }
         let middle = words.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -147,7 +147,7 @@ enum Token {
     Value(u32),
 }
 
-/// Builds an item from numbers.
+/// Builds an item of a field from random numbers.
 fn item(unit: &Unit, (form, a, b, step): (u8, u32, u32, u32)) -> String {
     let size = unit.last - unit.first + 1;
     let (a, b) = (unit.first + a % size, unit.first + b % size);

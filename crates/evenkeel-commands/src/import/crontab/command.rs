@@ -1,16 +1,16 @@
-//! Reads the command of a crontab entry.
+//! Parses the command of a crontab entry.
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Command {
-    /// The script for the shell.
+    /// The shell script of the entry.
     pub script: String,
-    /// The standard input.
+    /// Text for the standard input of the script.
     pub input: Option<String>,
 }
 
 impl Command {
-    /// Splits at `%`: the first unescaped `%` ends the command, the rest is its standard input, and
-    /// every further `%` is a line break.
+    /// Splits a command at `%` signs. The first unescaped `%` ends the script, the rest is its
+    /// standard input, and every further `%` is a line break.
     pub(super) fn read(text: &str) -> Self {
         let mut parts = vec![String::new()];
         let mut chars = text.chars().peekable();
@@ -37,7 +37,8 @@ impl Command {
         Self { script, input }
     }
 
-    /// Returns a placeholder that the shell executor would replace, which would change the command.
+    /// Returns a placeholder in the script that the shell executor would replace, which would
+    /// change the command.
     pub(super) fn placeholder(&self) -> Option<&str> {
         const PLACEHOLDERS: [&str; 6] =
             ["run_id", "execution_id", "attempt", "fence", "scheduled_at", "payload"];
@@ -47,9 +48,9 @@ impl Command {
             .find(|name| PLACEHOLDERS.contains(&name.split('.').next().unwrap_or_default()))
     }
 
-    /// Guesses the name of the program.
+    /// Guesses the name of the program that the script runs.
     pub(super) fn program(&self) -> String {
-        // Words before a program: directory changes, variables, runners.
+        // Words that may come before the name of a program, such as `exec` or `sudo`.
         const BEFORE: [&str; 8] = ["exec", "nice", "ionice", "nohup", "sudo", "time", "env", "["];
         let last_of_cd = self.script.rsplit("&&").next().unwrap_or_default();
         let script = if self.script.starts_with("cd ") { last_of_cd } else { self.script.as_str() };

@@ -14,7 +14,7 @@ pub(super) enum Line<'a> {
         user: Option<&'a str>,
         command: &'a str,
     },
-    /// A line that cannot be read, and the reason.
+    /// The line cannot be parsed, for this reason.
     Unreadable(String),
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Line<'a> {
 pub(super) enum Times<'a> {
     /// At the start of the machine (`@reboot`).
     AtBoot,
-    /// A cron expression with single spaces between its fields.
+    /// A cron expression whose fields are separated by single spaces.
     At(std::borrow::Cow<'a, str>),
 }
 
@@ -51,7 +51,7 @@ fn nickname(line: &str, system: bool) -> Line<'_> {
     if name.eq_ignore_ascii_case("@reboot") {
         return entry(Times::AtBoot, rest, system);
     }
-    // `@every 30m` is an extension of some crons; the next word is its length.
+    // Some cron implementations accept `@every 30m`; the next word is the interval.
     if name.eq_ignore_ascii_case("@every")
         && let Some((length, rest)) = word(rest)
     {
@@ -61,7 +61,7 @@ fn nickname(line: &str, system: bool) -> Line<'_> {
 }
 
 fn fields(line: &str, system: bool) -> Line<'_> {
-    // Some crons read a leading `-` as "do not log".
+    // Some cron implementations treat a leading `-` as "do not log".
     let mut rest = line.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(line);
     let mut fields = Vec::with_capacity(5);
     for _ in 0..5 {
@@ -81,7 +81,7 @@ fn entry<'a>(times: Times<'a>, rest: &'a str, system: bool) -> Line<'a> {
         return Line::Entry { times, user: None, command: rest };
     }
     match word(rest) {
-        // BSD appends a group or class to the name.
+        // BSD cron allows a group or a login class after the user name.
         Some((user, command)) => match user.split([':', '/']).next().unwrap_or_default() {
             user if is_user_name(user) => Line::Entry { times, user: Some(user), command },
             _ => Line::Unreadable(format!(
@@ -114,7 +114,7 @@ fn variable(line: &str) -> Line<'_> {
     Line::Variable { name: name.into(), value: value.into() }
 }
 
-/// Splits off the first word.
+/// Splits off the first word of a text.
 fn word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
@@ -130,7 +130,8 @@ fn unquoted(text: &str) -> &str {
     text
 }
 
-/// True if a comment can serve as the name of a job: not a disabled entry, a heading or a drawing.
+/// True if a comment can be used as the name of a job. Disabled entries, headings and decoration
+/// cannot.
 pub(super) fn is_a_name(comment: &str) -> bool {
     const LONGEST: usize = 80;
     let words: Vec<&str> = comment.split_whitespace().collect();

@@ -1,10 +1,11 @@
-//! Converts `~`, a random time within a range.
+//! Converts `~` in crontabs, which means a random value within a range.
 
-/// The smallest and the largest number of each field.
+/// Minimum and maximum value of each field.
 const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
-/// Replaces `~` with `H`; returns `None` if there is no `~`. Both notations mean one time in the
-/// range. Cron draws it when it reads the crontab, Evenkeel when the job is created.
+/// Replaces `~` with `H`; returns `None` if the expression contains no `~`. Both notations mean one
+/// random value in the range. Cron chooses the value when it reads the crontab, and Evenkeel when
+/// the job is created.
 pub(super) fn with_h(expression: &str) -> Option<String> {
     let fields: Vec<&str> = expression.split(' ').collect();
     if fields.len() != RANGES.len() || !expression.contains('~') {
@@ -18,7 +19,7 @@ pub(super) fn with_h(expression: &str) -> Option<String> {
     Some(fields.join(" "))
 }
 
-/// Leaves an unreadable item unchanged, so that the parser reports it.
+/// Leaves an invalid item unchanged, so that the cron parser reports it.
 fn item_with_h(item: &str, (low, high): (u32, u32)) -> String {
     let (range, step) = match item.split_once('/') {
         Some((range, step)) => (range, format!("/{step}")),
@@ -29,7 +30,7 @@ fn item_with_h(item: &str, (low, high): (u32, u32)) -> String {
         |text: &str, default: u32| if text.is_empty() { Some(default) } else { text.parse().ok() };
     match (bound(from, low), bound(to, high)) {
         (Some(from), Some(to)) if (from, to) == (low, high) => format!("H{step}"),
-        // 7 is Sunday, too, but Sunday must not count twice.
+        // 7 is Sunday as well as 0, but Sunday must not count twice.
         (Some(0), Some(7)) if high == 6 => format!("H{step}"),
         (Some(from), Some(to)) if from == to => format!("{from}{step}"),
         (Some(from), Some(to)) => format!("H({from}-{to}){step}"),

@@ -1,4 +1,4 @@
-//! Plans for crontabs.
+//! Tests of import plans for crontabs.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn planned(text: &str) -> CrontabPlan {
     plan(text, &options())
 }
 
-/// Returns the only job of a crontab.
+/// Returns the only job of a crontab with one entry.
 fn job(text: &str) -> Value {
     let plan = planned(text);
     let made: Vec<_> = plan.entries.into_iter().filter_map(|entry| entry.document).collect();

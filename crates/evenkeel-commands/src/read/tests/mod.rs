@@ -1,4 +1,4 @@
-//! Reading job documents.
+//! Tests that parse job documents.
 
 use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::misfire::MisfirePolicy;
@@ -47,7 +47,7 @@ fn read(document: &Value) -> Result<JobSpec, Vec<Fault>> {
     read_job(document, TenantNo(1), &Executors)
 }
 
-/// Returns the document of a job that does nothing, with more fields.
+/// Returns a job document with the executor `noop` and additional fields.
 fn noop(more: Value) -> Value {
     let mut document = json!({"executor_type": "noop"});
     let (Value::Object(fields), Value::Object(more)) = (&mut document, more) else { panic!() };
@@ -59,7 +59,7 @@ fn schedule(more: Value) -> Schedule {
     read(&noop(more)).unwrap().definition.schedule
 }
 
-/// Returns the faulty fields.
+/// Returns the names of the faulty fields.
 fn faulty_fields(document: &Value) -> Vec<String> {
     read(document).unwrap_err().into_iter().map(|fault| fault.field).collect()
 }
@@ -127,7 +127,7 @@ fn policies_are_read() {
 #[test]
 fn simple_fields_are_written_as_they_were_read() {
     for (name, value) in job_fields::samples() {
-        // With these, every simple field has an effect.
+        // With these blackouts, every simple field has an effect.
         let blackouts = json!([{"start": "22:00", "end": "06:00"}]);
         let more = json!({"schedule": "0 9 * * *", "blackout_periods": blackouts, name: value});
         let spec = read(&noop(more)).unwrap();

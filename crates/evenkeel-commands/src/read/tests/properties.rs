@@ -1,4 +1,4 @@
-//! Properties of all documents.
+//! Property tests that hold for all documents.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn any_field() -> impl Strategy<Value = String> {
-    // Fields of jobs, of schedules and of hours.
+    // The known names are those of job fields, schedule fields and fields of local hours.
     let mut known = job_field_names();
     known.extend(["kind", "expression", "period", "every", "at", "start", "end", "id"]);
     prop_oneof![4 => prop::sample::select(known).prop_map(String::from), 1 => any::<String>()]
@@ -41,7 +41,7 @@ proptest! {
         let document = Value::Object(fields.into_iter().collect());
         match read(&document) {
             Ok(spec) => {
-                // What was read can be stored and read again.
+                // A parsed job can be stored and read again.
                 let stored = serde_json::to_string(&spec.definition).unwrap();
                 let again: Definition = serde_json::from_str(&stored).unwrap();
                 prop_assert_eq!(serde_json::to_string(&again).unwrap(), stored);
@@ -104,7 +104,7 @@ proptest! {
         {
             let written = Value::Object(crate::document_of(&job.about, &job.definition, Executors.catalog()));
             let spec = read(&written).unwrap();
-            // Later, with the same result.
+            // Parsing the document at a later time gives the same result.
             let later = now.saturating_add(Span::from_secs(7));
             let again = prepare_job(spec, job.id, later).unwrap();
             prop_assert_eq!((&again.about, &again.definition), (&job.about, &job.definition));
@@ -122,7 +122,7 @@ fn prepare_job(
     crate::jobs::prepare_job(spec, id, now, |job, after| job.timetable().first_after(after))
 }
 
-/// A field with a valid value that fits the others.
+/// Returns a field with a valid value that does not contradict the other fields.
 fn valid_field() -> impl Strategy<Value = (String, Value)> {
     let mut fields = job_fields::samples();
     fields.extend([

@@ -1,4 +1,4 @@
-//! A valid value for each reader that the table of simple job fields uses.
+//! Valid values for each reader that the table of simple job fields uses.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! All forms of schedules.
+//! Tests of all forms of schedules.
 
 use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Periodic};
 
@@ -116,7 +116,7 @@ fn periodic_schedules_are_read() {
         json!({"scheduling_period": "24h", "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h", "cooldown_duration": "1h"}),
-        // A default cooldown contradicts no other.
+        // A default cooldown does not contradict an explicit cooldown.
         json!({"schedule": {"kind": "periodic", "period": "24h"}, "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h"}),
