@@ -23,8 +23,8 @@ impl Tenants {
         Self { store, known: Mutex::default() }
     }
 
-    /// Returns the number of the tenant with this name. An unknown name becomes a new tenant. This
-    /// is safe, because only administrators issue tokens.
+    /// Returns the number of the tenant with this name. An unknown name becomes a new tenant.
+    /// Creating tenants by name is safe, because only administrators issue tokens.
     pub async fn number(&self, name: &str) -> Result<TenantNo, StoreError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         if let Some(number) = known {

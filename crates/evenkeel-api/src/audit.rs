@@ -73,16 +73,16 @@ list_answer! {
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// Only entries of this subject.
+    /// Lists only entries of this subject.
     subject: Option<String>,
-    /// Only entries about this object.
+    /// Lists only entries about this object.
     target: Option<String>,
-    /// True: only refusals. False: only changes.
+    /// `true` lists only refused requests. `false` lists only changes.
     denied: Option<bool>,
-    /// Only entries at or after this time.
+    /// Lists only entries at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<String>,
-    /// Only entries before this time.
+    /// Lists only entries before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<String>,
 }

@@ -117,8 +117,8 @@ pub(crate) async fn receive(body: Body, intake: &Intake, limit: usize) -> Result
     if announced > limit {
         return Err(too_large(limit));
     }
-    // Memory for the whole announced length is reserved before reading. Otherwise several large
-    // bodies could each get half of the memory that they need, and none could finish.
+    // Memory for the whole announced length is reserved before reading. If several large bodies
+    // each got half of the memory that they need, none of them could finish.
     if !intake.is_received {
         intake.reserve(announced)?;
     }

@@ -1,4 +1,4 @@
-//! The HTTP interface: each handler reads a request, calls one command and renders the answer.
+//! The HTTP interface: each handler reads a request, calls one command and renders the response.
 //!
 //! - Endpoints: one folder per resource (`jobs`, `executions`, `targets`…) with one file per
 //!   endpoint. The doc comments of handlers and views are the descriptions in the OpenAPI document.

@@ -90,8 +90,8 @@ pub(crate) fn frame() -> OpenApi {
 /// Adds what the declarations of the operations leave out: the required token, and the error
 /// responses that follow from the path, the parameters and the layers around the handlers.
 ///
-/// A declaration therefore lists only its success responses and its own conflicts. It declares an
-/// error response by status and description, because the body is always a [`Problem`].
+/// A declaration therefore lists only its success responses and its own conflicts. An error
+/// response is declared by status and description only, because its body is always a [`Problem`].
 pub(crate) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for (has_body, operation) in [

@@ -84,7 +84,7 @@ impl World {
         Store::now(&self.store).await.unwrap()
     }
 
-    /// Returns the load of the tenant from the store, without the cache.
+    /// Returns the expected load of the tenant from the store, without the cache.
     async fn stored(&self) -> Arc<Loads> {
         let fresh = self.node(9, None).balance;
         fresh.loads(&self.scope, self.now().await).await.unwrap().own

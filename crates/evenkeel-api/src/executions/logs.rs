@@ -112,8 +112,8 @@ fn is_over(status: AttemptStatus) -> bool {
     !matches!(status, AttemptStatus::Pending | AttemptStatus::Running)
 }
 
-/// Returns the log of an execution, or of the latest execution of a run. This also works while the
-/// execution is running.
+/// Returns the log of an execution, or of the latest execution of a run. A running execution has a
+/// log as well.
 ///
 /// With `follow=true` the response is a stream of server-sent events. An event `log` carries new
 /// output as `text` and as `lines`, with `"skipped": true` if output was left out because the log

@@ -35,7 +35,7 @@ pub struct DeletedView {
 ///
 /// Queued runs of the job are withdrawn, and its running executions are asked to stop. The
 /// execution history of the job stays until retention deletes it. `purge=true` also deletes the
-/// execution history at once, except for active runs. It can be used for a job that was already
+/// execution history at once, except for active runs. A purge also works for a job that was already
 /// deleted.
 #[utoipa::path(
     delete,

@@ -19,8 +19,8 @@ pub struct DeletedTargetView {
     pub number: i64,
     /// Always true.
     pub deleted: bool,
-    /// Number of jobs that referred to the target and now have no target. These jobs keep their
-    /// executor and URL.
+    /// Number of jobs that referred to the target and now have no target. The detached jobs keep
+    /// their executor and URL.
     pub detached_jobs: u64,
 }
 

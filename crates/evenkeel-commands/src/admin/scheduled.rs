@@ -103,9 +103,9 @@ impl Jobs {
     }
 
     /// Creates the scheduled job that `document` describes, with `creator` as its creator. Also
-    /// creates its target if no target has that number. The returned flag is true if a job with the
-    /// same deduplication key already existed and was left unchanged. It is `None` if the document
-    /// has no deduplication key.
+    /// creates the target of the job, if no target has that number. The returned flag is true if a
+    /// job with the same deduplication key already existed and was left unchanged. The flag is
+    /// `None` if the document has no deduplication key.
     pub async fn create_scheduled(
         &self,
         scope: &Scope,

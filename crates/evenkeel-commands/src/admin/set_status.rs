@@ -136,8 +136,8 @@ impl Jobs {
                         {
                             is_own_duplicate = true;
                         }
-                        // A worker may already have claimed the new run. That run is not requeued
-                        // again.
+                        // A worker may already have claimed the new run. The new run is not
+                        // requeued a second time.
                         begun => {
                             begun?;
                             return self.admin_job(scope, id).await;

@@ -1,8 +1,8 @@
 //! Caches the load: the expected runs of all tenants by time slot.
 //!
 //! The cache is refreshed from the store at intervals. Start times that this node chooses are added
-//! at once, so that jobs created together are spread over time. They are removed again if their
-//! transaction fails.
+//! at once, so that jobs created together are spread over time. A start time is removed again if
+//! its transaction fails.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,19 +23,20 @@ const VALID_FOR: Duration = Duration::from_secs(1);
 /// % of the time.
 const READ_TIME_FACTOR: u32 = 20;
 
-/// The load (expected runs by time slot) from the cache.
+/// The expected load (expected runs by time slot) from the cache.
 #[derive(Clone)]
 pub struct KnownLoads {
     pub own: Arc<Loads>,
-    /// Load of all tenants together.
+    /// Expected load of all tenants together.
     pub all: Arc<Loads>,
 }
 
-/// The cached load, including the start times that this node has chosen since the last read.
+/// The cached expected load, including the start times that this node has chosen since the last
+/// read.
 #[derive(Default)]
 pub(super) struct LoadCache {
     inner: Mutex<Inner>,
-    /// Locked while the load is read from the store.
+    /// Locked while the expected load is read from the store.
     reading: tokio::sync::Mutex<()>,
     was_read: AtomicBool,
 }
@@ -46,18 +47,18 @@ pub(super) struct Inner {
     /// Chosen start times whose transaction has not finished yet.
     reserved: HashMap<u64, Reserved>,
     reservations: u64,
-    /// Set while the load is read: chosen start times that were committed during the read. The
-    /// result of the read may or may not include them.
+    /// Set while the expected load is read: chosen start times that were committed during the read.
+    /// The result of the read may or may not include them.
     committed_during_read: Option<Vec<Reserved>>,
     /// Counts the calls of [`Balance::invalidate`].
     invalidations: u64,
 }
 
-/// The load from the last read, plus the start times chosen later.
+/// The expected load from the last read, plus the start times chosen later.
 struct CachedLoads {
     profiles: Arc<LoadProfiles>,
     all: Arc<Loads>,
-    /// Load of each tenant that was requested since the last read.
+    /// Expected load of each tenant that was requested since the last read.
     own: HashMap<TenantNo, Arc<Loads>>,
     turn: NodeTurn,
     read_at: Timestamp,
@@ -71,15 +72,15 @@ pub(super) type JobLoad = (LoadProfile, Span);
 #[derive(Clone)]
 pub(super) struct Reserved {
     pub tenant: TenantNo,
-    /// The load that the job adds.
+    /// The expected load that the job adds.
     pub added: JobLoad,
-    /// The load that the job had before it was rescheduled.
+    /// The expected load that the job had before it was rescheduled.
     pub removed: Option<JobLoad>,
 }
 
 impl Balance {
-    /// Returns the load of the scope's tenant and the load of all tenants at `now`. Reads the load
-    /// from the store if the cache has expired.
+    /// Returns the expected load of the scope's tenant and the expected load of all tenants at
+    /// `now`. Reads the expected load from the store if the cache has expired.
     pub async fn loads(&self, scope: &Scope, now: Timestamp) -> Result<KnownLoads, CommandError> {
         self.prepare(scope.tenant, now).await?;
         let mut inner = self.inner();
@@ -88,7 +89,7 @@ impl Balance {
         Ok(KnownLoads { own: Arc::clone(cached.own(scope.tenant)), all })
     }
 
-    /// Returns the load of all tenants.
+    /// Returns the expected load of all tenants.
     pub(super) async fn all_loads(&self, now: Timestamp) -> Result<Arc<Loads>, CommandError> {
         self.refresh(now).await?;
         let inner = self.inner();
@@ -96,8 +97,8 @@ impl Balance {
         Ok(Arc::clone(&cached.all))
     }
 
-    /// Refreshes the cache if it has expired, and sums up the load of the tenant if it is not
-    /// cached.
+    /// Refreshes the cache if it has expired, and sums up the expected load of the tenant if it is
+    /// not cached.
     pub(super) async fn prepare(&self, tenant: TenantNo, now: Timestamp) -> Result<(), StoreError> {
         self.refresh(now).await?;
         let found = {
@@ -109,8 +110,8 @@ impl Balance {
         let to_sum = Arc::clone(&profiles);
         let own = summed_up(move || to_sum.loads_of(tenant, horizon)).await?;
         let mut inner = self.inner();
-        // If the cache was refreshed in the meantime, the next request sums up the load of the
-        // tenant again.
+        // If the cache was refreshed in the meantime, the next request sums up the expected load of
+        // the tenant again.
         if let Some(cached) = &mut inner.cached
             && Arc::ptr_eq(&cached.profiles, &profiles)
         {
@@ -119,7 +120,7 @@ impl Balance {
         Ok(())
     }
 
-    /// Invalidates the cache, so that the next request reads the load from the store.
+    /// Invalidates the cache, so that the next request reads the expected load from the store.
     pub fn invalidate(&self) {
         let mut inner = self.inner();
         inner.invalidations += 1;
@@ -128,8 +129,8 @@ impl Balance {
         }
     }
 
-    /// Refreshes the cache if it has expired. One task reads the load; other tasks use the old load
-    /// until it has finished.
+    /// Refreshes the cache if it has expired. One task reads the expected load; other tasks use the
+    /// old values until it has finished.
     pub async fn refresh(&self, now: Timestamp) -> Result<(), StoreError> {
         let (is_valid, is_cached) = {
             let inner = self.inner();
@@ -240,8 +241,8 @@ impl Drop for EndReading<'_> {
 }
 
 impl Inner {
-    /// Returns the load of a tenant, the load of all tenants, and the position of this node; `None`
-    /// before the first read.
+    /// Returns the expected load of a tenant, the expected load of all tenants, and the position of
+    /// this node; `None` before the first read.
     pub(super) fn loads(&mut self, tenant: TenantNo) -> Option<(&mut Loads, &mut Loads, NodeTurn)> {
         let cached = self.cached.as_mut()?;
         cached.own(tenant);
@@ -256,8 +257,8 @@ impl Inner {
         self.reserved.values().chain(committed).map(|reserved| reserved.tenant).collect()
     }
 
-    /// Registers a chosen start time, whose load is already counted, and returns the number of its
-    /// reservation.
+    /// Registers a chosen start time, whose expected load is already counted, and returns the
+    /// number of its reservation.
     pub(super) fn reserve(&mut self, reserved: Reserved) -> u64 {
         self.reservations += 1;
         self.reserved.insert(self.reservations, reserved);
@@ -271,7 +272,7 @@ impl Inner {
         }
     }
 
-    /// Removes the load of a chosen start time whose transaction failed.
+    /// Removes the expected load of a chosen start time whose transaction failed.
     pub(super) fn roll_back(&mut self, reservation: u64) {
         let Some(Reserved { tenant, added, removed }) = self.reserved.remove(&reservation) else {
             return;
@@ -286,13 +287,14 @@ impl Inner {
         }
     }
 
-    /// Replaces the cached load, and adds the chosen start times that the read may have missed. A
-    /// start time may be counted twice until the next read, which only makes its time slot less
-    /// attractive.
+    /// Replaces the cached expected load, and adds the chosen start times that the read may have
+    /// missed. A start time may be counted twice until the next read, which only makes its time
+    /// slot less attractive.
     fn replace(&mut self, cached: CachedLoads) {
         self.cached = Some(cached);
         let mut missed: Vec<Reserved> = self.committed_during_read.take().unwrap_or_default();
-        // The load that was read no longer contains the former load of these jobs.
+        // The expected load that was read no longer contains the former expected load of these
+        // jobs.
         self.reserved.values_mut().for_each(|reserved| reserved.removed = None);
         missed.extend(self.reserved.values().cloned());
         for Reserved { tenant, added, .. } in missed {
@@ -305,14 +307,14 @@ impl Inner {
 }
 
 impl CachedLoads {
-    /// Returns the load of a tenant; sums it up first if it is not cached.
+    /// Returns the expected load of a tenant; sums it up first if it is not cached.
     fn own(&mut self, tenant: TenantNo) -> &mut Arc<Loads> {
         let Self { profiles, all, own, .. } = self;
         own.entry(tenant).or_insert_with(|| Arc::new(profiles.loads_of(tenant, all.horizon())))
     }
 }
 
-/// Sums up load on a blocking thread, because this takes a while for many load profiles.
+/// Sums up expected load on a blocking thread, because this takes a while for many load profiles.
 async fn summed_up<T: Send + 'static>(
     add: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {

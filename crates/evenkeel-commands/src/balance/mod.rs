@@ -34,7 +34,7 @@ pub use rebalance::{
 /// Function that returns the number of this node, or `None` outside of a cluster.
 type ThisNode = Arc<dyn Fn() -> Option<NodeNo> + Send + Sync>;
 
-/// Caches the load of all tenants, and chooses the start times of jobs by it.
+/// Caches the expected load of all tenants, and chooses the start times of jobs by it.
 pub struct Balance {
     store: Arc<dyn Store>,
     settings: BalanceSettings,

@@ -9,8 +9,8 @@ use crate::read::read_cron;
 /// The schedule that replaces a cron expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Converted {
-    /// An interval. It is anchored at the next run time of the expression, unless the start time
-    /// may be chosen freely.
+    /// An interval. The interval is anchored at the next run time of the expression, unless the
+    /// start time may be chosen freely.
     Interval {
         every: Span,
         anchor: Option<Timestamp>,

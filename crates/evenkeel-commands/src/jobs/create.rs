@@ -217,8 +217,8 @@ impl Creator {
 /// Maximum number of tries to register a job if the existing duplicate keeps disappearing.
 pub(super) const TRIES: usize = 5;
 
-/// Drops all waiting requests if the task panics. Their callers get an error, and the next request
-/// starts a new task.
+/// Drops all waiting requests if the task panics. The callers of dropped requests get an error, and
+/// the next request starts a new task.
 struct ResetOnPanic<'a>(&'a Creator);
 
 impl Drop for ResetOnPanic<'_> {

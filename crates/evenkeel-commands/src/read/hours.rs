@@ -62,8 +62,8 @@ fn is_in_blackout(window: LocalHours, blackouts: &[Blackout]) -> bool {
         (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(blackouts, &utc));
     let minutes = (0..24 * 60).map(|minute| Timestamp::from_micros(minute * 60_000_000));
     let mut wanted = minutes.filter(|minute| wanted.is_in_blackout(*minute)).peekable();
-    // A period shorter than a minute may contain no full minute. Such a short period is accepted
-    // without a check.
+    // A period shorter than a minute may contain no full minute. A period without a full minute is
+    // accepted without a check.
     wanted.peek().is_some() && wanted.all(|minute| blackouts.is_in_blackout(minute))
 }
 

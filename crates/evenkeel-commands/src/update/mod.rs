@@ -81,8 +81,7 @@ pub(crate) fn read_change(
     }
     let mut document = overlay::overlay(present_document(job, &changed, catalog), &changed, seen)?;
     if job.about.is_follower() && !document.contains_key("url") {
-        // The job was shown with the start URL that comes from its target, so that URL is removed
-        // before comparing.
+        // The job was shown with the start URL that comes from its target, so that URL is removed.
         let config = document.remove("executor_config").unwrap_or_default();
         let start = catalog.for_urls().map(|(_, start)| start);
         let config = without_start(config, start, job.about.url.as_deref());

@@ -51,8 +51,8 @@ pub struct RebalanceDocument {
 pub(super) type StartedRebalance =
     (StatusCode, Extension<Target>, Extension<AuditSummary>, Json<RebalancedView>);
 
-/// Moves jobs to other start times, so that runs are spread more evenly. It executes a previewed
-/// plan, or makes a new one.
+/// Moves jobs to other start times, so that runs are spread more evenly. The request executes a
+/// previewed plan, or makes a new one.
 ///
 /// The rebalance continues if the client disconnects; `GET …/rebalance/{id}` shows its progress.
 /// Each tenant can have only one running rebalance.

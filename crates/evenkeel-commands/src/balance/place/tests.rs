@@ -84,8 +84,8 @@ async fn open_placements_survive_a_refresh_of_the_cache() {
 async fn invalidation_during_a_read_causes_another_read() {
     let store = ModelStore::new(Arc::new(|| START));
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
-    // The reader calls the node number function after it has read the load, which lets the test
-    // intervene.
+    // The reader calls the node number function after it has read the expected load, which lets the
+    // test intervene.
     let (reads, me) = (Arc::new(AtomicI64::new(0)), Arc::new(OnceLock::<Weak<Balance>>::new()));
     let (count, reader) = (Arc::clone(&reads), Arc::clone(&me));
     let balance = Balance::of_node(Arc::new(store), BalanceSettings::default(), move || {

@@ -59,8 +59,8 @@ impl Balancing {
         permit: OwnedSemaphorePermit,
         now: Timestamp,
     ) -> Result<Plan, CommandError> {
-        // The load is not taken from the cache, because the load profiles must match the stored
-        // start times of the jobs.
+        // The expected load is not taken from the cache, because the load profiles must match the
+        // stored start times of the jobs.
         let counts = self.tenant_load_profiles(scope).await?;
         let jobs = match &options.filter {
             None => self.all_placements(scope).await?,
@@ -76,8 +76,8 @@ impl Balancing {
         .await
     }
 
-    /// Returns the load of the tenant from the store instead of the cache, so that clients see the
-    /// effect of their last change.
+    /// Returns the expected load of the tenant from the store instead of the cache, so that clients
+    /// see the effect of their last change.
     pub(in super::super) async fn own_loads(
         &self,
         scope: &Scope,
@@ -273,8 +273,8 @@ impl Balancing {
     }
 }
 
-/// Sums up the load of load profiles, and returns the parsed profiles by key. A profile that a
-/// newer version of Evenkeel wrote is skipped, so its jobs are not moved.
+/// Sums up the expected load of load profiles, and returns the parsed profiles by key. A profile
+/// that a newer version of Evenkeel wrote is skipped, so its jobs are not moved.
 pub(super) fn count(
     horizon: Horizon,
     counts: &[LoadProfileCount],

@@ -3,9 +3,9 @@
 /// Minimum and maximum value of each field.
 const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
-/// Replaces `~` with `H`; returns `None` if the expression contains no `~`. Both notations mean one
-/// random value in the range. Cron chooses the value when it reads the crontab, and Evenkeel when
-/// the job is created.
+/// Replaces `~` with `H`; returns `None` if the expression contains no `~`. `~` and `H` both mean
+/// one random value in the range. Cron chooses the value when it reads the crontab, and Evenkeel
+/// when the job is created.
 pub(super) fn with_h(expression: &str) -> Option<String> {
     let fields: Vec<&str> = expression.split(' ').collect();
     if fields.len() != RANGES.len() || !expression.contains('~') {
