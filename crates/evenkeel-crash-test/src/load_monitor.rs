@@ -16,10 +16,11 @@ use crate::clock::{Moment, ns, pass};
 use crate::evidence::Window;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// The machine counts as overloaded if the small program takes longer than this. Normally the small
+/// Duration of the small program above which the machine counts as overloaded. Normally the small
 /// program takes a few milliseconds.
 const SLOW: Duration = Duration::from_millis(150);
-/// Lateness of runs is not checked this long before and after a slow start of the small program.
+/// Time before and after a slow start of the small program in which the lateness of runs is not
+/// checked.
 const AROUND_US: i64 = 1_000_000;
 
 pub struct LoadMonitor {

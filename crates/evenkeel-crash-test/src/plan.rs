@@ -30,8 +30,8 @@ impl fmt::Display for Fault {
 pub enum Target {
     Node(usize),
     /// The server on which the newest attempt of a long job runs. The attempt of the long job must
-    /// stop with its server and must start again. If no long job runs, the server with this number
-    /// is used.
+    /// stop with its server and must start again. If no long job runs, the fault hits the server
+    /// with the given number.
     LongBodyOwner(usize),
 }
 
@@ -48,9 +48,9 @@ impl Target {
 pub struct PlannedFault {
     /// Delay between the end of the previous fault and this fault.
     pub after: Duration,
-    /// If set, the fault begins this many milliseconds after the next scheduled time of most jobs,
-    /// or before it if negative. A crash between the firing of a job and the storing of its result
-    /// is the hardest case.
+    /// If set, the fault begins near the next scheduled time of most jobs. The value is the offset
+    /// in milliseconds. A crash between the firing of a job and the storing of its result is the
+    /// hardest case.
     pub offset_ms: Option<i64>,
     pub fault: Fault,
     pub target: Target,
@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-/// A killed server stays down at least this long. An HTTP call takes at most 120 ms, so it ends
+/// Minimum time for which a killed server stays down. An HTTP call takes at most 120 ms, so it ends
 /// before the restarted server can repeat it.
 const SHORTEST_KILL_MS: u64 = 300;
 

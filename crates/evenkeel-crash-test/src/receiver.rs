@@ -2,8 +2,8 @@
 //! with an old fence.
 //!
 //! A server that was suspended in the middle of a call sends the rest of the call when it
-//! continues. Only the receiver can refuse such a late call. So a refused call does not count as a
-//! start of an attempt.
+//! continues. Only the receiver can refuse a call that arrives late. A refused HTTP call does not
+//! count as a start of an attempt.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

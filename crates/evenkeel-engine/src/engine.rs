@@ -72,8 +72,8 @@ impl Engine {
         HealthProbe { current: Arc::clone(&self.current) }
     }
 
-    /// Stops starting runs and waits up to `grace` for running attempts to finish. Then cancels and
-    /// requeues the attempts that still run, and leaves the cluster.
+    /// Stops starting runs and waits up to `grace` for running attempts to finish. After `grace`,
+    /// cancels and requeues the attempts that still run, and leaves the cluster.
     pub async fn drain(mut self, grace: Duration) {
         self.drain.send_replace(Some(grace));
         // The task always finishes, because `grace` and all later waits of a drain have time

@@ -25,15 +25,14 @@ pub struct Settings {
     /// Pools whose attempts this node claims.
     pub pools: Vec<String>,
     pub leases: LeaseTimings,
-    /// Interval at which loops poll the store. A lost wake-up signal delays work by at most this
-    /// interval.
+    /// Interval at which loops poll the store. A lost wake-up signal delays work by at most one
+    /// poll interval.
     pub poll: Duration,
-    /// Retries and triggers are loaded into memory this long before they are due.
+    /// How long before they are due retries and triggers are loaded into memory.
     pub look_ahead: Span,
-    /// Under load, a loop waits this long before it sends a batch to the store, so that the batch
-    /// gets larger.
+    /// Delay before a loop under load sends a batch to the store, so that the batch gets larger.
     pub linger: Duration,
-    /// If no worker slot becomes free for this long, the scheduler queues due jobs instead of
+    /// Time without a free worker slot after which the scheduler queues due jobs instead of
     /// starting them on this node.
     pub stall: Duration,
     /// Weight of the newest duration in the average duration of a job, from 0 to 1.
@@ -44,13 +43,14 @@ pub struct Settings {
     pub run_log_bytes: usize,
     /// Interval at which totals of runs are stored.
     pub metrics_interval: Duration,
-    /// Each ping to the store lists the attempts that have been running for longer than this.
+    /// Duration after which an attempt counts as long. Each ping to the store lists the long
+    /// attempts of the node.
     pub long_run_after: Duration,
     pub retention: Retention,
     pub balance: BalanceSettings,
     /// Interval at which the balance score is computed.
     pub balance_score_every: Duration,
-    /// How the rank of an attempt rises while it waits in the queue.
+    /// Settings for aging, which raises the rank of an attempt while it waits.
     pub aging: Aging,
     /// Guaranteed share of the worker slots per lane.
     pub shares: Shares,
@@ -64,8 +64,8 @@ pub struct Settings {
 /// How targets without a recent success are handled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Staleness {
-    /// A run is triggered for each target that had no successful run for this long. `None` turns
-    /// this off.
+    /// Time without a successful run after which a run is triggered for a target. `None` turns this
+    /// off.
     pub after: Option<Span>,
     /// Interval of checking targets.
     pub every: Span,
@@ -91,7 +91,7 @@ impl Default for Staleness {
 pub struct Retention {
     /// Number of newest runs that are kept per job.
     pub per_job: u32,
-    /// Runs that are younger than this are kept.
+    /// Age below which runs are never pruned.
     pub age: Span,
     pub every: Duration,
     /// Number of rows that one pruning statement checks.

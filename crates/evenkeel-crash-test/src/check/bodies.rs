@@ -12,8 +12,8 @@ use crate::report::{Report, ViolationKind};
 
 /// Maximum lateness of a start while the machine has capacity (I5).
 const LATE_US: i64 = 1_000_000;
-/// A start that is early by less than this is not reported, because the server and the probe read
-/// the clock separately.
+/// Early starts below this tolerance are not reported, because the server and the probe read the
+/// clock separately.
 const EARLY_US: i64 = 1_000;
 
 pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {

@@ -11,10 +11,10 @@ use crate::report::{Report, ViolationKind};
 
 /// Maximum duration of a takeover with default lease settings, plus one second.
 const TAKEOVER_MAX: Duration = Duration::from_secs(16);
-/// A supervisor process notices the end of its server at once. The supervisor process gives the
-/// running program this long to end before it kills the program.
+/// Maximum time that a program runs after its server was killed. Its supervisor process notices the
+/// end of the server at once and kills the program after a short grace period.
 const DEATH_AFTER_KILL: Duration = Duration::from_millis(1500);
-/// The lease of a suspended server ends at most this long after its last ping. After the lease has
+/// Maximum time from the last ping of a suspended server until its lease ends. After the lease has
 /// ended, other servers may start the attempts of the suspended server.
 const DEATH_AFTER_FREEZE: Duration = Duration::from_secs(11);
 

@@ -43,8 +43,8 @@ impl Report {
     }
 }
 
-/// Returns the periods in which late starts and repeated attempts are allowed. Such periods are
-/// faults with the recovery after them, and times when the machine was overloaded.
+/// Returns the periods in which late starts and repeated attempts are allowed. Late starts are
+/// allowed during a fault, during the recovery after a fault, and while the machine is overloaded.
 fn excused_windows(evidence: &Evidence) -> Vec<Window> {
     let aftermath = i64::try_from(RECOVERY.as_micros()).unwrap_or(i64::MAX);
     let faults = evidence.faults.iter().map(|fault| {

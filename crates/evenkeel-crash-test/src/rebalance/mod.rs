@@ -31,7 +31,7 @@ pub struct RebalanceReport {
     pub undone: u64,
     /// Number of jobs moved to another start time by rebalances and undos.
     pub moves: u64,
-    /// Number of jobs that were not moved because the move came too late.
+    /// Number of jobs that a rebalance did not move in time.
     pub missed_moves: u64,
     /// Number of scheduled times during the test.
     pub times: u64,

@@ -32,8 +32,8 @@ const CALL: Duration = Duration::from_millis(20);
 /// Scheduled times in the last seconds before the end of the test are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Rebalances jobs and undoes the rebalance while the jobs fire. After that, checks the HTTP calls
-/// of the jobs.
+/// Rebalances jobs and undoes the rebalance while the jobs fire. Checks the HTTP calls of the jobs
+/// at the end.
 ///
 /// # Errors
 /// If the test cannot continue: a program is missing, or a server does not answer.

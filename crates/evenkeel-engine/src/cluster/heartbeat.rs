@@ -13,7 +13,7 @@ use tracing::{error, info};
 use crate::cluster::node_context::{Backoff, NodeContext, instant_now, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// If the process notices the end of its lease later than this, the process was suspended.
+/// Delay after the end of the lease that shows that the whole process was suspended.
 const FROZEN: Duration = Duration::from_secs(1);
 
 pub struct Heartbeat {
@@ -117,8 +117,7 @@ impl Heartbeat {
             if !self.lost && !ctx.lease.holds(instant_now()) {
                 self.lost = true;
                 let bodies = ctx.worker.busy_count();
-                // This code runs when the lease ends. If the lease ended more than a second ago,
-                // the process was suspended.
+                // If the lease ended more than a second ago, the whole process was suspended.
                 let overdue = ctx.lease.until().map(|until| instant_now() - until);
                 let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct LeaseKeeper {
     until: watch::Sender<Instant>,
-    /// False for a store that only one node uses. The lease of such a node never ends.
+    /// False for a store that only one node uses. The lease of the only node of a store never ends.
     shared: bool,
 }
 

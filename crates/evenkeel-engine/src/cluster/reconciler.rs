@@ -27,8 +27,8 @@ use crate::worker::recorder::store_last;
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Interval of regular passes.
 const SELDOM: Duration = Duration::from_secs(60);
-/// After a reconcile was requested, the reconciler runs once per ping interval for this long. A
-/// database statement whose answer was lost may still commit within this time.
+/// Time after a request in which the reconciler runs once per ping interval. A database statement
+/// whose answer was lost may commit up to 20 s later.
 const RECONCILE_FOR: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
@@ -98,8 +98,8 @@ impl Reconciler {
         Ok(count)
     }
 
-    /// Cancels running attempts that this node does not own any more. The outcome of such an
-    /// attempt was overridden, and the message about the override was lost.
+    /// Cancels running attempts that this node does not own any more. A node no longer owns an
+    /// attempt whose outcome was overridden, and the message about an override can be lost.
     async fn cancel_disowned_bodies(
         &self,
         mut running: Vec<(AttemptKey, Fence)>,

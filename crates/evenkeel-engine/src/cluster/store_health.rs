@@ -11,7 +11,7 @@ use crate::sync::lock;
 
 /// Interval at which a line is logged while the database refuses writes.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// The database counts as writable again after this long without a refused write. The retries of
+/// Time without a refused write after which the database counts as writable again. The retries of
 /// all loops are more frequent, so a single small write that succeeds on a full disk does not count
 /// as recovery.
 const RECOVERED_AFTER: Duration = Duration::from_secs(5);

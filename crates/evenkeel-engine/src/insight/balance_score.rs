@@ -15,7 +15,7 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
 const HOUR: Span = Span::from_secs(3600);
-/// If more jobs than this have a load profile, the balance score is computed on a blocking thread.
+/// Number of load profiles above which the balance score is computed on a blocking thread.
 const FEW: usize = 500;
 
 /// Computes the balance score at a fixed interval. Every node exports the balance score, and one

@@ -21,7 +21,7 @@ const ROWS_MAX: u32 = 200_000;
 /// Maximum number of pools with separate metrics. Each pool is a metric label, and the process
 /// keeps all labels in memory until it ends.
 const POOLS_MAX: usize = 100;
-/// Label for all further pools. No pool can have this name.
+/// Label for all further pools. No pool can have a name with parentheses.
 const OTHER_POOLS: &str = "(others)";
 
 const DEPTH: &str = "evenkeel_queue_depth";

@@ -50,8 +50,8 @@ impl Default for RunMetrics {
 
 impl RunMetrics {
     /// Records that a run starts at `now`. A deadline that was missed because of a blackout is not
-    /// counted in the metric, because no worker could have met it. The condition of the job shows
-    /// such a miss.
+    /// counted in the metric, because no worker could have met it. The condition of the job shows a
+    /// deadline that was missed because of a blackout.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));

@@ -12,7 +12,8 @@ use crate::cluster::node_context::NodeContext;
 
 /// Interval at which the scheduler checks for claim windows that have ended.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// Claim windows of attempts that other nodes queued are checked once per this many poll intervals.
+/// Number of poll intervals between two checks for claim windows of attempts that other nodes
+/// queued.
 const POLLS_PER_CHECK: u32 = 60;
 /// Attempts per query.
 const PAGE: u32 = 1000;

@@ -123,8 +123,8 @@ impl DelayedQueue {
     }
 
     /// Takes all due attempts if there are at most `here`. If more attempts are due, takes up to
-    /// `here` attempts that start on this node, by lane shares and dispatch order. Then adds
-    /// attempts that will be queued until `most` attempts are taken. At least half of `most` is
+    /// `here` attempts that start on this node, by lane shares and dispatch order. Attempts that
+    /// will be queued are added until `most` attempts are taken. At least half of `most` is
     /// reserved for attempts that will be queued.
     pub fn take(
         &mut self,

@@ -14,9 +14,9 @@ const LANES: usize = Lane::ALL.len();
 /// Where a due job may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Destination<'a> {
-    /// This node may start the job.
+    /// This node may start the job itself, without the queue.
     ThisNode,
-    /// The job must be queued, and a worker of this pool starts it.
+    /// The job must be queued, and a worker of the named pool starts it.
     PoolQueue(&'a str),
 }
 

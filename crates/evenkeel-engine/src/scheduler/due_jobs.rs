@@ -35,7 +35,7 @@ pub struct DueJobs {
     pub upcoming: UpcomingJobs,
     /// Shards of this node, with the time slot up to which the jobs of each shard are loaded.
     pub loaded: BTreeMap<Shard, Option<Slot>>,
-    /// Jobs whose copy in memory is stale.
+    /// Jobs whose copy in memory is outdated and must be loaded again.
     pub reload: Vec<JobNo>,
     /// The highest rank per lane in the batch that each scheduler is queueing now.
     queueing: BTreeMap<usize, LaneRanks>,
@@ -63,8 +63,9 @@ impl DueJobs {
         self.loaded.get(&Shard::of(job)).copied().flatten()
     }
 
-    /// Puts back a job that was taken to be fired, with its next scheduled time. If the store has
-    /// reported a change of the job since it was taken, requests a reload of the job instead.
+    /// Returns a job to the upcoming jobs after it was taken to be fired, with its next scheduled
+    /// time. If the store has reported a change of the job since it was taken, requests a reload of
+    /// the job instead.
     pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) {
         let job = taken.job;
         if !self.upcoming.put_back(taken, next) {
@@ -72,7 +73,8 @@ impl DueJobs {
         }
     }
 
-    /// Requests a reload of a job that was taken to be fired, because its copy was stale.
+    /// Requests a reload of a job that was taken to be fired, because its copy in memory was
+    /// outdated.
     pub fn reload_taken(&mut self, taken: TakenDue) {
         self.reload.push(taken.job);
         self.upcoming.put_back(taken, None);

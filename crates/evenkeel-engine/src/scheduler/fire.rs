@@ -182,8 +182,8 @@ impl Scheduler {
         }
     }
 
-    /// Starts the fired runs of a batch and puts all jobs of the batch back. Returns how many were
-    /// fired.
+    /// Starts the fired runs of a batch and returns the jobs of the batch to the upcoming jobs.
+    /// Returns how many were fired.
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);

@@ -124,8 +124,8 @@ impl Scheduler {
         (regular > 0 || self.count > 1) && self.ctx.worker.has_fewer_slots_than(due + regular)
     }
 
-    /// An attempt whose job definition cannot be parsed is fired and fails at once. If such an
-    /// attempt were not fired, its run would never end.
+    /// An attempt whose job definition cannot be parsed is fired and fails at once. If an attempt
+    /// with an unparsable definition were not fired, its run would never end.
     fn decide_delayed(
         &self,
         delayed: DelayedAttempt,

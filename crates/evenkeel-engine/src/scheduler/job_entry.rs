@@ -25,8 +25,8 @@ pub struct JobEntry {
     pub definition: Arc<Definition>,
     /// Set if the next scheduled time must be recorded as skipped.
     pub skip: Option<SkipReason>,
-    /// Time at which the scheduler tries to fire the next run. It is later than the scheduled time
-    /// during a blackout, or while the job still has an active run.
+    /// Time at which the scheduler tries to fire the next run. The try is later than the scheduled
+    /// time during a blackout, or while the job still has an active run.
     pub try_at: Timestamp,
     /// Number of failed tries to fire the next run while the job had an active run.
     pub waits: u8,

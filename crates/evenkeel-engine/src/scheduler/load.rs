@@ -8,7 +8,7 @@ use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 use crate::scheduler::job_entry::JobEntry;
 
-/// Jobs are loaded into memory this long before they are due.
+/// How long before their scheduled time jobs are loaded into memory.
 const LOAD_AHEAD: Span = Span::from_secs(60);
 /// Jobs per query.
 const PAGE: u32 = 5000;
@@ -45,7 +45,7 @@ impl Scheduler {
         Ok(behind.len() <= SHARDS_PER_PASS)
     }
 
-    /// Reloads jobs whose copies are stale.
+    /// Reloads jobs whose copies in memory are outdated.
     pub(super) async fn reload_stale(&mut self) -> Result<(), StoreError> {
         let stale = std::mem::take(&mut self.ctx.due.lock().reload);
         if stale.is_empty() {
@@ -83,7 +83,7 @@ impl Scheduler {
             Ok(found) => found,
             Err(error) => {
                 // The store reports each change of a job only once, and the lost answer may have
-                // contained a change. So all shards are loaded again.
+                // contained a change. For this reason all shards are loaded again.
                 if error.unwritable().is_none() {
                     self.unload_shards();
                 }

@@ -40,7 +40,7 @@ use start_capacity::QueueObservation;
 
 /// Delay before a full queue is checked again.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
-/// Delay after a batch in which the copies of all jobs were stale.
+/// Delay after a batch in which the copies of all jobs in memory were outdated.
 const STALE_WAIT: Duration = Duration::from_millis(20);
 
 /// One of the scheduler loops of a node, with its share of the node's shards.
@@ -153,8 +153,8 @@ impl Scheduler {
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.ctx.store.is_shared() {
-            // Shards that this node already owned are loaded again as well. A node that joins again
-            // may have received changes in any shard while this node considered it silent.
+            // Shards that this node already owned are loaded again as well. A node that rejoins may
+            // have received changes in any shard while this node did not count it as alive.
             self.load_again.extend(mine.iter().map(|shard| (*shard, handed_over_at)));
         }
         self.schedulers = schedulers;
@@ -192,7 +192,7 @@ impl Scheduler {
         let now = self.ctx.db_now();
         self.ctx.due.lock().upcoming.move_due(now);
         // Jobs that this node may start and jobs for pool queues may compete for capacity of the
-        // same queue, so each pass alternates which of them are fired first.
+        // same queue, so the two kinds take turns at being fired first.
         self.local_first = !self.local_first;
         let ((fired_here, due_wants_slot), (fired_elsewhere, queues_again_in)) = if self.local_first
         {
@@ -209,8 +209,8 @@ impl Scheduler {
         let wants_slot = delayed_wants_slot || due_wants_slot;
         let has_stale = !self.ctx.due.lock().reload.is_empty();
         let again_in = if !all_loaded || has_stale {
-            // If the copies of all jobs were stale, this node may have been declared dead. The next
-            // ping will show whether this node was declared dead.
+            // If the copies of all jobs in memory were outdated, this node may have been declared
+            // dead. The next ping will show whether this node was declared dead.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if woken > 0 && self.delayed.has_more_due() {
             // The attempt that must start first is known only when all due attempts are loaded.

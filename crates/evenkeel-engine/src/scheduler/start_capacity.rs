@@ -14,15 +14,15 @@ use crate::scheduler::due_jobs::LaneRanks;
 
 /// Number of batches of regular runs that the queue holds before it counts as full.
 const QUEUED_BATCHES: usize = 4;
-/// A full queue counts as stuck if no attempt was claimed from it for this long.
+/// Time without a claim after which a full queue counts as stuck.
 const QUEUE_STUCK: Duration = Duration::from_secs(2);
 /// Interval at which the first entries of a full queue are read.
 const FRONT_EVERY: Duration = Duration::from_millis(500);
 /// Maximum number of queue entries read per lane. The number is large, because the first queue
 /// entries may be attempts that no worker can claim.
 const FRONT_ROWS: u32 = 500;
-/// After a job found the queue full, the queue counts as full for this long for jobs of the same
-/// lane with the same or a lower rank.
+/// Time for which a full queue is not checked again for jobs of the same lane with the same or a
+/// lower rank.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
 /// Where due jobs may start.
@@ -41,8 +41,8 @@ pub(super) struct LaneQuota {
     pub max: [usize; Lane::ALL.len()],
     /// The lowest rank that may be fired, per lane.
     pub min_rank: LaneRanks,
-    /// True if more jobs are due than may be fired. If true, no job may overtake a batch that
-    /// another scheduler of this node is queueing.
+    /// True if more jobs are due than may be fired. If `in_order` is true, no job may overtake a
+    /// batch that another scheduler of this node is queueing.
     pub in_order: bool,
 }
 

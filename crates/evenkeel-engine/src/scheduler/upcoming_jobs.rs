@@ -59,7 +59,8 @@ pub struct UpcomingJobs {
     /// Jobs that have missed or will miss their deadline. A job is added to this list at most once
     /// per scheduled time.
     late: Vec<JobNo>,
-    /// All due jobs with a latest start before this time were already reported as late.
+    /// Time up to which the search for late jobs is complete. All due jobs with an earlier latest
+    /// start were already reported.
     late_checked_until: Timestamp,
 }
 
@@ -272,8 +273,8 @@ impl UpcomingJobs {
         Some(TakenDue { job, entry: held.entry.clone(), serial: self.serial })
     }
 
-    /// Puts back a job that was taken, with its next scheduled time if it has one. If the store has
-    /// reported a change of the job since it was taken, drops the job and returns false.
+    /// Returns a taken job to the upcoming jobs, with its next scheduled time if it has one. If the
+    /// store has reported a change of the job since it was taken, drops the job and returns false.
     pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) -> bool {
         let TakenDue { job, serial, .. } = taken;
         match self.jobs.get(&job).map(|held| held.state) {

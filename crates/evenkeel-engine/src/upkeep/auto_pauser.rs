@@ -23,7 +23,7 @@ use crate::cluster::store_health::log_trouble;
 
 /// Jobs per pass.
 const BATCH: u32 = 100;
-/// The housekeeping node checks the list once per this many poll intervals.
+/// Number of poll intervals between two checks by the housekeeping node.
 const POLLS_PER_CHECK: u32 = 5;
 /// Subject that the audit log shows for automatic pauses.
 const SUBJECT: &str = "evenkeel";

@@ -23,9 +23,9 @@ const QUEUES: u32 = 500;
 /// Maximum number of steps per pass. The next pass resumes at the limit queue where this pass
 /// stopped.
 const STEPS: usize = 40;
-/// One of this many sweeps also checks runs that wait for a concurrency key against the limits of
-/// their tenant and lane. A run that is blocked by a tenant or lane limit moves to the queue of
-/// that limit. Usually such a run has already moved when another run ended.
+/// Every 30th sweep also checks runs that wait for a concurrency key against the limits of their
+/// tenant and lane. A run that is blocked by a tenant or lane limit moves to the queue of that
+/// limit. Usually a blocked run has already moved to the other queue when an earlier run ended.
 const TO_WIDER: u64 = 30;
 /// Number of permits per pass that are checked for runs that have ended.
 const PERMITS: u32 = 1_000;

@@ -10,8 +10,8 @@ use crate::cluster::store_health::log_trouble;
 
 /// Jobs per step.
 const STEP: u32 = 5000;
-/// Number of poll intervals between two steps. With this value, a pass over a million jobs takes
-/// about half an hour.
+/// Number of poll intervals between two steps. With 10 poll intervals, a pass over a million jobs
+/// takes about half an hour.
 const POLLS_PER_STEP: u32 = 10;
 
 /// Visits all jobs of the cluster in an endless loop, on one node of the cluster.

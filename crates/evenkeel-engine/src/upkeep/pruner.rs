@@ -18,12 +18,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// than runs.
 const PAGES_STEP: u32 = 100;
 
-/// Answers to requests with an idempotency key are kept for this long.
+/// How long stored answers to requests with an idempotency key are kept.
 const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
 const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
-/// Rebalance plans that were not applied are kept for this long. A rebalance plan is large and can
-/// be applied for only 15 minutes.
+/// How long rebalance plans that were not applied are kept. A rebalance plan is large and can be
+/// applied for only 15 minutes.
 const PLANS_KEPT: Span = Span::from_secs(3600);
 const BALANCE_STEP: u32 = 500;
 

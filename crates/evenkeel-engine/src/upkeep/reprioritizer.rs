@@ -21,7 +21,7 @@ const STEP: u32 = 1000;
 /// Delay after a step that changed ranks, so that claims never wait for this loop.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The loop checks for changed cluster members once per this many poll intervals.
+/// Number of poll intervals between two checks for changed cluster members.
 const POLLS_PER_CHECK: u32 = 10;
 
 pub struct Reprioritizer {

@@ -19,9 +19,9 @@ use crate::settings::Staleness;
 
 /// Targets per query.
 const STEP: u32 = 500;
-/// The limit of triggered runs per pass is this many times the limit per tenant.
+/// Maximum number of triggered runs per pass, as a multiple of the limit per tenant.
 const TENANTS_SERVED: u32 = 10;
-/// The loop reads the database's clock at least at this interval, because the clock may be set.
+/// Maximum interval between two reads of the database's clock, which may be set forward.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -154,8 +154,8 @@ impl StaleChecker {
         }
     }
 
-    /// The targets are checked at whole multiples of the interval since 1970. So a restart, or a
-    /// change of the housekeeping node, does not change the number of checks.
+    /// The targets are checked at whole multiples of the interval since 1970. A restart or a change
+    /// of the housekeeping node therefore does not change the number of checks.
     pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let every = self.settings.every.as_micros().max(1).cast_signed();
         let turn_of = |now: Timestamp| now.as_micros().div_euclid(every);

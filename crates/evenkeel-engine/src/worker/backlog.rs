@@ -22,8 +22,8 @@ impl Worker {
             && settings.pools.contains(&definition.pool)
     }
 
-    /// True if the queue holds attempts that this node could claim. While such attempts wait, due
-    /// jobs are queued behind them instead of started directly.
+    /// True if the queue holds attempts that this node could claim. While claimable attempts wait
+    /// in the queue, due jobs are queued behind them instead of started directly.
     pub fn has_backlog(&self) -> bool {
         self.backlog.load(Ordering::Acquire)
     }
@@ -59,7 +59,7 @@ impl Worker {
         due > self.slots.free() + self.claiming.load(Ordering::Acquire)
     }
 
-    /// Returns how often attempts were queued since the start. Callers read this number before a
+    /// Returns how often attempts were queued since the start. Callers read the number before a
     /// claim and pass it to [`Worker::note_claimed`].
     pub fn queued_before(&self) -> u64 {
         self.queued.load(Ordering::Acquire)

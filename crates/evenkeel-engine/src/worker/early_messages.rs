@@ -31,8 +31,8 @@ impl EarlyMessages {
         self.cancels.insert(key, reason);
     }
 
-    /// Keeps the message that the outcome of the attempt with this fence was overridden on another
-    /// node.
+    /// Keeps the message that the outcome of an attempt was overridden on another node. `fence` is
+    /// the fence that the override ended.
     pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
         if self.ended.len() >= EARLY_MAX {
             // Most dropped messages are about attempts that have already finished. The reconciler
@@ -46,8 +46,8 @@ impl EarlyMessages {
         *known = fence.max(*known);
     }
 
-    /// True if an operator or client has already overridden the outcome of the attempt that is
-    /// about to start with this fence.
+    /// True if the outcome of the attempt was already overridden before the attempt starts with
+    /// `fence`.
     pub(super) fn take_ended(&mut self, key: AttemptKey, fence: Fence) -> bool {
         !self.ended.is_empty() && self.ended.remove(&key).is_some_and(|until| fence <= until)
     }

@@ -148,8 +148,8 @@ impl Finisher {
     }
 }
 
-/// A result counts as late if it is stored more than this time after the attempt finished. Until
-/// the result is stored, other nodes count the run as active.
+/// Time between the end of an attempt and the storing of its result above which the result counts
+/// as late. Until the result is stored, other nodes count the run as active.
 const LATE: Span = Span::from_secs(1);
 
 /// Marks late results. For a late result, the store corrects records that it made while the

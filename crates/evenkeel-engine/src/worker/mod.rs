@@ -45,8 +45,8 @@ use crate::worker::slots::Slots;
 
 use self::early_messages::EarlyMessages;
 
-/// The node starts no further attempts while this many finished attempts have a result that is not
-/// stored yet.
+/// Maximum number of finished attempts whose result is not stored yet. At the maximum, the node
+/// starts no further attempts.
 const UNSTORED_MAX: usize = 8192;
 
 /// All open attempts of this node, from their start until their result is stored.

@@ -152,7 +152,7 @@ fn must_end_by(definition: &Definition, time: Timestamp) -> Timestamp {
     definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
 }
 
-/// No interval between two scheduled times of a job and no deadline is shorter than this.
+/// Minimum interval between two scheduled times of a job, and minimum deadline of a job.
 const SHORTEST_PROMISE: Span = Span::from_secs(1);
 
 /// True if the run finished after the deadline of its job. A run shorter than one second can be

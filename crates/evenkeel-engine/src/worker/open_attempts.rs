@@ -33,7 +33,7 @@ impl Worker {
         unsaved_note(key, open.fence, &open.live)
     }
 
-    /// Records that the store has the progress and checkpoint of an attempt up to this version.
+    /// Records that progress and checkpoint of an attempt are stored up to `version`.
     pub fn noted(&self, key: AttemptKey, fence: Fence, version: u64) {
         if let Some(open) = lock(&self.open).get(&key).filter(|open| open.fence == fence) {
             open.live.checkpoint_saved(version);
@@ -52,8 +52,7 @@ impl Worker {
         lock(&self.open).get(&key).is_some_and(|open| open.lost().is_none())
     }
 
-    /// Returns why this node lost the attempt with this fence, or `None` if the attempt is not
-    /// lost.
+    /// Returns why this node lost an attempt, or `None` if the attempt is not lost.
     pub fn lost(&self, key: AttemptKey, fence: Fence) -> Option<LossInfo> {
         let all = lock(&self.open);
         let mut lost = all.get(&key).filter(|open| open.fence == fence)?.lost()?;

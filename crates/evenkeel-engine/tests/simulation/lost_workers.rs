@@ -21,7 +21,7 @@ use crate::checker::Evidence;
 use crate::faulty::Link;
 use crate::small_cluster::{SmallCluster, job, run_paused};
 
-/// A result stored within this time counts as stored at once.
+/// Delay up to which a result counts as stored at once.
 const AT_ONCE: Span = Span::from_millis(1_200);
 
 /// With `on_lost_worker: fail`, a run is executed a second time only if the first execution failed

@@ -13,8 +13,8 @@ use crate::world::Override;
 
 /// Maximum time from an override until the attempt stops running, without faults.
 const BY_MESSAGE: Duration = Duration::from_secs(1);
-/// Maximum time from an override until the attempt stops running, if messages get lost. In this
-/// case the reconciler cancels the attempt, or the lease of the node ends.
+/// Maximum time from an override until the attempt stops running, if messages get lost. Without the
+/// message, the reconciler cancels the attempt, or the lease of the node ends.
 const BY_RECONCILER: Duration = Duration::from_secs(15);
 
 /// I8: the store keeps the overridden outcome, and the run does not start again.
@@ -58,8 +58,8 @@ pub fn fence_ended_at(overrides: &[Override], body: &BodyRecord) -> Option<Durat
     overrides.iter().find(about).map(|change| change.at)
 }
 
-/// Returns the time until which an execution counts as running. This is its end, or the override of
-/// its outcome if that was earlier.
+/// Returns the time until which an execution counts as running. An execution counts as running
+/// until it ends or its outcome is overridden.
 pub fn may_run_until(overrides: &[Override], body: &BodyRecord) -> Duration {
     fence_ended_at(overrides, body).map_or(body.ended, |at| body.ended.min(at))
 }

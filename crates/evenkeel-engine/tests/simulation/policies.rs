@@ -15,8 +15,8 @@ use crate::checker::Evidence;
 use crate::world::{PlannedJob, Timing};
 
 const DAY: i64 = 86_400 * 1_000_000;
-/// An attempt stops within this time after its cancellation, and starts within this time after the
-/// commit of its claim.
+/// Maximum time from the cancellation of an attempt until it stops, and from the commit of its
+/// claim until it starts.
 const AT_ONCE: Span = Span::from_millis(100);
 /// The database's clock is set by at most 30 s, and at most twice during an execution.
 const CLOCK_STEPS: Span = Span::from_secs(60);

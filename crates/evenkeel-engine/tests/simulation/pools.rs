@@ -52,7 +52,7 @@ fn due_job_of_another_pool_does_not_wait_for_local_slots() {
         let mut cluster = cluster();
         let _home = start(&mut cluster, "home", Roles::ALL, DEFAULT_POOL, 1).await;
         let _browsers = start(&mut cluster, "browsers", WORKER, "chrome", 1).await;
-        // These jobs need twice the capacity of the workers all the time.
+        // The 20 jobs need twice the capacity of the workers all the time.
         for _ in 0..20 {
             cluster.register(in_pool(DEFAULT_POOL, 100, job(every(10), 1_000))).await;
         }

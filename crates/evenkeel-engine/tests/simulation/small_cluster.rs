@@ -167,7 +167,7 @@ impl SmallCluster {
         FaultyStore::wrap(inner, self.link.clone().unwrap_or_default(), chance)
     }
 
-    /// Starts a node with this many worker slots.
+    /// Starts a node with `workers` worker slots.
     pub async fn start(&self, name: &str, workers: usize) -> Engine {
         let span = |times: u32| Span::from(self.poll * times);
         let leases = LeaseTimings { ping: span(1), silent_after: span(3), grace: span(3) };

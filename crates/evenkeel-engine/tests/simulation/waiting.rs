@@ -46,7 +46,7 @@ fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
     run_paused(async {
         let cluster = cluster();
         let _node = cluster.start("node", 1).await;
-        // These jobs need twice the capacity of the workers.
+        // The 20 jobs need twice the capacity of the workers.
         for _ in 0..20 {
             cluster.register(weighing(100, job(every(10), 1_000))).await;
         }

@@ -115,7 +115,8 @@ fn plan() -> Vec<Definition> {
 struct Year {
     runs: u64,
     /// The hour with the most jobs that were not OK before the node was lost, with the numbers of
-    /// jobs in WARNING and ERROR. `worst_while_lost` is the same while the node is lost.
+    /// jobs in WARNING and ERROR. `worst_while_lost` is the same for the time in which the node is
+    /// lost.
     worst_before: (u64, u64, u64),
     worst_while_lost: (u64, u64, u64),
     /// The first hour after the loss of the node in which all jobs were OK.

@@ -32,7 +32,7 @@ fn queue(depths: Vec<QueueDepth>) -> QueueDepths {
     QueueDepths { depths, ..QueueDepths::default() }
 }
 
-/// Returns the label values and numbers of all metrics with this name.
+/// Returns the label values and numbers of all metrics named `name`.
 fn named(figures: &BTreeMap<Figure, f64>, name: &str) -> Vec<(String, f64)> {
     let of = figures.iter().filter(|((of, _), _)| *of == name);
     let values = |labels: &[(&str, String)]| {

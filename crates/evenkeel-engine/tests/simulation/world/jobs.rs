@@ -22,7 +22,7 @@ use crate::body::Time;
 pub enum Timing {
     /// The job runs at `first` and then at the fixed interval `every`.
     Fixed { first: Timestamp, every: Span },
-    /// Each run starts this long after the end of the previous run.
+    /// Each run starts after a fixed pause since the end of the previous run.
     AfterEnds(Span),
 }
 
