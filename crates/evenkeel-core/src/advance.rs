@@ -120,7 +120,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                     next: timetable.next_after(first_kept),
                 }
             }
-            // One run makes up for all scheduled times that fell into the blackout.
+            // After a blackout, one run makes up for all scheduled times in it.
             Some(_) | None if could_start > due => {
                 newest_of(definition, DueTime { now: could_start, ..at }, SkipReason::Blackout)
             }

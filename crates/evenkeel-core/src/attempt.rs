@@ -129,8 +129,8 @@ impl Loss {
         !matches!(self, Self::NeverStarted)
     }
 
-    /// True if the loss counts towards `max_crashes`. Only the death of a node can be caused by the
-    /// attempt itself, for example by its memory use.
+    /// True if the loss counts towards `max_crashes`. Only the death of a node may be the fault of
+    /// the attempt, for example because it used too much memory.
     pub const fn is_crash(self) -> bool {
         matches!(self, Self::NodeDied)
     }

@@ -54,8 +54,8 @@ pub enum Reason {
     FinishedFailed,
 }
 
-/// How long a job that runs only once stays in `ERROR` after its run has failed. One day is enough
-/// for an operator to retry, cancel or delete the job. An alert that never ends would hide the next
+/// How long a job that runs only once stays in `ERROR` after its run has failed. An operator has
+/// one day to retry, cancel or delete the failed job. An alert that never ends would hide the next
 /// alert.
 pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
 

@@ -3,7 +3,7 @@
 //!
 //! The holder of a deduplication key is the job that took the key last. Whether the holder still
 //! blocks other jobs is decided only when another job needs the key, from the holder's state at
-//! that time. So claiming or finishing a run does not have to update deduplication records.
+//! that time. Claiming or finishing a run does not have to update deduplication records.
 
 use std::fmt;
 

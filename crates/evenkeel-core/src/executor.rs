@@ -2,9 +2,9 @@
 //! needs a list of executors.
 //!
 //! The declaration of each executor is next to the executor's code. This module contains only the
-//! types of these declarations, because the crates for commands and API use them without depending
-//! on the executors. These crates need the declarations to redact configurations, to resolve
-//! aliases and to find the default deduplication key.
+//! types of executor declarations, because the crates for commands and API use them without
+//! depending on the executors. The crates for commands and API need the declarations to redact
+//! configurations, to resolve aliases and to find the default deduplication key.
 
 mod config;
 

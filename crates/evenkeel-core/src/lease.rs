@@ -3,10 +3,10 @@
 //!
 //! Each node holds one lease for all attempts that it runs. Another node takes over a lease in two
 //! steps. First, the other node notices that the owner has stopped pinging, and records a challenge
-//! (`steal_start_at`). Then the owner has a grace period in which it can still answer the
+//! (`steal_start_at`). Second, the owner has a grace period in which it can still answer the
 //! challenge. The grace period must pass both on the database clock and on the clock of the
 //! challenging node. Time in which the challenging node cannot reach the store does not count
-//! towards the grace period. So neither a jump of the clock nor a database outage causes a lease to
+//! towards the grace period. Neither a jump of the clock nor a database outage can cause a lease to
 //! be taken over.
 
 use std::collections::BTreeMap;

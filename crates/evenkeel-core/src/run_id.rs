@@ -1,9 +1,8 @@
 //! Ids of runs and attempts: UUIDs that contain the attempt's key, in which the job number is
 //! encrypted.
 //!
-//! An id is computed from the attempt's key. So the id is known before the attempt is stored, and
-//! the server can decode it without a database lookup. The 122 free bits of a UUIDv8, highest
-//! first:
+//! An id is computed from the attempt's key. The id is known before the attempt is stored, and the
+//! server can decode it without a database lookup. The 122 free bits of a UUIDv8, highest first:
 //!
 //! | bits | content                                                                    |
 //! |-----:|----------------------------------------------------------------------------|
@@ -111,7 +110,7 @@ pub struct RunIdError;
 impl FromStr for RunId {
     type Err = RunIdError;
 
-    /// Also accepts the id of an attempt and returns the id of its run.
+    /// Parses the id of a run; also accepts the id of an attempt and returns the id of its run.
     fn from_str(text: &str) -> Result<Self, RunIdError> {
         text.parse().map(AttemptId::run_id)
     }
@@ -120,7 +119,8 @@ impl FromStr for RunId {
 impl FromStr for AttemptId {
     type Err = RunIdError;
 
-    /// Also accepts the id of a run and returns the id of its first attempt.
+    /// Parses the id of an attempt; also accepts the id of a run and returns the id of its first
+    /// attempt.
     fn from_str(text: &str) -> Result<Self, RunIdError> {
         let uuid: Uuid = text.parse().map_err(|_| RunIdError)?;
         Self::from_u128(uuid.as_u128()).ok_or(RunIdError)

@@ -2,8 +2,8 @@
 //! timestamps.
 //!
 //! An offset is the number of bytes that the attempt printed earlier, including bytes that were not
-//! stored. So a reader that remembers its last offset gets only new text, and can tell missing
-//! bytes from no output.
+//! stored. A reader that remembers its last offset gets only new text, and can tell missing bytes
+//! from no output.
 
 use serde::Serialize;
 

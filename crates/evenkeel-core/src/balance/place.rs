@@ -25,8 +25,8 @@ pub struct JobToPlace<'a> {
 }
 
 /// The position of a node among all nodes that choose start times for new jobs. Nodes learn with a
-/// delay which start times other nodes have chosen. So among equally good time slots, each node
-/// prefers a different subset.
+/// delay which start times other nodes have chosen. To avoid choosing the same time slot, each node
+/// prefers a different subset of equally good time slots.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct NodeTurn {
     /// The index of this node, from 0.
@@ -96,9 +96,9 @@ pub fn first_time(
     Some(Timestamp::from_micros(spread.unwrap_or(time)))
 }
 
-/// Chooses the start time of a job whose interval is shorter than a time slot: the least busy
-/// second or, if runs of such an interval are not counted by second, a second computed from the
-/// job's seed.
+/// Chooses the start time of a job whose interval is shorter than a time slot. The job gets the
+/// least busy second or, if load is not counted by second for its interval, a second computed from
+/// its seed.
 fn place_short_interval(
     interval: Interval,
     job: JobToPlace<'_>,

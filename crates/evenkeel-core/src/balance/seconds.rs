@@ -44,8 +44,8 @@ impl Seconds {
         let mut met = vec![0.0; secs];
         for (other, counts) in &self.0 {
             // Runs of jobs with different intervals start together if their start seconds are equal
-            // modulo the greatest common divisor of the intervals. Only this share of the other
-            // job's runs starts together with a run of this job.
+            // modulo the greatest common divisor of the intervals. Only a part of the other job's
+            // runs starts together with a run of this job; `share` is that part.
             let common = gcd(secs, *other);
             let mut rests = vec![0_i64; common];
             for (phase, count) in counts.iter().enumerate() {

@@ -20,10 +20,10 @@ pub enum Policy {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchWindow {
-    /// One interval of the job, so that the first run is at most one interval away.
+    /// Searches one interval of the job, so that its first run is at most one interval away.
     #[default]
     Interval,
-    /// One day, or one interval if that is longer.
+    /// Searches one day, or one interval of the job if that is longer.
     Document,
 }
 

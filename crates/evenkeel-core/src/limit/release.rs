@@ -5,9 +5,10 @@
 //! moves to the queue of the other limit and takes no permit of this limit. If the other limit is
 //! narrower, all runs that it blocks move to its queue, because that limit does not apply to all
 //! runs behind them. A wider limit, such as that of the lane, applies to all runs in this queue.
-//! Only as many runs move to the queue of a wider limit as could start under this limit, which is
-//! enough to use the next permit of the wider limit. The frequent release pass does not know how
-//! many runs already wait in the queue of the wider limit, so it moves no runs there (`to_wider`).
+//! Only as many runs move to the queue of a wider limit as this limit has free permits, so that
+//! they can compete for the next permit of the wider limit. The frequent release pass does not know
+//! how many runs already wait in the queue of the wider limit, so it moves no runs there
+//! (`to_wider`).
 
 use std::collections::BTreeMap;
 

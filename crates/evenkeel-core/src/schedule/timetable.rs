@@ -56,7 +56,7 @@ impl Timetable<'_> {
 
     /// Returns the next scheduled time after `scheduled`; `None` if `scheduled` was the last.
     ///
-    /// The result depends only on the schedule and on the scheduled time `scheduled`. So slow runs,
+    /// The result depends only on the schedule and on the scheduled time `scheduled`. Slow runs,
     /// retries and downtime never shift later scheduled times. For a periodic job, the result is
     /// the latest possible next scheduled time.
     pub fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {

@@ -26,8 +26,8 @@ impl SecretRef {
     }
 }
 
-/// True if a job contains any reference to a secret. This check allocates no memory, because it is
-/// made for every attempt.
+/// True if a job contains any reference to a secret. The search for references allocates no memory,
+/// because it is made for every attempt.
 pub fn has_references(config: &Value, payload: &Value) -> bool {
     refers(config, true) || refers(payload, false)
 }

@@ -1,5 +1,5 @@
 //! A second implementation of cron that is as simple as possible: it checks every second or every
-//! minute. This implementation shares no code with the tested one.
+//! minute. The simple cron implementation shares no code with the tested one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -38,8 +38,8 @@ pub(super) fn time_on(
 ///
 /// If the job has not run since the move and its old scheduled time is still in the future, the
 /// result is the old scheduled time. If the job has run since the move, or its old scheduled time
-/// has passed, the result is the time after `now` that is closest to `next_at` and a whole number
-/// of intervals from the old scheduled time.
+/// has passed, the result is after `now` and as close to `next_at` as possible. It is a whole
+/// number of intervals away from the old scheduled time.
 pub fn moved_back(
     done: &Move,
     every: Span,
