@@ -31,7 +31,7 @@ pub struct AuditEntryView {
     pub action: String,
     /// The object that the request named or changed, usually its id.
     pub target: Option<String>,
-    /// HTTP status of the answer.
+    /// HTTP status of the response.
     pub status: u16,
     /// True if the request was refused because the credential was invalid or had too few rights.
     pub denied: bool,

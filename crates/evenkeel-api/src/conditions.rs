@@ -53,7 +53,7 @@ pub struct AtRiskView {
     /// Time when the condition became `ERROR`, or will become `ERROR` if no run succeeds before.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub error_at: Option<Timestamp>,
-    /// Start of the present condition.
+    /// Time since which the job is in this condition.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
 }

@@ -19,11 +19,11 @@ pub struct Check {
     pub name: String,
     /// True if it passed.
     pub ok: bool,
-    /// Explanation. The text is public, so it names no hosts or users.
+    /// Explanation. The explanation is public, so it names no hosts or users.
     pub detail: String,
 }
 
-/// Readiness checks of the parts outside this crate.
+/// Readiness checks of the other parts of the process, such as the engine.
 #[async_trait]
 pub trait Readiness: Send + Sync {
     /// Returns the checks that must pass before the node reports itself ready.

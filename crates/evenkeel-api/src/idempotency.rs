@@ -27,8 +27,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_CHARS_MAX: usize = 255;
 /// Maximum length of a stored response, in bytes.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
-/// A request that is in progress for longer than this counts as abandoned, because its node has
-/// probably crashed.
+/// A request that is in progress for longer than this duration counts as abandoned, because its
+/// node has probably crashed.
 const PATIENCE: Span = Span::from_secs(120);
 /// A request with many items starts no new item after this time, so that the request finishes
 /// within [`PATIENCE`].

@@ -71,7 +71,7 @@ pub struct AppParts {
     pub secrets: Arc<Secrets>,
     pub clock: Clock,
     pub metrics: RenderMetrics,
-    /// Readiness checks of the parts outside this crate.
+    /// Readiness checks of the other parts of the process, such as the engine.
     pub ready: Arc<dyn Readiness>,
     /// Settings of the HTTP interface.
     pub settings: Settings,

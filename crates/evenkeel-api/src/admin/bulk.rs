@@ -108,8 +108,8 @@ fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
 /// Overrides the status of the latest run of several jobs. Each job is handled independently, as by
 /// `PUT /api/admin/jobs/{id}/status`.
 ///
-/// The server works on the request for at most 20 seconds. Jobs that it has not reached by then
-/// stay unchanged; their results have an error of type `timeout`.
+/// The server works on the request for at most 20 seconds. Jobs that the server has not handled
+/// within that time stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/bulk/status",
@@ -134,8 +134,8 @@ pub(crate) async fn set_status_of_many(
 
 /// Queues a new run for each listed job whose latest run failed. Each job is handled independently.
 ///
-/// The server works on the request for at most 20 seconds. Jobs that it has not reached by then
-/// stay unchanged; their results have an error of type `timeout`.
+/// The server works on the request for at most 20 seconds. Jobs that the server has not handled
+/// within that time stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/bulk/retry",

@@ -72,8 +72,8 @@ pub(crate) async fn stats(
 ///
 /// `total` is exact if the tenant has up to 10,000 jobs. If the tenant has more than 10,000 jobs, a
 /// page filtered by another status than `queued` or `running` may have fewer jobs than `limit`, or
-/// none, although `next_cursor` is set. An `offset` above 10,000 together with `status` is answered
-/// with 422 for such a tenant; follow `next_cursor` instead.
+/// none, although `next_cursor` is set. If the tenant has more than 10,000 jobs, an `offset` above
+/// 10,000 together with `status` is answered with 422; follow `next_cursor` instead.
 #[utoipa::path(
     get,
     path = "/api/admin/jobs",

@@ -36,8 +36,8 @@ pub struct BoostDocument {
 
 /// Sets the priority of a job.
 ///
-/// The new priority applies to queued runs at once; the time that they have already waited still
-/// raises it.
+/// The new priority applies to queued runs at once; their waiting time so far still increases their
+/// priority.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/priority",

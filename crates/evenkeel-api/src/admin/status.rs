@@ -28,8 +28,8 @@ pub struct StatusDocument {
 ///
 /// `success` and `failed` finish a run that is queued or running: its running attempt is stopped,
 /// later reports of its worker are rejected, and the run is not retried. `queued` puts a running
-/// run back into the queue, where a worker may claim it after five seconds. For a failed run it
-/// adds a retry, and for a successful run it starts a new run. Setting the status that the run
+/// run back into the queue, where a worker may claim it after five seconds. On a failed run,
+/// `queued` adds a retry; on a successful run, it starts a new run. Setting the status that the run
 /// already has changes nothing. Two changes are answered with 409: `crawling`, which only workers
 /// can set, and another outcome for a run that has finished.
 #[utoipa::path(

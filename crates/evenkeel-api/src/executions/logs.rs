@@ -51,7 +51,7 @@ pub struct LogView {
 /// One line of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct LogLineView {
-    /// `stdout` or `stderr`. For crawls and HTTP calls it is always `stdout`.
+    /// `stdout` or `stderr`. The stream is always `stdout` for crawls and HTTP calls.
     #[schema(value_type = String)]
     pub stream: LogStream,
     /// Time when the first byte of the line arrived; null if it was not recorded, for example for

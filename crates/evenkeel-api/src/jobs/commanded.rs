@@ -19,8 +19,8 @@ use crate::state::App;
 pub struct CommandedView {
     #[serde(flatten)]
     pub job: JobView,
-    /// Ids of executions that are still running. If the job was cancelled, these executions were
-    /// asked to stop.
+    /// Ids of executions that are still running. If the job was cancelled, its running executions
+    /// were asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
     /// Id of the run that the command created; only for `retry`.

@@ -106,8 +106,8 @@ pub struct BulkOutcomeView {
     pub next_cursor: Option<String>,
 }
 
-/// Applies a command to many jobs, each independently. With `dry_run`, it only counts what the
-/// command would do.
+/// Applies a command to many jobs, each independently. With `dry_run`, the request only counts what
+/// the command would do.
 ///
 /// A request with `filter` works for up to 20 seconds, and then answers with a cursor to continue.
 #[utoipa::path(

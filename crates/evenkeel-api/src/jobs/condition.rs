@@ -56,9 +56,9 @@ pub struct ConditionView {
     /// Time at which the condition was evaluated.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// Earliest time at which the next run can start. Retries, blackouts and pauses delay this
-    /// time. Null for a periodic job while it runs, because the next start depends on when the
-    /// active run finishes.
+    /// Earliest time at which the next run can start. Retries, blackouts and pauses can delay
+    /// `can_start_by`. Null for a periodic job while it runs, because the next start depends on
+    /// when the active run finishes.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub can_start_by: Option<Timestamp>,
     /// Latest time at which the next run can start and still keep the deadline promise.

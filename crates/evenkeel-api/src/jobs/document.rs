@@ -1,5 +1,6 @@
-//! The schema of a new job in the OpenAPI document. `evenkeel-commands` parses the JSON itself,
-//! because it reports all errors at once; a test checks that both have the same fields.
+//! The schema of a new job in the OpenAPI document. `evenkeel-commands` parses jobs without this
+//! schema, so that it can report all errors together. A test checks that the parser and the schema
+//! have the same fields.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -138,8 +139,8 @@ pub struct JobDocument {
     /// `stages`.
     #[schema(maximum = 1000, default = 3)]
     pub max_retries: Option<u16>,
-    /// Delay before the first retry, in seconds. With exponential backoff, at most
-    /// `retry_backoff_cap_seconds`.
+    /// Delay before the first retry, in seconds. With exponential backoff, the first delay is at
+    /// most `retry_backoff_cap_seconds`.
     #[schema(maximum = 2_592_000, default = 60)]
     pub retry_backoff_seconds: Option<u32>,
     /// How the delay between retries grows: `exponential` (doubles), `fixed`, or `stages` (5
@@ -163,9 +164,9 @@ pub struct JobDocument {
     /// An execution that shows no activity for this many seconds is timed out.
     #[schema(minimum = 1, maximum = 2_592_000, default = 300)]
     pub timeout_sec: Option<u32>,
-    /// A run that takes longer than this duration is logged once, for example `10m`.
+    /// A run that takes longer than this duration, such as `10m`, is logged once.
     pub max_expected_duration: Option<String>,
-    /// A run that takes longer than this duration is stopped, for example `1h`. Default: no limit.
+    /// A run that takes longer than this duration, such as `1h`, is stopped. Default: no limit.
     pub max_allowed_duration: Option<String>,
     /// Priority of the job's runs within their lane, from 0 (lowest) to 100 (highest).
     #[schema(maximum = 100, default = 0)]
@@ -179,7 +180,7 @@ pub struct JobDocument {
     /// What to do with missed runs: run only the `last`, `skip` all of them, or run `all`.
     #[schema(default = "last", pattern = "^(last|skip|all)$")]
     pub misfire: Option<String>,
-    /// A scheduled time counts as missed if the scheduler is later than this duration.
+    /// A scheduled time counts as missed if the scheduler handles it later than this duration.
     #[schema(default = "1m")]
     pub misfire_after: Option<String>,
     /// What to do if a run is due while an earlier run of the job is active: `skip`, `queue`,

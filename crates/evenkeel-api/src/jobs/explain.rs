@@ -90,8 +90,8 @@ pub struct ReasonView {
     /// Maximum number of active runs that the limit allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Number of active runs that count for the limit. Omitted for a lane, because its count would
-    /// reveal runs of other tenants.
+    /// Number of active runs that count for the limit. `running` is omitted for a lane, because its
+    /// count would reveal runs of other tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
 }

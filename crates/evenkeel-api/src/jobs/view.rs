@@ -218,7 +218,7 @@ view! {
         /// What happens to missed runs: `last`, `skip` or `all`.
         #[schema(value_type = String)]
         misfire: MisfirePolicy = definition.misfire,
-        /// A scheduled time counts as missed if the scheduler is later than this duration.
+        /// A scheduled time counts as missed if the scheduler handles it later than this duration.
         #[schema(value_type = String)]
         misfire_after: Span = definition.misfire_after,
         /// What happens if a run is due while an earlier run of the job is active: `skip`, `queue`,
@@ -237,10 +237,11 @@ view! {
         on_failure: OnFailureView = definition.on_failure.into(),
         /// Next run time: the next scheduled time, or the end of the blackout that delays it. A
         /// next run time in the past means that the run is due and waits for a worker. For a
-        /// periodic job with an active run, this is the latest possible time.
+        /// periodic job with an active run, `next_run_at` is the latest possible time.
         #[schema(value_type = Option<String>, format = DateTime)]
         next_run_at: Option<Timestamp> = next_run_at,
-        /// Next scheduled time of the job. Unlike `next_run_at`, blackouts do not change this time.
+        /// Next scheduled time of the job. Blackouts change `next_run_at`, but not
+        /// `next_scheduled_at`.
         #[schema(value_type = Option<String>, format = DateTime)]
         next_scheduled_at: Option<Timestamp> = job.next_at,
         /// Time when the last execution started.
@@ -331,8 +332,9 @@ view! {
         /// job already existed.
         #[serde(skip_serializing_if = "Option::is_none")]
         deduplicated: Option<bool> = None,
-        /// Warnings as plain text, only in the response to a create or update request. For example,
-        /// a blackout that makes the job miss its deadline. Omitted if there are no warnings.
+        /// Warnings as plain text, only in the response to a create or update request. A warning
+        /// tells, for example, that a blackout makes the job miss its deadline. Omitted if there
+        /// are no warnings.
         #[serde(skip_serializing_if = "Option::is_none")]
         warnings: Option<Vec<String>> = None,
     }

@@ -51,8 +51,8 @@ problem_types! {
     /// | `job-busy` | 409 | a run is active and the overlap policy allows no other |
     /// | `job-state` | 409 | the state of the job (`job_status`) allows only the commands in `allowed` |
     /// | `request-under-way` | 409 | a request with the same Idempotency-Key is in progress; try again |
-    /// | `answer-not-kept` | 409 | the request was carried out before, but its answer is not stored |
-    /// | `run-over` | 409 | the run or attempt has ended or was taken over |
+    /// | `answer-not-kept` | 409 | the request was already executed, but its response is not stored |
+    /// | `run-over` | 409 | the run or attempt has finished, or another worker took it over |
     /// | `letter-redriven` | 409 | the dead letter was already redriven |
     /// | `rebalance-under-way` | 409 | another rebalance of the tenant is running: `rebalance.id` |
     /// | `rebalance-state` | 409 | the state of the rebalance (`rebalance.state`) does not allow this |
@@ -66,7 +66,7 @@ problem_types! {
     /// | `invalid-schedule` | 422 | fields of the schedule are invalid; see `errors` |
     /// | `idempotency-key-reused` | 422 | another request had this `Idempotency-Key` |
     /// | `invalid-parameter` | 422 | parameters or fields are invalid; see `errors` |
-    /// | `too-many-failures` | 429 | too many invalid credentials; wait as `Retry-After` says |
+    /// | `too-many-failures` | 429 | too many invalid credentials; wait for the time in `Retry-After` |
     /// | `internal` | 500 | an internal error; the server's log has the cause |
     /// | `starting` | 503 | this node is starting; try again |
     /// | `server-busy` | 503 | other requests use all the memory; nothing was changed, try again |

@@ -31,8 +31,8 @@ pub struct CompleteDocument {
 /// Reports that an attempt succeeded. A service calls this after it answered the HTTP call of the
 /// attempt with 202.
 ///
-/// 204 means that the outcome is stored. 409 means that the attempt already has an outcome, so the
-/// service has nothing left to do.
+/// 204 means that the outcome is stored. 409 means that the attempt has finished or another worker
+/// took it over, so the service has nothing left to do.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/complete",

@@ -27,7 +27,7 @@ pub struct HourView {
     /// falls into it.
     #[schema(example = 8)]
     pub job_count: u64,
-    /// Expected running time of these runs, in seconds of one worker.
+    /// Expected running time of the runs counted in `job_count`, in seconds of one worker.
     #[schema(example = 480.0)]
     pub cost_seconds: f64,
 }
@@ -42,12 +42,12 @@ pub struct SlotView {
     /// falls into it.
     #[schema(example = 2)]
     pub job_count: u64,
-    /// Expected running time of these runs, in seconds of one worker.
+    /// Expected running time of the runs counted in `job_count`, in seconds of one worker.
     #[schema(example = 120.0)]
     pub cost_seconds: f64,
 }
 
-/// Distribution scores from 0 to 1, one for each way to measure load.
+/// Distribution scores from 0 to 1, one for each way to count runs.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct MeasuredScores {
     /// Score if each job counts once, in the time slot of its next run.
@@ -161,8 +161,8 @@ pub struct DistributionView {
     /// Expected runs by hour of the day.
     #[schema(min_items = 24, max_items = 24)]
     pub hourly_distribution: Vec<HourView>,
-    /// Distribution score over time slots: the share of runs that lies where an even spread of the
-    /// same jobs could place them. A score of 1 means that runs are spread as evenly as these jobs
+    /// Distribution score over time slots: the share of runs that do not exceed the ideal number of
+    /// runs for their time slot. A score of 1 means that runs are spread as evenly as these jobs
     /// allow.
     #[schema(minimum = 0, maximum = 1, example = 0.85)]
     pub distribution_score: f64,
@@ -187,7 +187,7 @@ pub struct DistributionView {
     /// merged.
     #[schema(value_type = f64, example = 15)]
     pub listed_minutes: serde_json::Number,
-    /// Distribution scores for each period and each way to measure load.
+    /// Distribution scores for each period and each way to count runs.
     pub scores: ScoresView,
     /// Spread of starts over the seconds of the next hour; null if no job has an interval under 15
     /// minutes.

@@ -53,7 +53,7 @@ pub struct BulkResultView {
     /// HTTP status that creating this job alone would have: 201, 200 if it already exists, 400,
     /// 409, 413 or 422. 503 means that the outcome is unknown. In a stream, 408 means that no bytes
     /// arrived in time, and 503 with the type `server-busy` means that other requests use all the
-    /// memory. In both cases this line and all later lines created no jobs.
+    /// memory. With 408 or `server-busy`, this line and all later lines created no jobs.
     pub status: u16,
     /// Id of the new or existing job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,8 +134,8 @@ pub(crate) async fn bulk(
     let body = receive(request.into_body(), &intake, BULK_BYTES_MAX).await?;
     let batches = off_the_async_threads(move || document::batches(&body)).await??;
     intake.reserve(document::memory(&batches))?;
-    // The key without a suffix already belongs to the whole request, so the batches use another
-    // one.
+    // The idempotency key itself already belongs to the whole request, so the batches use the key
+    // with a suffix.
     let key = key.map(|key| format!("{key} jobs"));
     let stream = Stream { app, scope: caller.scope, key, uri };
     Ok(create_all(&stream, batches).await?.into_response())

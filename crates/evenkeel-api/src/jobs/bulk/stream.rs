@@ -94,8 +94,8 @@ impl Stream {
             let stored = self.create(batch, reads).await;
             return Ok((stored.bytes, !stored.is_out));
         };
-        // Idempotency keys of clients contain no spaces, so this key cannot collide with one of
-        // them.
+        // Idempotency keys of clients contain no spaces, so the key of a batch cannot collide with
+        // one of them.
         let key = format!("{key} #{nth}");
         let claim = match idempotency::begin(&self.app, self.scope, key, &self.uri, &batch.bytes)
             .await?
