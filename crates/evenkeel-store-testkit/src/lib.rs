@@ -7,7 +7,7 @@
 //! evenkeel_store_testkit::store_conformance!(open);
 //! ```
 //!
-//! - [`cases`]: the test cases, and how they interpret the doc comments of the verbs.
+//! - [`cases`]: the test cases, and how they interpret the doc comments of the store operations.
 //! - [`model`]: the in-memory store, on which the engine's simulation also runs.
 //! - [`rig`] and [`fixtures`]: a store with one tenant and one node, and builders of jobs.
 //! - [`commands`]: single commands on jobs.

@@ -1,4 +1,5 @@
-//! Wrappers of a store intercept every verb in one place and pass its arguments on unchanged.
+//! Wrappers of a store intercept every store operation in one place and pass its arguments on
+//! unchanged.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 

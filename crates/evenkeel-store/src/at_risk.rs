@@ -107,8 +107,9 @@ verbs! {
     ///
     /// [`finish`](crate::AttemptStore::finish) also marks a job as at risk if its attempt did not
     /// succeed, if [`Finish::judge`](crate::Finish::judge) is set, or if the job is already at
-    /// risk. Verbs that cancel waiting attempts also mark the job of these attempts as at risk.
-    /// Commands on at-risk jobs mark these jobs again, so that they are judged immediately.
+    /// risk. Store operations that cancel waiting attempts also mark the job of these attempts as
+    /// at risk. Commands on at-risk jobs mark these jobs again, so that they are judged
+    /// immediately.
     write fn mark_at_risk(jobs: &[JobNo]) -> ();
 
     /// Returns up to `limit` jobs of these shards that are due to be judged, in any order. Reads at

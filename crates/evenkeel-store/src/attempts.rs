@@ -1,4 +1,5 @@
-//! Verbs on attempts: workers claim, finish and requeue them; users list and cancel them.
+//! Store operations on attempts: workers claim, finish and requeue them; users list and cancel
+//! them.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rank};
@@ -153,7 +154,7 @@ pub struct Attempt {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub results: Results,
-    /// The scheduled times that a skip record stands for.
+    /// The skipped scheduled times that a skip record covers.
     pub skipped: Option<SkippedTimes>,
     /// Progress of a running attempt. Lists leave it out.
     pub progress: Option<Progress>,
@@ -294,7 +295,7 @@ verbs! {
     /// No retry follows if the job was cancelled or deleted, or if the job is paused and the run
     /// was scheduled before the pause. The run is finished instead.
     ///
-    /// For a schedule whose [next time depends on the end of a
+    /// For a schedule whose [next run time depends on the end of a
     /// run](evenkeel_core::Schedule::follows_its_end), the time in [`Then::EndRun`] becomes the
     /// next scheduled time. This time is ignored if the job has no next scheduled time, or has
     /// already fired this or a later scheduled time. The store notifies the scheduler of the new
@@ -367,8 +368,8 @@ verbs! {
 
     /// Returns the attempt with this key. For attempt number 0, returns the newest attempt of the
     /// run that is queued or has started. A retry or trigger that waits for its due time has the
-    /// status PENDING. It is returned for its own key, and for attempt number 0 if the run has no
-    /// other attempt.
+    /// status PENDING. A waiting retry or trigger is returned for its own key, and for attempt
+    /// number 0 if the run has no other attempt.
     read fn get_attempt(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
 
     /// Returns the tenant's attempts and skip records, newest scheduled time first, or newest run

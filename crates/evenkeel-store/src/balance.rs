@@ -174,12 +174,12 @@ pub struct SavedScore {
 }
 
 verbs! {
-    /// Verbs that count when jobs run and move jobs to other start times.
+    /// Store operations that count when jobs run and move jobs to other start times.
     ///
     /// A job is counted with its [`Load`](evenkeel_core::balance::Load::of) from its registration
-    /// on, as long as it has a next scheduled time. Every verb that changes a next scheduled time
-    /// or a load profile updates the counts in the same transaction. The stored counts therefore
-    /// always equal a fresh count of all jobs.
+    /// on, as long as it has a next scheduled time. Every store operation that changes a next
+    /// scheduled time or a load profile updates the counts in the same transaction. The stored
+    /// counts therefore always equal a fresh count of all jobs.
     trait BalanceStore {}
 
     /// Returns the load profiles of all tenants ordered by tenant and key, starting after `after`.

@@ -103,9 +103,9 @@ pub enum Applied {
     /// The generation differs, or the new scheduled time is not after the last fired time; nothing
     /// changed. Contains the stored job.
     Stale(Box<Job>),
-    /// This other job of the tenant has the name.
+    /// Contains the other job of the tenant that has the name.
     NameTaken(JobId),
-    /// This other job of the tenant holds the deduplication key.
+    /// Contains the other job of the tenant that holds the deduplication key.
     Duplicate(JobId),
 }
 

@@ -1,4 +1,4 @@
-//! Verbs on dead letters, and on jobs with too many consecutive failures.
+//! Store operations on dead letters, and on jobs with too many consecutive failures.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::DeathReason;
@@ -69,8 +69,8 @@ pub enum Redriven {
     Busy,
     /// The state of the job does not allow a run.
     NotAllowed(NotAllowed),
-    /// This job, which may be the job itself, holds the deduplication key and thereby prevents the
-    /// run.
+    /// Contains the job that holds the deduplication key and thereby prevents the run; it may be
+    /// the job itself.
     Duplicate(JobId),
 }
 
@@ -88,7 +88,7 @@ pub struct FailingJob {
 }
 
 verbs! {
-    /// Verbs on runs that failed and are not retried.
+    /// Store operations on runs that failed and are not retried.
     ///
     /// [`finish`](crate::AttemptStore::finish) stores the dead letter in the same transaction as
     /// the result of the run. A dead letter is kept when its attempt is pruned, and is deleted when

@@ -130,7 +130,7 @@ pub struct PrunedDedup {
 }
 
 verbs! {
-    /// Verbs on deduplication keys; the verbs on jobs also take and release keys.
+    /// Store operations on deduplication keys; operations on jobs also take and release keys.
     ///
     /// Whether the holder of a key still blocks other jobs is decided only when another job needs
     /// the key. Claiming and finishing attempts therefore write nothing to the deduplication keys.
@@ -138,7 +138,7 @@ verbs! {
 
     /// Reads up to `limit` deduplication keys of all tenants, ordered by tenant and key, starting
     /// after `after`, and deletes those that no longer block any job. A key no longer blocks any
-    /// job if its holder was deleted. The same is true of a key that was taken before `before` by a
+    /// job if its holder was deleted. A key also blocks no job if it was taken before `before` by a
     /// job that is not paused and has neither a next scheduled time nor an active run.
     write fn prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32)
         -> PrunedDedup;

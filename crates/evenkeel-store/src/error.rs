@@ -32,7 +32,7 @@ impl std::fmt::Display for Unwritable {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database did not answer in time. It is unknown whether the verb took effect, so the
+    /// The database did not answer in time. It is unknown whether the operation took effect, so the
     /// caller must read the state again.
     #[error("the database did not answer")]
     Unavailable(#[source] Cause),

@@ -1,4 +1,4 @@
-//! Verbs on jobs that API users call.
+//! Store operations on jobs for API users.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::order::Priority;
@@ -127,9 +127,9 @@ pub enum Registered {
         /// See [`Job::number`].
         number: i64,
     },
-    /// This other job of the tenant has the same name and configuration.
+    /// Contains the other job of the tenant that has the same name and configuration.
     NameTaken(JobId),
-    /// This other job of the tenant holds the deduplication key.
+    /// Contains the other job of the tenant that holds the deduplication key.
     Duplicate(JobId),
 }
 
@@ -195,7 +195,7 @@ pub struct NamedJob {
 }
 
 verbs! {
-    /// Verbs on jobs that API users call.
+    /// Store operations on jobs for API users.
     trait JobStore {}
 
     /// Registers jobs in one transaction. Returns the results in the order of `jobs`. A job is not

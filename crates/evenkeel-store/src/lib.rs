@@ -1,10 +1,11 @@
 //! The store interface: the operations that Evenkeel needs from a database.
 //!
-//! An operation is called a verb; it is one transaction and works on a batch. Stores only carry out
-//! decisions that `evenkeel-core` makes. Every sentence in the doc comment of a verb has a
-//! conformance test in `evenkeel-store-testkit`, which all stores must pass.
+//! A store operation is called a verb in the code; it is one transaction and works on a batch.
+//! Stores only carry out decisions that `evenkeel-core` makes. Every sentence in the doc comment of
+//! a store operation has a conformance test in `evenkeel-store-testkit`, which all stores must
+//! pass.
 //!
-//! Verbs that API users can reach take a [`Scope`], so that a request without a tenant does not
+//! Store operations for API users take a [`Scope`], so that a request without a tenant does not
 //! compile. Every write for a worker contains its node number and its
 //! [`Fence`](evenkeel_core::lease::Fence). A write with an outdated fence changes nothing and
 //! reports this.
@@ -153,8 +154,8 @@ use evenkeel_core::{TenantNo, Timestamp};
 
 use verbs::verbs;
 
-/// The clock that a verb uses: the database clock in production, a fixed time in tests and
-/// simulations.
+/// The clock that a store operation uses: the database clock in production, a fixed time in tests
+/// and simulations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Now {
     Database,
@@ -171,7 +172,7 @@ impl Now {
 }
 
 verbs! {
-    /// A database with all verbs.
+    /// A database with all store operations.
     trait Store:
         JobStore,
         ScheduleStore,
@@ -228,7 +229,7 @@ verbs! {
 pub struct BatchSizing {
     /// Maximum number of rows in a batch.
     pub batch: usize,
-    /// Number of batches of the same verb that run concurrently.
+    /// Number of batches of the same store operation that run concurrently.
     pub parallel_batches: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Verbs on concurrency limits.
+//! Store operations on concurrency limits.
 //!
 //! An attempt takes its permits when it is [claimed](crate::AttemptStore::claim). Permits never
 //! have to be returned, because a permit counts only while its attempt is running. An attempt that
-//! gets no permit waits in the queue of the concurrency limit, until one of the verbs here moves it
-//! back to its pool.
+//! gets no permit waits in the queue of the concurrency limit, until one of the operations here
+//! moves it back to its pool.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
@@ -88,7 +88,7 @@ verbs! {
     /// is released. Returns the number of released attempts. An attempt that another limit blocks
     /// moves to the queue of that limit, and the next attempt is released instead. If other limits
     /// block many attempts, a few more attempts than needed are released. Releasing too many
-    /// attempts does no harm, because the claim checks the limits again. This verb is only an
+    /// attempts does no harm, because the claim checks the limits again. This operation is only an
     /// optimization: [`release_all_limited`](Self::release_all_limited) finds the same attempts
     /// later.
     write fn release_limited(ended: &[Permit], terms: &LimitTerms, now: Now) -> u64;

@@ -1,4 +1,4 @@
-//! Verbs on cluster membership and leases of nodes.
+//! Store operations on cluster membership and leases of nodes.
 
 use evenkeel_core::lease::LeaseView;
 use evenkeel_core::{NodeNo, Span, Timestamp};

@@ -1,4 +1,4 @@
-//! Verbs with which an operator overrides the outcome of an active run.
+//! Store operations with which an operator overrides the outcome of an active run.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;

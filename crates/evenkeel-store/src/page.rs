@@ -1,4 +1,4 @@
-//! Pages of lists, for all list verbs.
+//! Pages of lists, for all store operations that list.
 
 /// Selects one page of a list. `C` is the type of a position in the list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Verbs on the web pages that crawls store.
+//! Store operations on the web pages of crawls.
 
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, PageId, SearchQuery, TenantNo, Timestamp};
@@ -77,7 +77,7 @@ pub const SEARCH_LIMIT_MAX: u32 = 100;
 pub struct PageNo(pub i64);
 
 verbs! {
-    /// Verbs with which crawls store web pages and users search them.
+    /// Store operations with which crawls save web pages and users search them.
     ///
     /// **Texts.** Before a text is stored and measured, each NUL, [`MARK_START`] and [`MARK_END`]
     /// in it is replaced with a space, also inside `metadata` and `fields` (see

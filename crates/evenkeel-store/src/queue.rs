@@ -1,5 +1,5 @@
-//! Verbs on the whole queue: count waiting attempts for metrics, detect stalls, and recompute
-//! priorities.
+//! Store operations on the whole queue: count waiting attempts for metrics, detect stalls, and
+//! recompute priorities.
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitScope;

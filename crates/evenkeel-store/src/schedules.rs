@@ -1,4 +1,4 @@
-//! Verbs of the scheduler: load jobs, look ahead, and fire runs.
+//! Store operations of the scheduler: load jobs, look ahead, and fire runs.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rise};
@@ -228,7 +228,7 @@ pub enum FireResult {
     /// The fire took effect. Contains the fence of the attempt if it was claimed.
     Fired(Fence),
     /// The job or the delayed attempt has changed since the fire was decided. Nothing changed; the
-    /// scheduler must load it again.
+    /// scheduler must load the job or attempt again.
     Stale,
     /// The job has an active run; nothing changed.
     Busy {

@@ -1,4 +1,4 @@
-//! Verbs on targets, which are the websites or other things that jobs work on.
+//! Store operations on targets, which are the websites or other things that jobs work on.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ pub struct Target {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CreatedTarget {
     Created(Target),
-    /// This existing target already has the number or the source id.
+    /// Contains the existing target that has the number or the source id.
     Exists(Target),
 }
 
@@ -53,7 +53,7 @@ pub enum ChangedTarget {
     NotFound,
     /// The generation differs; nothing changed. Contains the stored target.
     Stale(Target),
-    /// The target with this number already has the source id.
+    /// Contains the number of the target that already has the source id.
     SourceTaken(i64),
 }
 
@@ -65,7 +65,7 @@ pub enum DeletedTarget {
     },
     /// The tenant has no such target.
     NotFound,
-    /// This many jobs refer to the target; nothing changed.
+    /// Nothing changed, because jobs still refer to the target; contains the number of these jobs.
     InUse(u64),
 }
 
@@ -102,7 +102,7 @@ pub fn is_stale(
 }
 
 verbs! {
-    /// Verbs on targets.
+    /// Store operations on targets.
     ///
     /// A job refers to its target by number. The number is not checked, so a job may refer to a
     /// target that does not exist yet or was deleted.

@@ -1,9 +1,10 @@
-//! Defines the macro that declares the verbs of the store interface, and wrappers that intercept
-//! all verbs in one place.
+//! Defines the macro that declares store operations (verbs), and wrappers that intercept all of
+//! them in one place.
 //!
 //! `verbs!` turns one declaration into a trait and its implementations for [`Intercepted`] and
-//! [`Relayed`]. A new verb needs its declaration, its implementation in each store and in the
-//! in-memory model, and its conformance cases. Wrappers need no change for a new verb.
+//! [`Relayed`]. A new store operation needs its declaration, its implementation in each store and
+//! in the in-memory model, and its conformance cases. Wrappers need no change for a new store
+//! operation.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -11,13 +12,13 @@ use std::pin::Pin;
 
 use crate::{Store, StoreError};
 
-/// Describes a verb of the store interface to an interceptor.
+/// Describes a store operation (verb) to an interceptor.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Verb {
-    /// The trait that declares the verb, for example `JobStore`.
+    /// The trait that declares the store operation, for example `JobStore`.
     pub store: &'static str,
     pub name: &'static str,
-    /// True if the verb can change the database.
+    /// True if the store operation can change the database.
     pub writes: bool,
 }
 
@@ -40,7 +41,7 @@ pub trait Intercept: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Intercepted<I>(pub I);
 
-/// A call of a verb that owns its arguments, so that it can run later in another task.
+/// A call of a store operation that owns its arguments, so that it can run later in another task.
 pub type OwnedCall<S, T> = Box<dyn FnOnce(S) -> OwnedAnswer<T> + Send>;
 
 /// The answer to an [`OwnedCall`].
@@ -55,7 +56,7 @@ pub trait Relay: Send + Sync + 'static {
 
     fn inner(&self) -> &Self::Inner;
 
-    /// Answers a call of `verb`. `call` runs the verb on the store that is passed to it.
+    /// Answers a call of `verb`. `call` runs the operation on the store that is passed to it.
     fn relay<T: Any + Send>(
         &self,
         verb: Verb,
@@ -67,15 +68,15 @@ pub trait Relay: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Relayed<R>(pub R);
 
-/// An argument of a verb before it is cloned or moved into an [`OwnedCall`].
+/// An argument of a store operation before it is cloned or moved into an [`OwnedCall`].
 pub(crate) struct Argument<T>(pub T);
 
-/// A cloned argument of a verb that borrows it. Rust prefers the inherent method [`Argument::keep`]
-/// to the trait method of [`KeepOwned`], so borrowed arguments are cloned and owned arguments are
-/// moved.
+/// A cloned argument of a store operation that borrows it. Rust prefers the inherent method
+/// [`Argument::keep`] to the trait method of [`KeepOwned`], so borrowed arguments are cloned and
+/// owned arguments are moved.
 pub(crate) struct Cloned<O>(O);
 
-/// An argument that was moved because the verb takes ownership.
+/// An argument that was moved because the store operation takes ownership.
 pub(crate) struct Moved<T>(T);
 
 impl<T: ToOwned + ?Sized> Argument<&T> {
@@ -113,9 +114,9 @@ impl<T> Moved<T> {
     }
 }
 
-/// Declares a trait of verbs. Each verb has `read fn` or `write fn`, its arguments, and the type
-/// that it returns on success. Functions inside the braces of the trait answer from memory and are
-/// not intercepted.
+/// Declares a trait of store operations. Each store operation has `read fn` or `write fn`, its
+/// arguments, and the type that it returns on success. Functions inside the braces of the trait
+/// answer from memory and are not intercepted.
 macro_rules! verbs {
     (
         $(#[$about:meta])*

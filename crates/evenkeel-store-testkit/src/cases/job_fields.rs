@@ -16,7 +16,7 @@ fn failed(rig: &Rig, held: Held, error: &str) -> Finish {
     Finish { results, ..rig.end(held, Outcome::Failed, OVER) }
 }
 
-/// Reads the job with all verbs, which must return the same data.
+/// Reads the job with every store operation that returns jobs; all must return the same data.
 async fn by_all_ways(rig: &Rig, job: Known) -> Job {
     let before = rig.store.now().await.unwrap();
     let (shown, now) = rig.store.get_with_now(&rig.scope, job.id).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! All verbs that show waiting attempts also show attempts that wait for a permit.
+//! All store operations that show waiting attempts also show attempts that wait for a permit.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::limit::{Limit, Limits};

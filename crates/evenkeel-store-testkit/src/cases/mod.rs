@@ -1,7 +1,7 @@
 //! The conformance cases for stores. The name of each case is the rule of the store interface that
 //! it checks.
 //!
-//! Where the doc comments of the verbs are not precise, the cases and
+//! Where the doc comments of the store operations are not precise, the cases and
 //! [`ModelStore`](crate::model::ModelStore) interpret them as follows:
 //!
 //! **Nodes.** Only a live node fires and claims. A draining, dead, removed or unknown node gets
@@ -96,15 +96,15 @@
 //! all its earlier values. An attempt is overdue if its deadline is before now. A judgement that
 //! ends the risk deletes the stored condition.
 //!
-//! **Balance.** `placed_at` is the time when the start time of a job was chosen. It equals `since`,
-//! and a move to another start time sets both. A move to another start time changes neither the
-//! cost of the job nor `updated_at`. The `Placement` of a job that is not counted has no load
-//! profile and no cost. `begin_rebalance` stops other rebalances of the tenant that have moved no
-//! job since `silent_before`. A running rebalance begins again only if it has moved no job since
-//! `silent_before`; a finished or undone rebalance is returned unchanged. `end_rebalance` changes
-//! only a running rebalance. `move_jobs` does not move a job whose new load profile is missing in
-//! the batch, and returns `Stopped` for a batch that was never planned. Pruning deletes the oldest
-//! rebalances first.
+//! **Balance.** `placed_at` is the time when the start time of a job was chosen. `placed_at` equals
+//! `since`, and a move to another start time sets both. A move to another start time changes
+//! neither the cost of the job nor `updated_at`. The `Placement` of a job that is not counted has
+//! no load profile and no cost. `begin_rebalance` stops other rebalances of the tenant that have
+//! moved no job since `silent_before`. A running rebalance begins again only if it has moved no job
+//! since `silent_before`; a finished or undone rebalance is returned unchanged. `end_rebalance`
+//! changes only a running rebalance. `move_jobs` does not move a job whose new load profile is
+//! missing in the batch, and returns `Stopped` for a batch that was never planned. Pruning deletes
+//! the oldest rebalances first.
 //!
 //! **Prune.** A finished attempt is kept while it is among the newest of its job (its number is
 //! above `executions - keep_per_job`) *and* finished at or after `keep_since`. A finished attempt

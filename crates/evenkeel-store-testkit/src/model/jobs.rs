@@ -1,4 +1,4 @@
-//! Verbs on jobs that API users call.
+//! Store operations on jobs for API users.
 
 use std::collections::BTreeSet;
 

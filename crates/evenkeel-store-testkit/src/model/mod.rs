@@ -2,7 +2,7 @@
 //!
 //! Tests compare the databases with this model, and the engine's simulation runs on it. The model
 //! is deterministic: nothing depends on the order of a hash map. The model never waits and never
-//! spawns tasks, and no frequent verb reads more rows than it returns. All clones share one
+//! spawns tasks, and no frequent operation reads more rows than it returns. All clones share one
 //! database, like the nodes of a cluster.
 
 mod access;

@@ -1,5 +1,5 @@
-//! Implements the traits of the store interface. Each verb takes the lock once, so it is one
-//! transaction.
+//! Implements the traits of the store interface. Each store operation takes the lock once, so it is
+//! one transaction.
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
