@@ -31,8 +31,8 @@ pub struct AttemptReport {
 }
 
 /// Accepts callbacks of services that answered the HTTP call of an attempt with 202 and continue to
-/// work on it. Each callback must contain the token of that HTTP call. The token is valid for one
-/// attempt, while that attempt is running.
+/// work on it. Each callback must contain the token of the attempt's HTTP call. The token is valid
+/// for one attempt, while that attempt is running.
 #[derive(Clone)]
 pub struct Callbacks {
     store: Arc<dyn Store>,

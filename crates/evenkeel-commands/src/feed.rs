@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use crate::CommandError;
 
-/// Nodes publish events until this long after the last sign of a listening client. A client that
-/// reconnects within this time misses no events.
+/// Nodes publish events until this long after the store last recorded a listening client. A client
+/// that reconnects within this time misses no events.
 const LISTENER_TTL: Span = Span::from_secs(60);
-/// Interval at which a listening client renews its sign in the store.
+/// Interval at which the server records in the store that a client is listening.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// Number of events per store request.
 const PAGE: u32 = 500;
@@ -22,8 +22,8 @@ const PAGE: u32 = 500;
 const POLL: Duration = Duration::from_secs(1);
 /// Pause between two reads, so that events that happen at about the same time are read together.
 const READ_PAUSE: Duration = Duration::from_millis(50);
-/// Within this time all nodes know that a client is listening. Until then nodes report a gap for
-/// earlier events, which a new client does not need.
+/// Within this time all nodes know that a client is listening. During this time, nodes report a gap
+/// for earlier events, which a new client does not need.
 const START_UP: Duration = Duration::from_secs(2);
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -86,7 +86,7 @@ impl Feed {
         })
     }
 
-    /// Renews the sign of a listening client if it is time to.
+    /// Records in the store that a client is listening, if the last record is too old.
     async fn renew(&self) -> Result<(), StoreError> {
         let now = instant_now();
         let renewed = || self.renewed.lock().unwrap_or_else(PoisonError::into_inner);

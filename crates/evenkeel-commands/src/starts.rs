@@ -31,8 +31,8 @@ pub(crate) struct Start {
 
 const TICK: Span = Span::from_micros(1);
 
-/// Iterates over the start times of a job. For a periodic job, these are the latest possible start
-/// times.
+/// Iterates over the start times of a job. For a periodic job, the iterator returns the latest
+/// possible start times.
 pub(crate) struct Starts<'a> {
     definition: &'a Definition,
     average: Span,

@@ -58,7 +58,7 @@ impl Jobs {
             _ => Err(CommandError::Conflict(Conflict::Busy)),
         };
         match begun {
-            // The retry command then returns an error that names the allowed commands.
+            // The retry command returns an error that names the allowed commands.
             Err(CommandError::Conflict(Conflict::Busy)) => {
                 self.control(scope, id, ControlCommand::Retry, None).await?;
             }

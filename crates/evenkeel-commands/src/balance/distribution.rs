@@ -32,7 +32,7 @@ impl Share {
     }
 }
 
-/// How evenly runs are spread over time, for each way to measure load.
+/// How evenly runs are spread over time, for each way to count runs.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spreads {
     /// Spread of the next runs of jobs.

@@ -48,7 +48,7 @@ pub(super) struct Inner {
     reserved: HashMap<u64, Reserved>,
     reservations: u64,
     /// Set while the expected load is read: chosen start times that were committed during the read.
-    /// The result of the read may or may not include them.
+    /// The result of the read may or may not include these start times.
     committed_during_read: Option<Vec<Reserved>>,
     /// Counts the calls of [`Balance::invalidate`].
     invalidations: u64,

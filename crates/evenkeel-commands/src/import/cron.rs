@@ -82,8 +82,8 @@ fn convert_cron(cron: &Cron, zone: Zone, now: Timestamp) -> Converted {
 /// True if the distance between run times stays the same at all daylight saving changes after
 /// `now`.
 ///
-/// A fixed time of day follows the local clock, so its distance changes. An expression with regular
-/// distances keeps them if all clock changes are multiples of the distance.
+/// A fixed time of day follows the local clock, so the distance between its run times changes. An
+/// expression with regular distances keeps them if all clock changes are multiples of the distance.
 fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if zone.is_utc() {
         return true;

@@ -17,7 +17,7 @@ pub struct LegacyOptions {
     /// Time zone of the predecessor system.
     pub zone: Zone,
     /// If true, jobs with intervals keep their next run time. If false, the scheduler may choose
-    /// new start times for them.
+    /// new start times for jobs with intervals.
     pub keep_phase: bool,
     /// If true, jobs whose schedule is disabled are created paused.
     pub include_disabled: bool,

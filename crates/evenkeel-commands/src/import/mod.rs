@@ -1,8 +1,8 @@
 //! Plans the import of jobs from other schedulers, entry by entry, without a server.
 //!
 //! The plan never guesses the meaning of an entry. A schedule is converted to an interval if both
-//! have the same run times, and otherwise keeps its cron expression. All other entries are marked
-//! for review with the reason.
+//! have the same run times, and otherwise keeps its cron expression. Entries that cannot be
+//! converted are marked for review with the reason.
 
 mod check;
 mod cron;

@@ -131,8 +131,8 @@ impl Jobs {
     }
 
     /// Returns the generation of the job if it is one of the expected generations. Returns -1,
-    /// which no job has, if the job has an unexpected generation. The store then checks the state
-    /// of the job first, and reports a state that forbids the command.
+    /// which no job has, if the job has an unexpected generation. For the generation -1, the store
+    /// checks the state of the job first, and reports a state that forbids the command.
     async fn expected_generation(
         &self,
         scope: &Scope,

@@ -132,7 +132,7 @@ fn present_document(
 }
 
 /// Keeps the URL and the executor that a job has from its target, if the change does not affect
-/// them. Returns true if they were kept.
+/// them. Returns true if the URL and the executor were kept.
 fn keeps_target_values(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) -> bool {
     let (old, new) = (&job.definition, &mut spec.definition);
     let keeps_target_values = job.about.is_follower()

@@ -178,8 +178,8 @@ impl Balancing {
     }
 }
 
-/// True if the rebalance is running or has already moved jobs. Continuing such a rebalance makes
-/// the remaining moves that are still possible.
+/// True if the rebalance is running or has already moved jobs. Continuing a rebalance makes the
+/// remaining moves that are still possible.
 fn has_begun(rebalance: &Rebalance) -> bool {
     rebalance.state == RebalanceState::Running || rebalance.parts_done > 0
 }
@@ -224,8 +224,8 @@ impl Mover {
                 );
                 return Err(error.after_changes());
             };
-            // It is unknown whether the last batch was moved. The next try checks that before it
-            // continues.
+            // It is unknown whether the last batch was moved. The next try checks which moves were
+            // made before it continues.
             tracing::warn!(
                 rebalance.id = %self.id, error = &error as &dyn std::error::Error,
                 "store unavailable; the rebalance will be retried"

@@ -131,7 +131,7 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// True if a comment can be used as the name of a job. Disabled entries, headings and decoration
-/// cannot.
+/// cannot be names.
 pub(super) fn is_a_name(comment: &str) -> bool {
     const LONGEST: usize = 80;
     let words: Vec<&str> = comment.split_whitespace().collect();
