@@ -101,8 +101,8 @@ impl LowWatermark {
         horizon: Timestamp,
     ) -> Announcement<'_> {
         let mut state = self.lock();
-        // Unanswered batches must be read before `oldest_running`. In the opposite order, an
-        // attempt that starts in between would be missed.
+        // Unanswered batches must be read before `oldest_running`. If `oldest_running` were read
+        // first, an attempt that starts in between would be missed.
         let in_flight = state.in_flight.values().min().copied();
         let oldest = [in_flight, oldest_running()].into_iter().flatten().min();
         let bound = oldest.unwrap_or(horizon).min(horizon);

@@ -175,7 +175,7 @@ pub async fn signalled(signals: &mut broadcast::Receiver<Signal>, wanted: Signal
             Ok(signal) if signal == wanted => return,
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => return,
-            // The channel of signals is closed, so callers must rely on polling.
+            // The signal channel is closed, so callers must rely on polling.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }

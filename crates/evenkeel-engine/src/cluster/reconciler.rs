@@ -52,8 +52,8 @@ impl Reconciler {
         // Read the batch number before the query, because the answer of the query does not contain
         // batches that begin later.
         let batch_no = ctx.low_watermark.next_batch_no();
-        // Read the running attempts before the query. The claims of running attempts are committed,
-        // so the query finds all running attempts that this node still owns.
+        // Read the list of running attempts before the query. The claims of running attempts are
+        // committed, so the query finds all running attempts that this node still owns.
         let running = ctx.worker.running();
         // Attempts that are lost during this pass are handled by the next pass.
         let mut lost = ctx.worker.all_lost();
@@ -67,9 +67,9 @@ impl Reconciler {
             let right = (attempt.key, attempt.fence);
             let known = ctx.worker.lost(attempt.key, attempt.fence);
             let since = self.missing.get(&right).copied();
-            // An attempt that is known as lost does not run any more. An unknown attempt can still
-            // start while the answer to its claim is on the way. After the store has answered all
-            // batches sent earlier, an unknown attempt cannot start any more.
+            // An attempt that this node has marked as lost does not run any more. An unknown
+            // attempt can still start while the answer to its claim is on the way. After the store
+            // has answered all batches sent earlier, an unknown attempt cannot start any more.
             let is_certain = known.is_some()
                 || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
             if !is_certain {

@@ -36,7 +36,7 @@ pub struct Judge {
     ctx: Arc<NodeContext>,
     /// Long attempts whose jobs were already added to the list of at-risk jobs.
     long_attempts: BTreeSet<AttemptKey>,
-    /// The last queued attempt that was checked in this round.
+    /// The last queued attempt that was checked in this round over the queue.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
     /// Nodes with the scheduler role. `shards` holds the shards of this node.

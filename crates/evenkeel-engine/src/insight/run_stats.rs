@@ -27,7 +27,7 @@ const ENDED_ELSEWHERE_MAX: usize = 20_000;
 /// Interval at which a node without new results of runs still writes its statistics.
 const WRITE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
-/// Totals that are not stored yet.
+/// Totals of runs that are not stored yet.
 #[derive(Debug, Default)]
 pub struct PendingStats(Mutex<Sums>);
 

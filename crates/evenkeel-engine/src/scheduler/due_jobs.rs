@@ -33,7 +33,8 @@ pub struct SharedDueJobs {
 #[derive(Debug)]
 pub struct DueJobs {
     pub upcoming: UpcomingJobs,
-    /// Shards of this node, with the time slot up to which the jobs of each shard are loaded.
+    /// Job shards of this node, with the time slot up to which the upcoming jobs of each shard are
+    /// loaded.
     pub loaded: BTreeMap<Shard, Option<Slot>>,
     /// Jobs whose copy in memory is outdated and must be loaded again.
     pub reload: Vec<JobNo>,
@@ -58,7 +59,7 @@ impl SharedDueJobs {
 }
 
 impl DueJobs {
-    /// Returns the time slot up to which the shard of a job is loaded.
+    /// Returns the time slot up to which the upcoming jobs in the shard of `job` are loaded.
     pub fn loaded_until(&self, job: JobNo) -> Option<Slot> {
         self.loaded.get(&Shard::of(job)).copied().flatten()
     }
@@ -80,14 +81,15 @@ impl DueJobs {
         self.upcoming.put_back(taken, None);
     }
 
-    /// Records that a scheduler queues a batch with these highest ranks. Until
-    /// [`DueJobs::end_queueing`] is called, other schedulers take no jobs with lower ranks.
+    /// Records that a scheduler queues a batch of jobs, with the highest rank of the batch per
+    /// lane. Until [`DueJobs::end_queueing`] is called, other schedulers take no jobs with lower
+    /// ranks.
     pub fn begin_queueing(&mut self, scheduler: usize, highest: LaneRanks) {
         let all = self.queueing.entry(scheduler).or_default();
         all.iter_mut().zip(highest).for_each(|(all, highest)| *all = (*all).max(highest));
     }
 
-    /// Records that the batch of a scheduler is queued or has failed.
+    /// Records that the scheduler has finished queueing its batch, with or without success.
     pub fn end_queueing(&mut self, scheduler: usize) {
         self.queueing.remove(&scheduler);
     }

@@ -18,7 +18,7 @@ const SHARDS_PER_PASS: usize = 4;
 
 impl Scheduler {
     /// Loads the jobs of up to four shards whose upcoming jobs are not all in memory yet. Returns
-    /// whether all shards are loaded now.
+    /// whether the upcoming jobs of all shards are loaded now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
         let until = Slot::of(self.ctx.db_now().saturating_add(LOAD_AHEAD));
         let behind: Vec<Shard> = {

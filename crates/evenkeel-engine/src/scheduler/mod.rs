@@ -49,12 +49,14 @@ pub struct Scheduler {
     /// Number of this scheduler on the node, from 0 to `count` - 1.
     index: usize,
     count: usize,
-    /// Shards whose jobs this scheduler loads. Any scheduler of the node may fire the loaded jobs.
+    /// Shards (groups of jobs) that this scheduler loads. Any scheduler of the node may fire the
+    /// loaded jobs.
     shards: BTreeSet<Shard>,
     /// Nodes with the scheduler role, among which all shards are divided.
     schedulers: Vec<NodeNo>,
-    /// Shards that must be loaded a second time, with the time of the second load. The former owner
-    /// of a shard may still receive changes after this node has loaded the shard.
+    /// Job shards that must be loaded a second time, with the time of the second load. After this
+    /// node has loaded a shard, the store may still report changes of its jobs to the former owner
+    /// of the shard.
     load_again: BTreeMap<Shard, Duration>,
     /// Value of `NodeContext::shard_absences` when this scheduler loaded its shards.
     absences_seen: u64,
@@ -69,8 +71,8 @@ pub struct Scheduler {
     /// True if jobs in the store may have changed, so the next pass must read changes.
     look_ahead_now: bool,
     looked_ahead_at: Option<Duration>,
-    /// Time since which no worker slot was free, with the number of slots that had been given back
-    /// by then.
+    /// Time since which no worker slot was free, with the count of slots given back until that
+    /// time.
     no_slot_since: Option<(u64, Duration)>,
     /// State of the queue for the pools that this node serves.
     own_queue: QueueObservation,
@@ -98,7 +100,8 @@ pub struct Pass {
     pub fired: usize,
     /// Delay after which the next pass starts at the latest.
     pub again_in: Duration,
-    /// True if the next pass should start as soon as a worker slot becomes free.
+    /// True if due jobs wait for a worker slot, so the next pass should start as soon as a slot
+    /// becomes free.
     pub wants_slot: bool,
 }
 
@@ -153,8 +156,8 @@ impl Scheduler {
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.ctx.store.is_shared() {
-            // Shards that this node already owned are loaded again as well. A node that rejoins may
-            // have received changes in any shard while this node did not count it as alive.
+            // Shards that this node already owned are loaded again as well. The store may have
+            // reported changes of jobs in any shard to a node that now rejoins.
             self.load_again.extend(mine.iter().map(|shard| (*shard, handed_over_at)));
         }
         self.schedulers = schedulers;
@@ -225,8 +228,7 @@ impl Scheduler {
             self.until_next().min(poll)
         };
         let again_in = queues_again_in.map_or(again_in, |queues| queues.min(again_in));
-        // A free worker slot does not help jobs that wait for queue capacity or for another
-        // scheduler.
+        // Jobs that wait for queue capacity or for another scheduler cannot use a free worker slot.
         let waits = self.queue_is_full || self.is_held_back;
         let wants_slot = wants_slot && !waits && self.ctx.settings.roles.worker;
         Ok(Pass { fired: self.last_batch, again_in, wants_slot })
@@ -240,13 +242,14 @@ impl Scheduler {
         self.ctx.clock.monotonic() + Duration::from(handed_over)
     }
 
-    /// Unloads this scheduler's shards if other nodes may have received changes in them.
+    /// Unloads the shards of this scheduler if the store may have reported changes of their jobs to
+    /// other nodes.
     fn unload_missed_shards(&mut self) {
         let away = self.ctx.shard_absences.load(Ordering::Acquire);
         if std::mem::replace(&mut self.absences_seen, away) != away {
             self.unload_shards();
-            // Other nodes receive changes in the shards of this node until they notice that this
-            // node is back.
+            // The store reports changes of this node's jobs to other nodes until they notice that
+            // this node is back.
             let handed_over_at = self.handover_ends_at();
             self.load_again.extend(self.shards.iter().map(|shard| (*shard, handed_over_at)));
         }

@@ -157,7 +157,8 @@ impl UpcomingJobs {
         }
     }
 
-    /// Removes all jobs whose shard is not kept, including jobs that are being fired.
+    /// Removes all jobs of shards that this node no longer owns, including jobs that are being
+    /// fired.
     pub fn retain_shards(&mut self, keep: impl Fn(Shard) -> bool) {
         let gone: Vec<JobNo> =
             self.jobs.keys().copied().filter(|job| !keep(Shard::of(*job))).collect();

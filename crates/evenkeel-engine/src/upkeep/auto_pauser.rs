@@ -48,7 +48,7 @@ impl AutoPauser {
         let failing = self.ctx.store.list_failing(BATCH).await?;
         let may_be_more = failing.len() == BATCH as usize;
         let mut of_tenants: BTreeMap<TenantNo, Vec<(FailingJob, String)>> = BTreeMap::new();
-        // Jobs that are removed from the list without a pause.
+        // Jobs that are removed from the list of failing jobs without being paused.
         let mut not_paused = Vec::new();
         for job in failing {
             match self.note_of(&job) {

@@ -39,8 +39,8 @@ pub enum AttemptStage {
     Running,
     /// The attempt has finished, but its result is not stored yet.
     Ended,
-    /// The attempt no longer runs on this node and has no result. The store may still show a lost
-    /// attempt as running on this node.
+    /// The attempt is lost, which means that it no longer runs on this node and has no result. The
+    /// store may still show a lost attempt as running on this node.
     Lost(LossInfo),
 }
 

@@ -37,8 +37,8 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Returns the time before which all scheduled runs must have finished. Later runs may be cut
-    /// off by the end of the simulation.
+    /// Returns the time before which all scheduled runs must have finished. Runs scheduled later
+    /// may be cut off by the end of the simulation.
     pub fn checked_until(&self, planned: &PlannedJob) -> Timestamp {
         let blackout = policies::longest_blackout(&planned.definition.blackout_periods);
         let length = planned.definition.executor.config["ms"].as_u64().unwrap_or(0);
