@@ -61,9 +61,10 @@ pub(crate) enum Unusable {
 }
 
 impl Checkpoint {
-    /// Encodes the checkpoint in at most `bytes_max` bytes. If needed it drops the least important
-    /// data: first the content hashes that recognise copies (a copy may stay until the next crawl),
-    /// then the end of the queue, and last the seen URLs (some pages are read again).
+    /// Encodes the checkpoint in at most `bytes_max` bytes. If the checkpoint is too large, the
+    /// function drops the least important data: first the content hashes that recognise copies (a
+    /// copy may stay until the next crawl), then the end of the queue, and last the seen URLs (some
+    /// pages are read again).
     pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
         loop {
             let data = self.pack();

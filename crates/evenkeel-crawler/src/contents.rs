@@ -7,9 +7,9 @@ use crate::normal_url::first_eight;
 
 /// The contents that a crawl has found, each with the page that represents it.
 ///
-/// Of several pages with the same content, the crawl keeps the page with the shortest URL, and of
-/// several shortest the page with the lowest id. The choice does not depend on the order in which
-/// pages are found, so the next crawl makes the same choice.
+/// Of several pages with the same content, the crawl keeps the page with the shortest URL; if two
+/// URLs are equally short, it keeps the page with the lower id. The choice does not depend on the
+/// order in which pages are found, so the next crawl makes the same choice.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Contents(pub(crate) FxHashMap<u64, Representative>);
 

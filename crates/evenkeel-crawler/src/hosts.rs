@@ -114,8 +114,8 @@ impl Table {
 
 impl Host {
     /// Waits for a free connection to the host, and until `delay` has passed since the last request
-    /// before this call. Meanwhile, crawls with a shorter delay may make requests to the same host;
-    /// otherwise they could block this crawl forever.
+    /// before this call. While a crawl waits, crawls with a shorter delay may make requests to the
+    /// same host without restarting its full delay; otherwise they could block it forever.
     pub(crate) async fn enter(&self, delay: Duration) -> Permit {
         // The semaphore is never closed, so the loop ends.
         let connection = loop {
@@ -142,8 +142,8 @@ impl Host {
         Permit { _connection: connection }
     }
 
-    /// Records an error of the host. No crawl calls the host for the time that the host requested,
-    /// or otherwise for a pause that doubles with each error, up to five times.
+    /// Records an error of the host. No crawl calls the host for the time that the host requested.
+    /// If it requested none, the pause doubles with each error, up to five times.
     pub(crate) fn record_error(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
         let doubled = self.pause.saturating_mul(2_u32.pow(pace.host_errors.min(5)));

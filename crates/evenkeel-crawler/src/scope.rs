@@ -8,8 +8,8 @@ use crate::glob::Glob;
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Reach {
     /// The crawl stays on the host and port of the start URL. A leading `www.` is ignored. On
-    /// default ports, http and https count as the same, because sites redirect from one to the
-    /// other.
+    /// default ports, http and https count as the same site, because sites redirect from http to
+    /// https or back.
     #[default]
     Host,
     /// Like `Host`, but includes all subdomains (`docs.example.com` for `example.com`), on the

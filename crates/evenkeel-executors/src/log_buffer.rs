@@ -15,8 +15,8 @@ const TOGETHER: Span = Span::from_millis(10);
 /// memory.
 const CHUNK_BYTES_MAX: usize = 8 * 1024;
 
-/// Memory that a chunk needs in addition to its text, in bytes. Without counting it, a program that
-/// prints single bytes could fill the memory.
+/// Memory that a chunk needs in addition to its text, in bytes. If only the text counted, a program
+/// that prints single bytes could fill the memory.
 const CHUNK_COST: usize = 32;
 
 /// The log of a running attempt.
@@ -62,7 +62,8 @@ impl LogBuffer {
         self.push_text(stream, at, &text);
     }
 
-    /// Appends the text that was held back. An incomplete character at the end becomes U+FFFD.
+    /// Appends the text that was held back. An incomplete character at the end of the output
+    /// becomes U+FFFD.
     pub(crate) fn finish(&mut self, at: Timestamp, masks: &Masks) {
         for stream in LogStream::ALL {
             let mut text = std::mem::take(&mut self.held[stream as usize]);

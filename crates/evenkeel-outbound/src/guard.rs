@@ -18,8 +18,8 @@ pub struct Refused {
 }
 
 /// The error if a host name has no address that jobs may call. The message is the same for host
-/// names that do not exist and for private addresses. Otherwise a client that can create jobs could
-/// explore the private network name by name.
+/// names that do not exist and for private addresses. With different messages, a client that can
+/// create jobs could explore the private network name by name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{host} has no address that jobs may call: it does not exist, or it is at one which is not public; \

@@ -2,9 +2,9 @@
 //!
 //! A client that can create a job chooses a URL, and the node calls this URL from inside the
 //! operator's network. Every call goes through an [`Outbound`], which refuses addresses that are
-//! not public (unless they are allowed) and connects to exactly the address it checked. It follows
-//! no redirects and uses no proxy, because a proxy would resolve names where the guard cannot check
-//! them.
+//! not public (unless they are allowed) and connects to exactly the address it checked. An
+//! [`Outbound`] follows no redirects and uses no proxy, because a proxy would resolve names where
+//! the guard cannot check them.
 //!
 //! - `guard`: which addresses may be called
 //! - `resolver`: how names become addresses
@@ -127,8 +127,8 @@ impl Outbound {
             .tcp_nodelay(true)
             .tcp_keepalive(Duration::from_secs(15))
             .pool_max_idle_per_host(IDLE_MAX)
-            // This is shorter than most servers keep idle connections, because a call on a closed
-            // connection fails.
+            // Idle connections are closed earlier than most servers close them, because a call on a
+            // closed connection fails.
             .pool_idle_timeout(Duration::from_secs(30))
             .user_agent(&settings.user_agent)
             .build()?;

@@ -36,7 +36,8 @@ impl LimitStore for PostgresStore {
         now: Now,
     ) -> Result<u64, StoreError> {
         let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
-        // Each statement is one transaction, and after each of them every attempt is in some queue.
+        // Each statement is one transaction, and after each statement every attempt is in some
+        // queue.
         self.hot
             .run(args, |connection, args| async move {
                 let (ended, terms, now) = &*args;

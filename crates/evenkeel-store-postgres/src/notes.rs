@@ -125,7 +125,7 @@ fn read_message(row: &Row) -> Tried<NodeMessage> {
 }
 
 /// Deletes the notes and writes or deletes the checkpoints of finished attempts, in the same
-/// transaction. Usually there is nothing to do, and no statement is sent.
+/// transaction. Usually finished attempts have no notes or checkpoints, and no statement is sent.
 pub(crate) async fn apply_attachments(
     connection: &Connection,
     batch: &[Finish],

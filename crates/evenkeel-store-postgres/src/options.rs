@@ -118,7 +118,8 @@ impl PostgresOptions {
         }
         if purpose == Purpose::Hot {
             // Batches are sorted, and a nested loop over a batch locks rows in that order, so that
-            // two batches cannot deadlock. It is also the fastest plan at any table size.
+            // two batches cannot deadlock. A nested loop is also the fastest plan at any table
+            // size.
             settings.extend(
                 ["enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off"]
                     .map(String::from),

@@ -19,8 +19,8 @@ pub(crate) trait Column: RowIndex + Display {}
 
 impl<T: RowIndex + Display> Column for T {}
 
-/// Returns the value of a column. It fails only if the statement does not return the type that its
-/// reader expects.
+/// Returns the value of a column. Reading fails only if the statement does not return the type that
+/// its reader expects.
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Result<T, StoreError> {
     row.try_get(column).map_err(|error| StoreError::Refused(error.into()))
 }

@@ -179,7 +179,7 @@ async fn make(
     let sql = sql!("create_target_find");
     match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
         Some(row) => Ok(CreatedTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
-        // The target with the same source id was deleted in the meantime.
+        // The target that had the same source id was deleted in the meantime.
         None => Err(Failure::Again),
     }
 }

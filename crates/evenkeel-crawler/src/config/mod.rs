@@ -39,7 +39,7 @@ pub struct CrawlConfig {
     pub(crate) store_bytes_max: u64,
     pub(crate) fields: Vec<Field>,
     pub(crate) ndjson: bool,
-    /// Identifies how pages are parsed. Each content hash ends with these bytes.
+    /// Identifies how pages are parsed. Each content hash of a page ends with these bytes.
     pub(crate) parse_version: [u8; 4],
     /// Identifies the configuration. A checkpoint with another fingerprint is not used.
     pub(crate) fingerprint: u64,

@@ -16,8 +16,8 @@ const WIND_UP_MAX: Duration = Duration::from_millis(500);
 const CHECKPOINT_SHARE: u32 = 20;
 /// The interval between checkpoints grows at most by this factor.
 const CHECKPOINT_PAUSE_MAX: u32 = 10;
-/// Each time the checkpoint is larger by this many bytes, the pause until the next checkpoint grows
-/// by one interval.
+/// For each of this many bytes of a checkpoint, the pause until the next checkpoint is one interval
+/// longer.
 const CHECKPOINT_BYTES: usize = 128 * 1024;
 
 impl Crawl {

@@ -134,8 +134,8 @@ impl Crawl {
         self.report_progress();
         self.log_summary();
         if matches!(ending, Ending::Failed { .. }) && self.counts.starts_read == 0 {
-            // If the run is attempted again, it must start from the beginning, so this replaces an
-            // earlier checkpoint.
+            // The next attempt of the run must start from the beginning, so this checkpoint
+            // replaces an earlier one.
             self.listener.checkpoint(self.save_beginning());
         }
         Ended { ending, counts: self.counts.clone() }

@@ -68,7 +68,7 @@ impl Crawl {
                 self.retry_later(no, Entry { tries, ..entry }, &line);
             }
             // The page was not requested, so this does not count as a try. The entry fails when the
-            // crawl gives up its host. Only a start page fails earlier, without waiting for that.
+            // crawl gives up its host. Only a start page fails earlier than its host.
             VisitResult::RobotsUnavailable(why)
                 if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) =>
             {
@@ -184,8 +184,8 @@ impl Crawl {
         self.close(no, Disposition::Crawled);
     }
 
-    /// Deletes the stored version of a page. If the crawl ends before that, the next crawl makes
-    /// the same decision.
+    /// Deletes the stored version of a page. If the crawl ends before the deletion, the next crawl
+    /// makes the same decision.
     fn delete_stored(&mut self, entry: &Entry) {
         if let Some(known) = entry.known.page() {
             self.pending.delete(known.id);

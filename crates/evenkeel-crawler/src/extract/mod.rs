@@ -71,7 +71,7 @@ impl RobotsDirectives {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooHard;
 
-/// The time limit for parsing a page. It counts the CPU time of this thread, so the load of the
+/// The time limit for parsing a page. The limit applies to the CPU time of this thread, so a busy
 /// machine makes no difference.
 #[derive(Copy, Clone)]
 pub(crate) struct Budget(Duration);

@@ -38,7 +38,8 @@ struct State {
     name: String,
     raw: Raw,
     main: Flow,
-    /// Text in menus, sidebars and footers. It is used only if the page has no other text.
+    /// Text in menus, sidebars and footers. The text in menus is used only if the page has no other
+    /// text.
     aside: Flow,
     /// The enclosing element whose text is ignored.
     hidden: Option<String>,

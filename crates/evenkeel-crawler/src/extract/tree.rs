@@ -18,7 +18,7 @@ use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, FIELDS_BYTES_MAX, Field};
 
 /// Maximum depth of the tree; deeper elements become siblings.
 const DEPTH_MAX: usize = 512;
-/// Maximum number of elements, attributes and texts in the tree. Each of these nodes takes 100 to
+/// Maximum number of elements, attributes and texts in the tree. Each node of the tree takes 100 to
 /// 200 bytes, however short it is in the page.
 pub(super) const NODES_MAX: usize = 250_000;
 

@@ -27,9 +27,9 @@ use crate::{
 /// - An interrupted crawl saves a checkpoint, and the next attempt of the run continues from it.
 /// - The job's timeout limits how long a crawl with open requests may receive no byte from any
 ///   site. The pauses that the crawler makes between requests do not count.
-/// - The attempt fails if no start page could be read. It is not retried if robots.txt or the
-///   address guard forbids the start page. The attempt fails partly if more than one page in ten
-///   could not be fetched, or if pages did not fit into `max_store_mb`.
+/// - The attempt fails if no start page could be read. The attempt is not retried if robots.txt or
+///   the address guard forbids the start page. The attempt fails partly if more than one page in
+///   ten could not be fetched, or if pages did not fit into `max_store_mb`.
 #[derive(Debug)]
 pub struct CrawlExecutor<A> {
     crawler: Crawler,

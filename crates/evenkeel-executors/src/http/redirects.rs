@@ -30,7 +30,7 @@ impl RedirectedCall {
         self.is_first_origin
     }
 
-    /// Returns the body of the next request.
+    /// Returns the request body of the next request.
     pub(super) fn body(&self) -> &[u8] {
         self.next.content.as_ref().map_or(&[], |content| &content.bytes)
     }

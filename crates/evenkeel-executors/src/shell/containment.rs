@@ -224,7 +224,8 @@ fn take_controllers(parent: &Path) {
         if take().is_err() && read("cgroup.procs").trim() == own {
             let node = parent.join(NODE);
             let _ = fs::create_dir(&node);
-            // If this is not permitted, groups have no limits, and `Containment` reports that.
+            // If the kernel does not permit the move, control groups have no limits, and
+            // `Containment` reports that.
             let _ = write(node.join("cgroup.procs"), "0").and_then(|()| take());
         }
     }

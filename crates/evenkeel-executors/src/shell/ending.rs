@@ -144,8 +144,9 @@ impl BodyState {
     }
 }
 
-/// Adds standard error to the error message. Its last line is added to the first line of the
-/// message, because it distinguishes failures best; the end of the rest follows below.
+/// Adds standard error to the error message. The last line of standard error is added to the first
+/// line of the message, because it distinguishes failures best. The end of the earlier lines
+/// follows below the first line.
 fn add_cause(error: &mut String, log: &RunLog) {
     let Some(cause) = log.last_line(LogStream::Stderr) else { return };
     error.push_str(": ");

@@ -23,8 +23,8 @@ enum Meaning {
 }
 
 /// The exit codes that have a special meaning. All other codes are failures that may be retried,
-/// such as 75 (`EX_TEMPFAIL`). This includes 126 and 127 for a program that cannot be started,
-/// because another node may have the program or an update may be in progress.
+/// such as 75 (`EX_TEMPFAIL`). The codes 126 and 127 for a program that cannot be started also
+/// allow retries, because another node may have the program or an update may be in progress.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ExitCodes(BTreeMap<u8, Meaning>);
 

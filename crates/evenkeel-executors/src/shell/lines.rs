@@ -30,8 +30,8 @@ pub(super) struct Lines {
 pub(super) enum Piece<'a> {
     Output(&'a [u8]),
     Message(Message),
-    /// The error of a line for Evenkeel that cannot be parsed. Such a line is also passed on as
-    /// output.
+    /// The error of a line for Evenkeel that cannot be parsed. An invalid line for Evenkeel is also
+    /// passed on as output.
     Invalid(String),
 }
 

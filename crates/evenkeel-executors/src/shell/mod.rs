@@ -42,8 +42,8 @@ pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand,
 /// - Resource limits apply to each process. `memory_mb` and `processes` apply to all processes
 ///   together if the program has a control group that supports it; see [`Containment`].
 /// - With [`ShellSettings::sandbox`], the program runs in separate mount and PID namespaces (and a
-///   user namespace, if the node is not root). It sees only its own processes, and hidden paths are
-///   empty.
+///   user namespace, if the node is not root). The program sees only its own processes, and hidden
+///   paths are empty.
 /// - The job's timeout limits the time without output on standard output and standard error.
 #[derive(Debug)]
 pub struct ShellExecutor {

@@ -249,7 +249,8 @@ impl RunningSession<'_> {
         if !self.state.is_over()
             && let Some(group) = self.state.group.clone()
         {
-            // If the node ends before this is done, the next start of the node ends the group.
+            // If the node ends before the control group has ended, the next start of the node ends
+            // the group.
             let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
         }
         for (stream, pipe) in [

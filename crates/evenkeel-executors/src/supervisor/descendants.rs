@@ -14,8 +14,9 @@ const ASKED_MAX: usize = 10_000;
 
 /// Sends SIGKILL to all descendants of the supervisor.
 ///
-/// Before that it sends SIGSTOP to all descendants, until a search finds no new process. A stopped
-/// process cannot fork, so a program cannot outrun the search by starting processes.
+/// Before SIGKILL, the function sends SIGSTOP to all descendants, until a search finds no new
+/// process. A stopped process cannot fork, so a program cannot outrun the search by starting
+/// processes.
 ///
 /// A process that is just being created may be missed, so the caller repeats the call until no
 /// descendant is left. Orphans become children of this process, so no descendant is lost between
@@ -68,9 +69,9 @@ pub(super) fn terminate_all() {
     }
 }
 
-/// Signals all other processes of the PID namespace together, if this process is its first process,
-/// so that all others belong to the program. Returns false if this process is not the first of its
-/// namespace.
+/// Signals all other processes of the PID namespace together, if this process is the first of the
+/// namespace; all other processes then belong to the program. Returns false if this process is not
+/// the first of its namespace.
 fn signal_namespace(signal: Signal) -> bool {
     let is_first = getpid().is_init();
     if is_first {

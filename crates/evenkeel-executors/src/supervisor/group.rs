@@ -1,4 +1,4 @@
-//! The control group (cgroup v2) of a program. It holds all processes of the program, even
+//! The control group (cgroup v2) of a program. The group holds all processes of the program, even
 //! processes that leave the process tree.
 
 use std::fs::{self, File, OpenOptions};

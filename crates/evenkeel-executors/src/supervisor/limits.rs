@@ -36,7 +36,7 @@ impl Limits {
         file_size_mb: None,
     };
 
-    /// Applies the limits to this process and its descendants. This must be the last step, because
+    /// Applies the limits to this process and its descendants. Limits must be applied last, because
     /// other steps may fail with little memory.
     pub(super) fn apply(&self) -> io::Result<()> {
         const MB: u64 = 1024 * 1024;

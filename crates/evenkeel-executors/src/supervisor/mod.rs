@@ -6,48 +6,51 @@
 //!
 //! # Guarantees
 //!
-//! - The body and all its descendants end when the node sends the command, when the node has ended
-//!   (even by `kill -9`), and when the node's lease runs out (the node is frozen, or cannot reach
-//!   the store). Descendants that left the process group or session end as well: the supervisor is
-//!   their subreaper, so orphans become its children.
-//! - If the node may create control groups (cgroup v2), each body has a separate group, and the
+//! - The program and all its descendants end when the node sends the command, when the node has
+//!   ended (even by `kill -9`), and when the node's lease runs out (the node is frozen, or cannot
+//!   reach the store). Descendants that left the process group or session end as well: the
+//!   supervisor is their subreaper, so orphans become its children.
+//! - If the node may create control groups (cgroup v2), each program has a separate group, and the
 //!   kernel kills all processes in the group at once, even if they have changed their user.
-//! - To end a body, the supervisor sends SIGTERM to the process group, waits for `kill_grace`, and
-//!   then sends SIGKILL to the control group and to every descendant until none is left. A body may
-//!   outlive its lease by `kill_grace`, so the node must treat its lease as shorter by that time.
-//! - Processes that remain when the main process of a body exits get SIGTERM, and SIGKILL after
+//! - To end a program, the supervisor sends SIGTERM to the process group, waits for `kill_grace`,
+//!   and then sends SIGKILL to the control group and to every descendant until none is left. A
+//!   program may outlive its lease by `kill_grace`, so the node must treat its lease as shorter by
+//!   that time.
+//! - Processes that remain when the main process of a program exits get SIGTERM, and SIGKILL after
 //!   half a second (or `kill_grace`, if that is shorter).
-//! - A body starts only while its node is alive and the lease is valid.
-//! - A shared lock on `bodies_lock` is held from before the body starts until its last descendant
-//!   has ended. A restarted node that gets the exclusive lock knows that all bodies of its earlier
-//!   start have ended and that no further body will start. The node must release the lock before it
-//!   starts bodies, because a supervisor that finds the lock taken refuses to start.
-//! - If the supervisor is killed, the kernel kills the main process of the body, and the node kills
-//!   the control group. Without a control group the node kills the process group; descendants that
-//!   left the process group may survive, and keep the lock. If the node was killed as well, its
-//!   next start kills the control group.
+//! - A program starts only while its node is alive and the lease is valid.
+//! - A shared lock on `bodies_lock` is held from before the program starts until its last
+//!   descendant has ended. A restarted node that gets the exclusive lock knows that all programs of
+//!   its earlier start have ended and that no further program will start. The node must release the
+//!   lock before it starts programs, because a supervisor that finds the lock taken refuses to
+//!   start.
+//! - If the supervisor is killed, the kernel kills the main process of the program, and the node
+//!   kills the control group. Without a control group the node kills the process group; descendants
+//!   that left the process group may survive, and keep the lock. If the node was killed as well,
+//!   its next start kills the control group.
 //! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends the
-//!   whole body when the supervisor or its parent ends for any reason.
+//!   whole program when the supervisor or its parent ends for any reason.
 //!
 //! The supervisor cannot end a process that is stuck in the kernel, nor a process that another
-//! service started for the body, such as `at` or a container service. Without a control group and a
-//! sandbox, it also cannot end a process that changed its user. A body that runs as root or as the
-//! node's user can leave its control group, but not its supervisor.
+//! service started for the program, such as `at` or a container service. Without a control group
+//! and a sandbox, it also cannot end a process that changed its user. A program that runs as root
+//! or as the node's user can leave its control group, but not its supervisor.
 //!
 //! # Protocol
 //!
 //! The standard input of the supervisor is a socket to the node. The node sends the `Spec` as one
 //! line of JSON, and sends the line `go` after the supervisor's reply `ready`. At each renewal of
 //! the lease the node sends `lease <ms> <sent_ms>`: the remaining time, and the monotonic clock at
-//! which it was measured. `stop` ends the body. Replies are lines of JSON, see `Reply`. Standard
-//! output and error belong to the body.
+//! which it was measured. `stop` ends the program. Replies are lines of JSON, see `Reply`. Standard
+//! output and error belong to the program.
 //!
-//! The exit code of the supervisor is that of the body, 128 + n after signal n, [`EXIT_ABANDONED`]
-//! if the node had ended or its lease ran out, and 126 or 127 if the body could not start.
+//! The exit code of the supervisor is that of the program, 128 + n after signal n,
+//! [`EXIT_ABANDONED`] if the node had ended or its lease ran out, and 126 or 127 if the program
+//! could not start.
 //!
-//! The supervisor's program also starts the body (`… --exec <prelude> -- argv…`), because only the
-//! process itself can ask the kernel to end it with its parent, join a control group and give up
-//! rights.
+//! The executable of the supervisor also starts the program of the attempt (`… --exec <prelude> --
+//! argv…`), because only the process itself can ask the kernel to end it with its parent, join a
+//! control group and give up rights.
 
 mod body;
 mod descendants;

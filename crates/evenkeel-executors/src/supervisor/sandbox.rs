@@ -7,10 +7,11 @@
 //! namespace, and waits for it. When process 1 ends, the kernel kills all other processes of the
 //! namespace, whatever their user.
 //!
-//! - A server that runs as root creates a mount namespace and a PID namespace. Its programs run as
-//!   another user.
-//! - A server that does not run as root also needs a user namespace. Its programs keep the server's
-//!   user, so only the covered paths and the PID namespace separate them from the server.
+//! - A server that runs as root creates a mount namespace and a PID namespace. The programs of such
+//!   a server run as another user.
+//! - A server that does not run as root also needs a user namespace. The programs of such a server
+//!   keep the server's user, so only the covered paths and the PID namespace separate them from the
+//!   server.
 //!
 //! A program cannot remove the covers, because it has no capability in the namespace that owns
 //! them, and the kernel locks them in every namespace that the program creates.
@@ -96,8 +97,8 @@ fn start_inside(
     enter_namespaces()?;
     hide(&sandbox.hidden)?;
     let child = Command::new("/proc/self/exe").args(own_args).arg(INSIDE).env_clear().spawn()?;
-    // This must not happen earlier, because the files that describe a user namespace would then
-    // belong to root.
+    // The process becomes undumpable only now, because the files that describe a user namespace
+    // would otherwise belong to root.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok((child, lock))
 }

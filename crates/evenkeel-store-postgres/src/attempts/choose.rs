@@ -1,11 +1,11 @@
 //! Chooses the attempts that a claim takes from the queue: those with the highest rank.
 //!
-//! The rank of an attempt changes with time. It is always the higher of its priority and the rank
-//! gained by waiting, and time does not change the order of attempts by either of the two. So each
-//! of the highest-ranked attempts is at the front of the order by priority or of the order by
-//! waiting time, and each of these two orders has an index. The order by waiting time is read only
-//! if the order by priority has filled the claim, and only down to the rank of the last attempt
-//! found there.
+//! The rank of an attempt changes with time. The rank is always the higher of the attempt's
+//! priority and the rank gained by waiting, and time does not change the order of attempts by
+//! either of the two. So each of the highest-ranked attempts is at the front of the order by
+//! priority or of the order by waiting time, and each of these two orders has an index. The order
+//! by waiting time is read only if the order by priority has filled the claim, and only down to the
+//! rank of the last attempt found there.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -217,7 +217,7 @@ impl Look<'_> {
     }
 
     /// True if another transaction is granting permits to all attempts at the front of the queue.
-    /// In that case this claim locks no rows that the other transaction may take.
+    /// If so, this claim locks no rows, because the other transaction may take them.
     async fn is_all_deferred(&mut self) -> Tried<bool> {
         let count = self.capacity.max(PEEKED);
         let mut front = self.front(sql_count(count)).await?;

@@ -281,7 +281,8 @@ impl FinishColumns {
 }
 
 /// Stores dead letters and failure counts of the finished attempts, at most one attempt per job, in
-/// the same transaction. Usually there are none, and no statement is sent.
+/// the same transaction. Usually there are no dead letters or failures to store, and no statement
+/// is sent.
 async fn apply_hooks(connection: &Connection, done: &[&Finish]) -> Tried<()> {
     let (mut dead, mut reasons) = (KeyColumns::default(), Vec::new());
     let (mut failed, mut pause_after) = (KeyColumns::default(), Vec::new());

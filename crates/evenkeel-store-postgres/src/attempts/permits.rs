@@ -24,8 +24,8 @@ pub(super) struct Permits<'a> {
     swept: BTreeSet<LimitKey>,
     /// Limits whose advisory lock `prepare` has obtained.
     locked: BTreeSet<LimitKey>,
-    /// Permits that this claim has granted. They are stored at the end of the claim, so all stored
-    /// permits are from earlier claims.
+    /// Permits that this claim has granted. The permits of a claim are stored at its end, so all
+    /// stored permits are from earlier claims.
     granted: Vec<(LimitKey, AttemptKey)>,
     /// Attempts that stay in the queue because of their limits.
     pub(super) left: HashSet<AttemptKey>,
@@ -39,8 +39,8 @@ pub(super) struct Admitted {
     /// Number of attempts moved to limit queues.
     pub(super) limited_count: usize,
     /// True if some attempts stay in the queue because another transaction grants permits of their
-    /// concurrency key. Attempts behind these may have no limit. (Attempts behind those of a tenant
-    /// or lane mostly have the same limit.)
+    /// concurrency key. Attempts behind these may have no limit. (Attempts behind an attempt with a
+    /// tenant or lane limit mostly have the same limit.)
     pub(super) may_be_others: bool,
 }
 

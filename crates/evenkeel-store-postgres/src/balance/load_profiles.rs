@@ -2,8 +2,8 @@
 //! of a job fall.
 //!
 //! A transaction that changes the next run time or the load profile of jobs adds up the changes and
-//! writes them with its last statement, in the order of tenants and keys. So the transaction locks
-//! the load profiles only briefly, and two such transactions cannot deadlock.
+//! writes them with its last statement, in the order of tenants and keys. So a transaction locks
+//! load profiles only briefly, and two transactions that change them cannot deadlock.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

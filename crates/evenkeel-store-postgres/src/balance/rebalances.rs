@@ -188,7 +188,7 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     let Begin { tenant, id, silent_before, now } = args;
     let lock = sql!("begin_rebalance_lock");
     let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
-    // Waits until a batch of moves or a stop of the same rebalance has committed.
+    // Waits for a transaction that applies moves of a rebalance or stops it.
     let sql = sql!("begin_rebalance_find");
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;

@@ -181,7 +181,7 @@ impl Connection {
         })
     }
 
-    /// Runs `body` in a transaction, which is rolled back if it fails.
+    /// Runs the future `body` in a transaction, which is rolled back if the future fails.
     pub(crate) async fn transaction<T>(&self, body: impl Future<Output = Tried<T>>) -> Tried<T> {
         self.in_transaction.store(true, Ordering::Relaxed);
         self.batch_execute("BEGIN").await?;

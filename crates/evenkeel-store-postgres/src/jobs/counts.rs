@@ -93,7 +93,7 @@ pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, S
         .await
 }
 
-/// Counts the due jobs of all tenants. Also returns how many jobs were read for this.
+/// Counts the due jobs of all tenants. Also returns how many jobs were read to count them.
 async fn all_due(connection: &Connection, bound: i64) -> Tried<(u64, u64)> {
     let (mut due, mut scanned) = (0, 0);
     for row in &connection.rows(sql!("all_job_counts_due"), &[&bound]).await? {

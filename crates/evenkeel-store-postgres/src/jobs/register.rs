@@ -121,8 +121,8 @@ async fn run_paused(
     Ok(created)
 }
 
-/// Registers jobs of which some have deduplication keys. It first decides which of these jobs are
-/// created.
+/// Registers jobs of which some have deduplication keys. The function first decides which of these
+/// jobs are created.
 async fn register_keyed(
     store: &PostgresStore,
     scope: &Scope,

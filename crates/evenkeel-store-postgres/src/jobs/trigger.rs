@@ -47,8 +47,8 @@ pub(super) async fn trigger(
 }
 
 /// Starts a run in one round trip if the job is active and idle, the job has no deduplication key,
-/// and the sequence number is free. Otherwise the function returns `None`, and the caller reads the
-/// job to decide.
+/// and the sequence number is free. If one of these conditions fails, the function returns `None`,
+/// and the caller reads the job to decide.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = sql!("trigger");

@@ -138,7 +138,8 @@ pub(crate) fn withdraw(
     Ok(withdrawn)
 }
 
-/// Asks a running attempt to stop. If it was asked to stop before, the first reason is kept.
+/// Asks a running attempt to stop. If the attempt was already asked to stop, the first reason is
+/// kept.
 pub(crate) fn ask_to_end(
     connection: &Connection,
     node: i32,

@@ -1,11 +1,11 @@
 //! Chooses the attempts of a claim: those with the highest rank in the queue.
 //!
-//! The rank of an attempt changes with time. It is always the higher of its priority and the rank
-//! gained by waiting, and time does not change the order of attempts by either of the two. So each
-//! of the highest-ranked attempts is at the front of the order by priority or of the order by
-//! waiting time, and each of these two orders has an index. The order by waiting time is read only
-//! if the order by priority yields enough attempts, and only down to the rank of the last attempt
-//! found there.
+//! The rank of an attempt changes with time. The rank is always the higher of the attempt's
+//! priority and the rank gained by waiting, and time does not change the order of attempts by
+//! either of the two. So each of the highest-ranked attempts is at the front of the order by
+//! priority or of the order by waiting time, and each of these two orders has an index. The order
+//! by waiting time is read only if the order by priority yields enough attempts, and only down to
+//! the rank of the last attempt found there.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

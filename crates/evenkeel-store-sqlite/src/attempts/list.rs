@@ -93,8 +93,8 @@ impl<'c> JobRuns<'c> {
     }
 
     /// Follows the links between runs from `start` until `enough` attempts are found. Of the run at
-    /// `start`, it returns only attempts with numbers below `below`. If the links end early, the
-    /// function adds the older attempts that retention kept.
+    /// `start`, the function returns only attempts with numbers below `below`. If the links end
+    /// early, the function adds the older attempts that retention kept.
     fn walk(
         &self,
         start: RunLink,

@@ -1,9 +1,9 @@
 //! Prunes history in bounded steps.
 //!
-//! A reader finds the attempts to delete, so the writer only deletes. This is safe because a
-//! finished attempt stays finished, and an attempt outside the retention limits never comes back
-//! inside them. Progress notes and checkpoints can be found by a reader as well, because a finished
-//! attempt no longer changes them.
+//! A reader finds the attempts to delete, so the writer only deletes. Finding them outside the
+//! writer is safe, because a finished attempt stays finished, and an attempt outside the retention
+//! limits stays outside. Progress notes and checkpoints can be found by a reader as well, because a
+//! finished attempt no longer changes them.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned};

@@ -96,8 +96,8 @@ fn ready_of(
     Ok(found)
 }
 
-/// Returns the limit that an attempt in a limit queue waits for. With `counts` it also counts the
-/// running attempts under the limit, once per limit.
+/// Returns the limit that an attempt in a limit queue waits for. With `counts` the function also
+/// counts the running attempts under the limit, once per limit.
 fn waits_for_permit(
     connection: &Connection,
     running: &mut BTreeMap<LimitKey, u32>,

@@ -28,8 +28,8 @@ pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
 pub(crate) enum Urgency {
     /// A command of a user, which runs before all other requests.
     Command,
-    /// Results of attempts. They are stored before batches, because a job cannot be fired until its
-    /// previous result is stored.
+    /// Results of attempts. Results are stored before batches, because a job cannot be fired until
+    /// its previous result is stored.
     End,
     /// Other requests of the engine.
     Batch,

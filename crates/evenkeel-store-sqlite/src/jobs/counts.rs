@@ -41,7 +41,7 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     Ok(counts)
 }
 
-/// Counts the due jobs of all tenants. Also returns how many jobs were read for this.
+/// Counts the due jobs of all tenants. Also returns how many jobs were read to count them.
 fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
     let mut statement = connection.prepare_cached(sql!("all_job_counts_due"))?;
     let mut rows = statement.query(params![LIST_SCAN_MAX + 1, now.as_micros()])?;

@@ -76,8 +76,8 @@ impl PageStore for SqliteStore {
             if jobs.is_empty() {
                 break;
             }
-            // If fewer pages than the limit were deleted, the usage rows of these jobs are deleted
-            // as well.
+            // If a round deletes fewer pages than the limit, it also deletes the usage rows of
+            // these jobs.
             left -= self
                 .writer
                 .write(Batch, left as usize * prune::ROWS, move |session| {

@@ -145,7 +145,8 @@ fn fire_one(
     }
 }
 
-/// Returns why a firing changed nothing. This is rare, so it may take a second statement.
+/// Returns why a firing changed nothing. Firings that change nothing are rare, so a second
+/// statement is acceptable.
 fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireResult> {
     let (head_at, head_sequence) = link_columns(fire.head);
     let retry_pending = connection

@@ -2,9 +2,9 @@
 //!
 //! Locks rows in the order that all transactions use: jobs, their pending attempts, their states.
 //! Once these rows are locked, no attempt of the jobs starts or finishes until the transaction
-//! ends. Only then are the jobs read and the commands decided. An attempt that became pending in
-//! between is locked as well if no other transaction holds it; otherwise the transaction is rolled
-//! back and repeated.
+//! ends. The jobs are read and the commands decided only after all rows are locked. An attempt that
+//! became pending in between is locked as well if no other transaction holds it; otherwise the
+//! transaction is rolled back and repeated.
 
 mod write;
 
