@@ -65,7 +65,7 @@ impl Export {
         Ok(all)
     }
 
-    /// Gives the file its final name.
+    /// Gives the export file its final name.
     pub(crate) async fn complete(self) -> io::Result<()> {
         self.file.sync_all().await?;
         tokio::fs::rename(&self.part, &self.whole).await

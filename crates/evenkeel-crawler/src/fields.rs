@@ -23,7 +23,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The error describes what is wrong with the selector.
+    /// The error message describes what is wrong with the CSS selector.
     pub(crate) fn new(
         name: &str,
         selector: &str,

@@ -117,7 +117,7 @@ impl Host {
     /// before this call. While a crawl waits, crawls with a shorter delay may make requests to the
     /// same host without restarting its full delay; otherwise they could block it forever.
     pub(crate) async fn enter(&self, delay: Duration) -> Permit {
-        // The semaphore is never closed, so the loop ends.
+        // The semaphore is never closed, so the loop ends once a permit is free.
         let connection = loop {
             if let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await {
                 break permit;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{ConfigFault, Executor, Invocation, Report};
 
 /// Fails every attempt without retries. A job gets this executor if it names a target that has no
-/// `url`. Users cannot set it as `executor_type`.
+/// `url`. Users cannot choose this executor with `executor_type`.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoExecutor;
 

@@ -33,7 +33,7 @@ pub(crate) struct Held {
 pub(crate) struct Keys {
     tenant: i32,
     held: HashMap<DedupKey, Held>,
-    /// Keys that were inserted only to lock them, with the job that needs each key.
+    /// Deduplication keys that were inserted only to lock them, with the job that needs each key.
     inserted: BTreeMap<DedupKey, JobId>,
     taken: BTreeSet<DedupKey>,
     released: BTreeSet<DedupKey>,
@@ -56,8 +56,8 @@ impl Keys {
         Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Locks keys until the end of the transaction. Each key comes with a job that takes or
-    /// releases it.
+    /// Locks keys until the end of the transaction. Each deduplication key comes with a job that
+    /// takes or releases it.
     pub(crate) async fn lock(
         connection: &Connection,
         tenant: i32,

@@ -44,7 +44,8 @@ impl OpenError {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Postgres(tokio_postgres::Error),
-    /// Another transaction was faster, so the store method has changed nothing and is repeated.
+    /// Another transaction changed the same rows first, so the store method has changed nothing and
+    /// is repeated.
     Again,
     /// Repeating the store method does not help.
     Final(StoreError),

@@ -1,8 +1,9 @@
 //! Evenkeel's store on PostgreSQL, which several nodes can share.
 //!
-//! Batches are sent as arrays. Firing, claiming and finishing (the hot path) take one statement
-//! each: one round trip, one transaction. The hot path and the API use separate connections, so
-//! that API traffic cannot delay a run.
+//! Batches are sent as arrays. Firing and finishing a batch usually take one statement each, which
+//! is one round trip and one transaction. A claim is one transaction of several statements. Firing,
+//! claiming and finishing (the hot path) and the API use separate connections, so that API traffic
+//! cannot delay a run.
 //!
 //! | module | what |
 //! |---|---|

@@ -29,8 +29,8 @@ fn all_shards() -> Vec<Shard> {
     (0..=255).map(Shard).collect()
 }
 
-/// Evaluates all jobs that are due for evaluation, with `reason` as the result. The condition of a
-/// job that is OK is deleted.
+/// Evaluates all jobs that are due for evaluation, with `reason` as the result. If a job is OK, its
+/// stored condition is deleted.
 async fn judge_all(store: &dyn Store, reason: impl Fn(JobNo) -> Reason) {
     let due = store.to_judge(&all_shards(), 1000, now(1000)).await.unwrap();
     let judgement = |job: &evenkeel_store::JobToJudge| {

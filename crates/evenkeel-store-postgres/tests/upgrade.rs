@@ -22,7 +22,7 @@ use tokio_postgres::Client;
 
 type Case = fn(PostgresOptions, Client) -> BoxFuture<'static, ()>;
 
-/// The first case belongs to migration 2.
+/// The upgrade test of each migration, beginning with migration 2.
 const CASES: [Case; 0] = [];
 
 fn migrations() -> Vec<PathBuf> {

@@ -195,7 +195,7 @@ impl Flow {
     }
 }
 
-/// The regular time of a round.
+/// Returns the scheduled time of all runs of a round.
 fn time(round: i64) -> Timestamp {
     Timestamp::from_micros(FIRST.as_micros() + round * PERIOD.as_micros() as i64)
 }

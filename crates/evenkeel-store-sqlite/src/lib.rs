@@ -1,8 +1,8 @@
 //! Evenkeel's store on SQLite: one file, one process, one writer.
 //!
 //! One thread makes all writes and commits them in groups. Readers use separate connections, and a
-//! third kind of thread keeps the write-ahead log short. A store method returns after its commit,
-//! so every later read sees its changes, and the changes survive a crash.
+//! separate thread keeps the write-ahead log short. A store method returns after its commit, so
+//! every later read sees its changes, and the changes survive a crash.
 //!
 //! Modules: `connection` (writer, readers, log), `migrate`, `sql` (the statements of `queries/`),
 //! `rows` (conversion of rows to types), and one module per topic: `jobs`, `schedules`, `attempts`,

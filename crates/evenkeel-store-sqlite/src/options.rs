@@ -18,7 +18,8 @@ pub struct SqliteOptions {
     /// four times as many if the file is large. A higher value makes writes faster and needs more
     /// disk space.
     pub wal_autocheckpoint_pages: u32,
-    /// The maximum size of the database file in pages. Writes beyond it fail as on a full disk.
+    /// The maximum size of the database file in pages. Writes beyond this size fail as on a full
+    /// disk.
     pub pages_max: Option<u32>,
 }
 

@@ -190,14 +190,14 @@ async fn a_queued_command_runs_after_its_caller_stops_waiting() {
     {
         let deleted = store.register(&scope, vec![job(1)], Now::At(NOW));
         tokio::pin!(deleted);
-        // The request is queued, then its future is dropped.
+        // The store queues the request, and then the test drops its future.
         tokio::select! {
             biased;
             _ = &mut deleted => {}
             () = std::future::ready(()) => {}
         }
     }
-    // Requests run in order, so the dropped request has run when this one returns.
+    // Requests run in order, so the dropped request has run when this second request returns.
     store.register(&scope, vec![job(2)], Now::At(NOW)).await.unwrap();
     assert_eq!(count(&store, &scope).await, 2);
 }

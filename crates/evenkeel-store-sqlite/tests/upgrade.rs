@@ -17,7 +17,7 @@ use rusqlite::Connection;
 /// Takes the path of a file that does not exist yet.
 type Case = fn(&Path);
 
-/// The first case belongs to migration 2.
+/// The upgrade test of each migration, beginning with migration 2.
 const CASES: [Case; 0] = [];
 
 fn migrations() -> Vec<PathBuf> {

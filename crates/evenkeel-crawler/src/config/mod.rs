@@ -17,8 +17,8 @@ use crate::scope::{Reach, Scope};
 use crate::settings::CrawlerSettings;
 use reader::Reader;
 
-/// The version of the page parser. Increase it when pages are parsed differently, so that all pages
-/// count as changed.
+/// The version of the page parser. Increase this version when pages are parsed differently, so that
+/// all pages count as changed.
 const PARSE_VERSION: u32 = 1;
 const MIB: u64 = 1024 * 1024;
 

@@ -231,7 +231,8 @@ impl Crawl {
         let known = pending::with_retries(|| archive.known(&ids)).await?;
         let mut known: BTreeMap<PageId, _> =
             known.into_iter().map(|page| (page.id, Arc::new(page))).collect();
-        // No page was queued in between, so these are the same entries as above.
+        // No page was queued since these entries were selected, so the same entries are returned
+        // again.
         let queued = self.frontier.not_looked_up(BATCH - 1);
         for entry in self.open.get_mut(&no).into_iter().chain(queued) {
             entry.known = Lookup::Done(known.remove(&id(entry)));

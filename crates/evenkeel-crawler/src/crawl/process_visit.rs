@@ -67,8 +67,8 @@ impl Crawl {
                 line.what = format!("will retry: {why}");
                 self.retry_later(no, Entry { tries, ..entry }, &line);
             }
-            // The page was not requested, so this does not count as a try. The entry fails when the
-            // crawl gives up its host. Only a start page fails earlier than its host.
+            // A page whose robots.txt cannot be read is not requested, so this counts as a try only
+            // for a start page. Other pages fail when the crawl gives up their host.
             VisitResult::RobotsUnavailable(why)
                 if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) =>
             {
@@ -192,8 +192,8 @@ impl Crawl {
         }
     }
 
-    /// True if the crawl visits the canonical page `original` instead of this page. False for two
-    /// pages that name each other.
+    /// True if the crawl visits the canonical page `original` instead of this page. Returns false
+    /// for two pages that name each other as canonical page.
     fn visits_original(&mut self, entry: &Entry, original: Url) -> bool {
         if !self.shared.config.scope.wants(&original)
             || self.pointers.contains(&key_of(original.as_str()))

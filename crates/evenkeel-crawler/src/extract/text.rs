@@ -65,7 +65,8 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// Returns a text on one line without control characters, or `None` if the text is empty then.
+/// Returns a text on one line without control characters, or `None` if no other characters are
+/// left.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> Option<String> {
     let mut line = String::new();
     for word in text.split_whitespace() {

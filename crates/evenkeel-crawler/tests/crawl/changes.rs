@@ -58,8 +58,8 @@ async fn changed_page_is_saved_and_a_removed_page_deleted() {
         assert_eq!(ended.ending, Ending::Completed);
         assert_eq!(ended.counts.indexed, 1);
         assert_eq!(rig.archive.page("/3").text, "news");
-        // Page 0 may be unchanged by its ETag, although it still links to page 9, which no longer
-        // exists.
+        // The ETag of page 0 may report it as unchanged, although it still links to page 9, which
+        // no longer exists.
         let paths = rig.archive.paths();
         assert_eq!(paths.len(), if with_etags { 9 } else { 10 }, "{paths:?}");
     }

@@ -116,7 +116,7 @@ async fn pages_of_a_host_without_robots_txt_fail_together() {
     let ended = rig.crawl(&site.url("/"), json!({"start_urls": starts})).await;
     assert!(other.asked().is_empty());
     assert!(rig.listener.has("given up"));
-    // The crawl continues on the other host.
+    // The crawl continues on the host whose robots.txt can be read.
     assert_eq!((ended.counts.crawled, ended.counts.starts_lost), (31, 30));
     assert_eq!(ended.counts.requests, 31);
     let times = other.times_asked("/robots.txt");

@@ -139,7 +139,7 @@ pub struct MemoryArchive {
     pub is_down: AtomicBool,
     /// True if saving pages never completes.
     pub is_slow: AtomicBool,
-    /// How many calls of `save` there were.
+    /// Number of calls of `save` so far.
     pub keeps: AtomicUsize,
 }
 

@@ -71,7 +71,7 @@ pub struct NoCgroup {
     pub reason: String,
 }
 
-/// Names the control groups of programs.
+/// Gives names to the control groups of programs.
 #[derive(Debug)]
 pub(super) struct Groups {
     containment: Containment,

@@ -145,8 +145,8 @@ impl BodyState {
 }
 
 /// Adds standard error to the error message. The last line of standard error is added to the first
-/// line of the message, because it distinguishes failures best. The end of the earlier lines
-/// follows below the first line.
+/// line of the message, because it distinguishes failures best. Below it, the message repeats the
+/// end of the earlier lines.
 fn add_cause(error: &mut String, log: &RunLog) {
     let Some(cause) = log.last_line(LogStream::Stderr) else { return };
     error.push_str(": ");

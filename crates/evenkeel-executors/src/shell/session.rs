@@ -263,7 +263,7 @@ impl RunningSession<'_> {
     }
 }
 
-/// Reads into `buffer`. At the end of the pipe it closes the pipe and returns false.
+/// Reads into `buffer`. At the end of the pipe, the function closes the pipe and returns false.
 async fn read(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
     let Some(reader) = pipe else { return false };
     buffer.clear();

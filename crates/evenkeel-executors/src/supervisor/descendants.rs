@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 /// Maximum number of searches for processes that started during the previous search. The caller
-/// repeats the whole operation, and so finds the rest.
+/// repeats the whole search, and so finds the remaining processes.
 const SEARCHES_MAX: usize = 100;
 
 /// Maximum number of processes that get SIGTERM before SIGKILL.

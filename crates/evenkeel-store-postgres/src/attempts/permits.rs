@@ -39,8 +39,8 @@ pub(super) struct Admitted {
     /// Number of attempts moved to limit queues.
     pub(super) limited_count: usize,
     /// True if some attempts stay in the queue because another transaction grants permits of their
-    /// concurrency key. Attempts behind these may have no limit. (Attempts behind an attempt with a
-    /// tenant or lane limit mostly have the same limit.)
+    /// concurrency key. Attempts behind them in the queue may have no limit. (Attempts behind an
+    /// attempt with a tenant or lane limit mostly have the same limit.)
     pub(super) may_be_others: bool,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Permits<'a> {
         Ok(())
     }
 
-    /// Tries to lock these limits. Returns the limits that it has locked.
+    /// Tries to lock these limits. Returns those of the limits that could be locked.
     async fn lock(&mut self, keys: &[LimitKey]) -> Tried<Vec<LimitKey>> {
         if keys.is_empty() {
             return Ok(Vec::new());

@@ -131,8 +131,8 @@ pub(super) async fn placements(
         .run(args, |connection, args| async move {
             let (tenant, mut after, limit) = *args;
             let mut found = Vec::new();
-            // The scan does not know which jobs are stopped, so rounds are repeated until the page
-            // is full.
+            // The scan does not know which jobs are stopped, so it is repeated until the page has
+            // enough active jobs.
             while found.len() < limit {
                 let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
                 let scanned = left.max(SCANNED_MIN);

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use evenkeel_core::JobNo;
 
-/// Splits a batch into rounds of positions. No job occurs twice in a round, the items of a job keep
-/// their order, and each round is sorted by job number, which is the lock order.
+/// Splits a batch into rounds, each a list of positions in the batch. No job occurs twice in a
+/// round, the items of a job keep their order, and each round is sorted by job number, which is the
+/// lock order.
 ///
 /// A statement updates a row only once, so a job that occurs twice needs two statements.
 pub(crate) fn rounds<T>(batch: &[T], job: impl Fn(&T) -> JobNo) -> Vec<Vec<usize>> {

@@ -101,7 +101,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
 }
 
 /// Takes the deduplication key for a run, or returns the job that holds the key and blocks the run.
-/// A run that cannot start for another reason takes no key.
+/// A run that cannot start for another reason takes no deduplication key.
 async fn take_key(
     connection: &Connection,
     args: &Args,

@@ -30,7 +30,7 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     let (mut bytes, mut pages) = (0, 0_u32);
     for no in numbers {
         let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
-        // The same page may be listed twice.
+        // The list of pages to delete may name a page twice.
         let Some(size) = size else { continue };
         text.execute([no])?;
         words.execute([no])?;
