@@ -116,7 +116,7 @@ mod tests {
             "    target/evenkeel job create --name hello --every 10s --noop --data-dir d\n";
         assert!(first.contains(command), "{first}");
         let later = text(&config, "http://a", false, "target/evenkeel", ("", ""));
-        assert_eq!(later, "\n  Evenkeel runs at http://a\n  data in  d\n\n");
+        assert_eq!(later, "\n  Evenkeel is running at http://a\n  data in  d\n\n");
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn data_directory_is_private_and_contains_server_json() {
     let log = wait_for("the banner", || {
         Some(server.log()).filter(|log| log.contains("evenkeel job create"))
     });
-    assert!(log.contains("Evenkeel runs at"), "{log}");
+    assert!(log.contains("Evenkeel is running at"), "{log}");
     let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
     assert!(!log.contains(token.trim()), "the log holds the token");
 }
