@@ -12,7 +12,7 @@
 //!
 //! Modules:
 //!
-//! - verbs on jobs: `jobs`, `commands`, `lists`, `targets`, `dedup`, `secrets`, `access`,
+//! - operations on jobs: `jobs`, `commands`, `lists`, `targets`, `dedup`, `secrets`, `access`,
 //!   `requests`
 //! - the scheduler: `schedules`; spreading runs evenly over time: `balance`, `load_profiles`
 //! - the queue and its workers: `attempts`, `queue`, `reprioritize`, `requeue`, `progress`,
@@ -21,7 +21,7 @@
 //! - monitoring for users: `at_risk`, `run_stats`, `events`, `run_events`, `event_ring`,
 //!   `dead_letters`
 //! - crawled web pages: `pages`, [`text`]
-//! - shared by the stores: `verbs` (declares verbs, intercepts them), [`statements`] and `codes`
+//! - shared by the stores: `verbs` (declares and intercepts operations), [`statements`] and `codes`
 //!   (SQL files), `row`, `error`
 
 mod access;

@@ -1,4 +1,4 @@
-//! Verbs of the scheduler.
+//! Store operations of the scheduler.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
