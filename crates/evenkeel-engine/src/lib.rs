@@ -17,15 +17,15 @@
 //! | | `Recorder` | stores progress, output and checkpoints of running attempts |
 //! | | `Canceller` | cancels running attempts whose cancellation was requested |
 //! | | `Inbox` | delivers messages from other nodes to running attempts |
-//! | `cluster/` | `Heartbeat` | renews the node's lease; cancels all running attempts before the lease expires |
+//! | `cluster/` | `Heartbeat` | renews the node's lease; cancels attempts before the lease expires |
 //! | | `Reaper` | declares silent nodes dead and takes over their attempts |
-//! | | `Reconciler` | requeues or fails attempts that the store assigns to this node but that do not run here |
+//! | | `Reconciler` | requeues attempts that this node owns but does not run |
 //! | `upkeep/` | `Pruner` | deletes old history |
 //! | | `AutoPauser` | pauses jobs after too many failed runs in a row |
-//! | | `LimitRelease` | after a run under a concurrency limit ends, requeues the next run that waits for this limit |
-//! | | `LimitQueueSweeper` | requeues runs that wait for a concurrency limit which has free permits |
+//! | | `LimitRelease` | requeues the next waiting run when a concurrency limit has a free permit |
+//! | | `LimitQueueSweeper` | finds waiting runs that `LimitRelease` missed |
 //! | | `Reprioritizer` | recomputes priorities of queued attempts after the aging settings change |
-//! | | `LoadRecount` | updates the load that balancing expects from each job, from its measured durations |
+//! | | `LoadRecount` | updates the expected load of each job from its measured durations |
 //! | | `StaleChecker` | triggers a run for each target without a recent successful run |
 //! | `insight/` | `Judge` | computes the condition (OK, WARNING, ERROR) of at-risk jobs |
 //! | | `RunStats` | stores totals of ended runs and failure groups |
