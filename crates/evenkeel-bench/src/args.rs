@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 /// Measure the throughput and latency of Evenkeel on this machine, with the same engine, defaults
-/// and durability as `serve`. Jobs do nothing, except in `executors`.
+/// and durability as `serve`. The jobs do nothing, except in the benchmark `executors`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   evenkeel bench max --jobs 100000 --seconds 20
@@ -19,21 +19,21 @@ use clap::{Args, Subcommand};
 pub struct BenchArgs {
     #[command(subcommand)]
     pub load: Load,
-    /// Where to keep the jobs: `sqlite` (a temporary file), `postgres` (a temporary private
-    /// server), `sqlite:PATH`, or the URL of an empty PostgreSQL database.
+    /// Store for the jobs: `sqlite` (a temporary file), `postgres` (a temporary private server),
+    /// `sqlite:PATH`, or the URL of an empty PostgreSQL database.
     #[arg(long, global = true, default_value = "sqlite")]
     pub store: String,
-    /// Keep the store and print its address.
+    /// Do not delete the store afterwards, and print its address.
     #[arg(long, global = true)]
     pub keep: bool,
-    /// Largest number of attempts that run at the same time.
+    /// Maximum number of attempts that run at the same time.
     #[arg(long, global = true, default_value_t = 4096)]
     pub workers: usize,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum Load {
-    /// Fire at a constant rate: many registered jobs, `--rate` of them due each second.
+    /// Fire jobs at a constant rate: of many registered jobs, `--rate` jobs are due each second.
     Steady {
         /// Number of registered jobs.
         #[arg(long, default_value_t = 100_000)]
@@ -50,7 +50,7 @@ pub enum Load {
         /// Number of jobs that become due repeatedly.
         #[arg(long, default_value_t = 100_000)]
         jobs: u64,
-        /// Number of further jobs that are not due.
+        /// Number of additional jobs that are not due during the measurement.
         #[arg(long, default_value_t = 0)]
         idle: u64,
         /// Duration of the measurement in seconds.
@@ -67,8 +67,8 @@ pub enum Load {
         #[arg(long, default_value_t = 100_000)]
         jobs: u64,
     },
-    /// Trigger a job over HTTP and measure the time until its body starts, one trigger after
-    /// another.
+    /// Trigger a job over HTTP, again and again, and measure the time from each request to the
+    /// start of the run.
     Latency {
         /// Number of triggers.
         #[arg(long, default_value_t = 1000)]
@@ -76,26 +76,26 @@ pub enum Load {
     },
     /// Measure the real executors: HTTP calls, shell programs, and a crawl of a local site.
     Executors(ExecutorsLoad),
-    /// Measure the HTTP API over keep-alive connections: get, list, create one by one and in bulk;
-    /// and the time that the scheduler takes to find due jobs.
+    /// Measure the HTTP API over keep-alive connections: get, list, create and bulk create. Also
+    /// measure the time that the scheduler takes to find due jobs.
     Api(ApiLoad),
-    /// Compare how evenly each placement policy spreads several mixes of jobs, and measure the time
-    /// of one placement.
+    /// Compare how evenly each placement policy spreads the runs of several mixes of jobs over
+    /// time, and measure how long choosing one start time takes.
     Balance {
-        /// Numbers of jobs in each mix.
+        /// Numbers of jobs in each mix; each number is a separate measurement.
         #[arg(long, value_delimiter = ',', default_values_t = [100, 10_000, 1_000_000])]
         jobs: Vec<u64>,
     },
-    /// Rebalance jobs in a store while other jobs fire: time to read the load, to plan and to move,
-    /// and the lateness of the firings during each phase.
+    /// Move jobs to other start times while other jobs fire. Measure the time to read the load, to
+    /// plan and to move the jobs, and how late the other jobs fire meanwhile.
     Rebalance(RebalanceLoad),
     /// Measure how fast attempts with random priorities are claimed from a queue and finished, at a
     /// given queue depth.
     Queue(QueueLoad),
-    /// The second node of `max --split`.
+    /// Run the second node of `max --split`.
     #[command(hide = true)]
     Worker {
-        /// File for the ledger of executed runs.
+        /// File in which this node records executed runs.
         #[arg(long)]
         ledger: PathBuf,
     },
@@ -122,30 +122,30 @@ pub struct ApiLoad {
     /// Number of registered jobs.
     #[arg(long, default_value_t = 1_000_000)]
     pub jobs: u64,
-    /// Number of further jobs that are due soon.
+    /// Number of additional jobs that are due soon.
     #[arg(long, default_value_t = 10_000)]
     pub due: u64,
     /// Number of connections.
     #[arg(long, default_value_t = 16)]
     pub connections: usize,
-    /// Duration in seconds, for each kind of request.
+    /// Duration of the measurement of each kind of request, in seconds.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
 }
 
 #[derive(Args, Clone, Debug)]
 pub struct RebalanceLoad {
-    /// Number of unevenly placed daily and hourly jobs.
+    /// Number of daily and hourly jobs whose start times are unevenly spread.
     #[arg(long, default_value_t = 1_000_000)]
     pub jobs: u64,
-    /// Number of further jobs that fire every second during the rebalance.
+    /// Number of additional jobs that fire every second during the rebalance.
     #[arg(long, default_value_t = 1000)]
     pub firing: u64,
 }
 
 #[derive(Args, Clone, Debug)]
 pub struct QueueLoad {
-    /// Number of registered jobs; use the same number to compare depths.
+    /// Number of registered jobs. Use the same number when you compare queue depths.
     #[arg(long, default_value_t = 1_000_000)]
     pub jobs: u64,
     /// Number of queued attempts at the start.
@@ -154,7 +154,7 @@ pub struct QueueLoad {
     /// Number of tasks that claim concurrently.
     #[arg(long, default_value_t = 4)]
     pub tasks: usize,
-    /// Longest duration in seconds; the measurement ends earlier if the queue is empty.
+    /// Maximum duration in seconds. The measurement ends earlier if the queue is empty.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// Give each attempt one of 1,000 concurrency keys, each with a limit of 10.
@@ -163,7 +163,7 @@ pub struct QueueLoad {
     /// Use one-time jobs with deduplication keys.
     #[arg(long)]
     pub dedup: bool,
-    /// Only claim; leave the claimed attempts running.
+    /// Only claim attempts, and never finish them.
     #[arg(long, conflicts_with = "limits")]
     pub unfinished: bool,
 }

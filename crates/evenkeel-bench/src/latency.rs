@@ -1,4 +1,4 @@
-//! Measures the time from a trigger request over HTTP to the start of the body.
+//! Measures the time from a trigger request over HTTP to the start of the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,8 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
             Ok(None) | Err(_) => lost += 1,
         }
         progress.inc(1);
-        // The pause lets the node finish the run, so that each trigger meets an idle system.
+        // The pause lets the node finish the run, so that the next trigger request reaches an idle
+        // server.
         tokio::time::sleep(Duration::from_millis(5)).await;
         while started.try_recv().is_ok() {
             doubled += 1;

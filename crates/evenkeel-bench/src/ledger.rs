@@ -1,5 +1,5 @@
-//! A file that records every body that started. Lost and doubled runs are counted from it, not from
-//! the store.
+//! A file that records every started execution of a job. Lost and doubled runs are counted from
+//! this file, not from the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,7 +16,7 @@ use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation,
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// The start of one body.
+/// The start of one execution.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Executed {
     pub job: JobNo,
@@ -30,7 +30,7 @@ pub struct LedgerExecutor {
     clock: Arc<dyn Clock>,
     file: Mutex<BufWriter<File>>,
     count: AtomicU64,
-    /// Only runs scheduled before this time (µs) count in `counted`.
+    /// `counted` includes only runs that are scheduled before this time (µs).
     counted_until: AtomicI64,
     counted: AtomicU64,
     /// Receives each start immediately.
@@ -58,7 +58,8 @@ impl LedgerExecutor {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Number of started bodies that are scheduled before the time given to [`Self::count_until`].
+    /// Number of started executions whose scheduled time is before the time given to
+    /// [`Self::count_until`].
     pub fn counted(&self) -> u64 {
         self.counted.load(Ordering::Acquire)
     }
@@ -135,7 +136,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Executed>> {
     Ok(all)
 }
 
-/// Number of executions beyond the first of each (job, scheduled time).
+/// Number of repeated executions of the same job and scheduled time.
 pub fn doubled(sorted: &[Executed]) -> u64 {
     let same = |pair: &&[Executed]| {
         (pair[0].job, pair[0].scheduled_at) == (pair[1].job, pair[1].scheduled_at)
@@ -143,7 +144,7 @@ pub fn doubled(sorted: &[Executed]) -> u64 {
     sorted.windows(2).filter(same).count() as u64
 }
 
-/// Keeps, for each job, the expected times up to its last executed one.
+/// Keeps, for each job, the expected run times up to its last executed run.
 pub fn until_last(
     sorted: &[Executed],
     mut expected: BTreeMap<JobNo, Vec<Timestamp>>,
@@ -156,7 +157,7 @@ pub fn until_last(
     expected
 }
 
-/// Returns the expected times that were not executed.
+/// Returns the expected run times for which no run was executed.
 pub fn missing(
     sorted: &[Executed],
     expected: &BTreeMap<JobNo, Vec<Timestamp>>,
@@ -174,18 +175,19 @@ pub fn missing(
     missing
 }
 
-/// Classifies expected times that were not executed.
+/// Numbers of expected run times without an executed run, by cause.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct NotExecuted {
-    /// Their run is still in the queue: the measurement ended before a worker claimed it.
+    /// Runs that are still in the queue, because the measurement ended before a worker claimed
+    /// them.
     pub left_waiting: u64,
-    /// Neither executed, nor skipped, nor queued.
+    /// Runs that were neither executed, nor skipped, nor queued.
     pub lost: u64,
 }
 
 impl NotExecuted {
-    /// Classifies `missing` times. The store reports which of them are `waiting` in the queue and
-    /// how many it recorded as `skipped`.
+    /// Classifies the `missing` run times. `waiting` lists the runs in the store's queue, and
+    /// `skipped` is the number of run times that the store recorded as skipped.
     pub fn of(
         missing: &[(JobNo, Timestamp)],
         waiting: &BTreeSet<(JobNo, Timestamp)>,
@@ -226,8 +228,8 @@ mod tests {
 
     #[test]
     fn queued_time_is_left_waiting_and_not_lost() {
-        // Job 1 has two times, of which only the later was executed; job 2 executed neither of its
-        // missing times.
+        // Job 1 has two run times, of which only the later was executed. Job 2 has two run times,
+        // and neither was executed.
         let ledger = [executed(1, 20), executed(2, 30)];
         let times = |all: &[i64]| all.iter().copied().map(Timestamp::from_micros).collect();
         let expected =
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(judge(&[], 0), NotExecuted { left_waiting: 0, lost: 3 });
         assert_eq!(judge(&[at(1, 10), at(2, 20)], 0), NotExecuted { left_waiting: 2, lost: 1 });
         assert_eq!(judge(&[at(1, 10), at(2, 20)], 1), NotExecuted { left_waiting: 2, lost: 0 });
-        // A queued time that is not missing explains no missing time.
+        // A queued run whose time is not missing does not reduce the number of lost runs.
         assert_eq!(judge(&[at(2, 40), at(9, 9)], 0), NotExecuted { left_waiting: 0, lost: 3 });
     }
 }

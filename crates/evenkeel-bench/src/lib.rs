@@ -1,7 +1,7 @@
 //! Benchmarks of Evenkeel: the same engine, defaults and durability as `serve`.
 //!
-//! Lost and doubled runs are counted from a ledger that the executed bodies write, never from the
-//! store.
+//! Lost and doubled runs are counted from a file in which each execution is recorded, never from
+//! the store.
 
 mod api;
 mod args;

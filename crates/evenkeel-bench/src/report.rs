@@ -15,33 +15,33 @@ pub struct Report {
     pub seconds: f64,
     /// Distinct (job, scheduled time) pairs that were executed.
     pub firings: u64,
-    /// From the first start until the last finish is committed.
+    /// Time from the start of the first run until the last finished run is committed.
     pub firings_per_s: f64,
-    /// Start of the body minus scheduled time.
+    /// Actual start of a run minus its scheduled time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Quantiles>,
-    /// From the trigger request until the body starts.
+    /// Time from the trigger request until the run starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<Quantiles>,
-    /// From the last due time until all runs are finished and committed.
+    /// Time from the last scheduled run until all runs are finished and committed.
     pub drain_s: f64,
-    /// Scheduled times that were neither executed, nor recorded as skipped, nor left in the queue.
+    /// Scheduled runs that were neither executed, nor recorded as skipped, nor left in the queue.
     pub lost: u64,
-    /// Scheduled times whose runs are in the queue at the end, although a later time of the job was
+    /// Scheduled runs that are in the queue at the end, although a later run of the same job was
     /// executed.
     pub left_waiting: u64,
-    /// Scheduled times executed more than once.
+    /// Scheduled runs that were executed more than once.
     pub doubled: u64,
     /// Scheduled times recorded as skipped.
     pub skipped: u64,
     /// Attempts and skip records in the store at the end.
     pub rows_in_history: u64,
     pub rss_mb: f64,
-    /// Of this process and a private PostgreSQL server.
+    /// CPU seconds of this process and a private PostgreSQL server.
     pub cpu_s: f64,
-    /// Written to the WAL (PostgreSQL) or to disk (SQLite).
+    /// Bytes written per firing, to the WAL (PostgreSQL) or to disk (SQLite).
     pub bytes_per_firing: f64,
-    /// Address of the store, with `--keep`.
+    /// Address of the store if `--keep` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
 }
@@ -64,7 +64,7 @@ impl Quantiles {
     }
 }
 
-/// The precision of the format applies to each number: `{:.2}`.
+/// A format precision such as `{:.2}` applies to each number.
 impl fmt::Display for Quantiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self { p50, p99, max }, digits) = (self, f.precision().unwrap_or(1));

@@ -1,4 +1,4 @@
-//! The loads `steady`, `max` and `burst`.
+//! The benchmarks `steady`, `max` and `burst`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,12 @@ use crate::server::TENANT;
 use crate::target::Target;
 use crate::workload::{Plan, Registrar, natural_rate, share};
 
-/// A due run that is not executed this long after the end counts as lost.
+/// A due run that is not executed this long after the end of the measurement counts as lost.
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
-/// At most this many missing times are looked up in the store; more count as lost.
+/// Maximum number of missing runs that are looked up in the store. Any further missing run counts
+/// as lost.
 const LOOKED_UP_MAX: usize = 100_000;
-/// Firings due per second in `max`: more than any machine can run.
+/// Number of runs that are due per second in the benchmark `max`. No machine can run that many.
 const OVERLOAD_RATE: f64 = 150_000.0;
 
 pub struct Bench {
@@ -65,7 +66,7 @@ impl Bench {
         })
     }
 
-    /// Closes the store. With `keep`, keeps it and returns its address.
+    /// Closes the store. With `keep`, does not delete the store and returns its address.
     pub fn close(self, keep: bool) -> Option<String> {
         self.target.close(keep)
     }
@@ -104,13 +105,13 @@ impl Bench {
         Ok(self.target.store.now().await?)
     }
 
-    /// Fires `rate` of `jobs` each second.
+    /// Fires `rate` of the `jobs` jobs each second.
     pub async fn steady(&mut self, jobs: u64, rate: u64, seconds: u64) -> anyhow::Result<Report> {
         let (busy, longest) = share(jobs, rate)?;
         let progress = self.progress(jobs, "registering");
         let registrar = self.registrar(&progress);
         registrar.idle(jobs - busy, self.now().await?).await?;
-        // Enough time to register and load the busy jobs.
+        // Enough time to register and load the jobs that fire repeatedly.
         let lead = Span::from_millis(5_000 + busy / 8);
         let start = self.now().await?.saturating_add(lead);
         let plan = registrar
@@ -122,7 +123,7 @@ impl Bench {
         Ok(Report { load: "steady", jobs, ..report })
     }
 
-    /// Fires `jobs` that are due at the same instant.
+    /// Fires `jobs` jobs that are all due at the same instant.
     pub async fn burst(&mut self, jobs: u64) -> anyhow::Result<Report> {
         let progress = self.progress(jobs, "registering");
         let lead = Span::from_millis(5_000 + jobs / 8);
@@ -134,7 +135,7 @@ impl Bench {
         Ok(Report { load: "burst", jobs, ..report })
     }
 
-    /// Fires more than the node can run, to measure its highest rate.
+    /// Fires more jobs than the node can run, to measure its highest rate.
     pub async fn max(
         &mut self,
         jobs: u64,
@@ -162,8 +163,8 @@ impl Bench {
     }
 
     /// Runs the engine until `until` on the store's clock, and then until all runs due before
-    /// `until` are finished. If more is due than can run, only waits for the runs that have
-    /// started.
+    /// `until` are finished. If more runs are due than the node can run, waits only for the started
+    /// runs.
     async fn measure(
         &mut self,
         plan: Plan,
@@ -215,7 +216,8 @@ impl Bench {
         Ok(report)
     }
 
-    /// Waits until the store's clock reaches `until`. Returns the highest memory use seen.
+    /// Waits until the store's clock reaches `until`. Returns the highest memory use of this
+    /// process during the wait.
     async fn wait_until(
         &self,
         until: Timestamp,
@@ -239,8 +241,8 @@ impl Bench {
         }
     }
 
-    /// Returns those of the times whose runs are in the queue of the store. `ready` is the number
-    /// of queued runs.
+    /// Returns the run times in `times` whose runs are in the store's queue. `ready` is the number
+    /// of all queued runs.
     async fn waiting_among(
         &self,
         times: &[(JobNo, Timestamp)],
@@ -277,15 +279,15 @@ impl Bench {
             executed.iter().filter(|executed| executed.scheduled_at < until).copied().collect();
         let firings = executed.len() as u64 - doubled;
         let census = self.target.store.census().await?;
-        // Each started run must be finished and committed to count as a firing.
+        // A started run counts as a firing only if it is finished and committed.
         anyhow::ensure!(
             census.running == 0,
             "{} runs were started and not finished when the engine had drained",
             census.running
         );
         let expected = if overloaded {
-            // More was due than could run: only the times before a job's last executed time can be
-            // missing.
+            // More runs were due than the node could run. So a run counts as missing only if a
+            // later run of the same job was executed.
             ledger::until_last(&counted, plan.expected(until))
         } else {
             plan.expected(until)
@@ -295,7 +297,7 @@ impl Bench {
         let NotExecuted { lost, left_waiting } =
             NotExecuted::of(&missing, &waiting, census.skipped_times);
         let late = counted.iter().map(|e| e.started_at.since(e.scheduled_at).as_micros());
-        // A steady load is measured from its first due time, not from the start of the engine.
+        // A steady load is measured from the first scheduled run, not from the start of the engine.
         let idle_before = Duration::from(start.since(done_at.saturating_sub(Span::from(took))));
         let seconds = took.saturating_sub(idle_before).as_secs_f64();
         Ok(Report {

@@ -36,7 +36,8 @@ impl SecondNode {
         Ok(Self { child, ledger })
     }
 
-    /// Stops the child and waits for its exit. Returns its ledger and its CPU seconds.
+    /// Stops the child and waits for its exit. Returns the file of executions that the child
+    /// recorded, and the child's CPU seconds.
     pub async fn finish(mut self) -> anyhow::Result<(PathBuf, f64)> {
         drop(self.child.stdin.take());
         let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait())
@@ -49,7 +50,7 @@ impl SecondNode {
     }
 }
 
-/// Runs in the child process: works until its standard input is closed.
+/// The main function of the child process. Runs attempts until standard input is closed.
 pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<()> {
     let target = Target::open(store).await?;
     let sources = Sources::default();

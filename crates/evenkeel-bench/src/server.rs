@@ -1,4 +1,4 @@
-//! The real HTTP API on a real socket, in this process.
+//! Serves the real HTTP API on a socket in this process.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ pub struct Target {
     pub kind: &'static str,
     /// The database settings that decide which commits survive a crash.
     pub durability: String,
-    /// Accepted by `--store` of another process.
+    /// Address that `--store` of another process accepts.
     pub address: String,
     server: Option<PrivatePostgres>,
     folder: Option<tempfile::TempDir>,
@@ -129,14 +129,14 @@ impl Target {
         Ok(u64::try_from(position)?)
     }
 
-    /// Closes the store. With `keep`, keeps it and returns its address.
+    /// Closes the store. With `keep`, does not delete the store and returns its address.
     pub fn close(self, keep: bool) -> Option<String> {
         let Self { address, server, folder, .. } = self;
         if !keep {
             return None;
         }
         if let Some(folder) = folder {
-            // `keep` prevents the removal on drop.
+            // This call prevents the removal of the folder on drop.
             let _ = folder.keep();
         }
         if let Some(server) = server {

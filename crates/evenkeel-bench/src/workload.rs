@@ -1,4 +1,4 @@
-//! Registers the jobs of the load benchmarks and computes their expected times.
+//! Registers the jobs of the load benchmarks and computes their expected run times.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use evenkeel_store::{NewJob, Now, Registered, Scope, Store};
 use indicatif::ProgressBar;
 
 pub const BATCH: usize = 5000;
-/// In seconds; the shortest is 1 s.
+/// Longest period in seconds; the shortest is 1 s.
 const LONGEST_PERIOD: u64 = 60;
 pub const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
 
-/// The expected times of each job.
+/// The expected run times of each job.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// First time and period of each busy job.
+    /// First run time and period of each job that fires repeatedly.
     pub busy: BTreeMap<JobNo, (Timestamp, Span)>,
 }
 
@@ -42,14 +42,15 @@ impl Plan {
     }
 }
 
-/// Returns how many jobs with periods from 1 s to `longest` make `rate` firings per second.
+/// Returns how many jobs with periods from 1 s to `longest` are needed for `rate` firings per
+/// second.
 fn busy_for(rate: u64, longest: u64) -> u64 {
     let per_second: f64 = (1..=longest).map(|period| 1.0 / period as f64).sum::<f64>();
     (rate as f64 * longest as f64 / per_second).round() as u64
 }
 
-/// Returns how many of `jobs` must be busy, and with what longest period, to make `rate` firings
-/// per second.
+/// Returns how many of `jobs` must fire repeatedly, and their longest period, to reach `rate`
+/// firings per second.
 pub fn share(jobs: u64, rate: u64) -> anyhow::Result<(u64, u64)> {
     (1..=LONGEST_PERIOD)
         .rev()
@@ -90,9 +91,10 @@ impl Registrar<'_> {
         Ok(())
     }
 
-    /// Registers `count` jobs with periods from 1 s to `longest` and random phases, from `start`
-    /// on. Their misfire limit and tolerance are a century: a late time still runs and breaks no
-    /// deadline promise, so the node spends no time on misfires. `like` completes each definition.
+    /// Registers `count` jobs with periods from 1 s to `longest` and random start times within one
+    /// period from `start` on. The misfire limit and the tolerance of these jobs are a century. So
+    /// a late run still starts and misses no deadline, and the node spends no time on misfires.
+    /// `like` completes each definition.
     pub async fn busy(
         &self,
         count: u64,
@@ -146,7 +148,7 @@ impl Registrar<'_> {
         Ok(plan)
     }
 
-    /// Returns a job with this definition that is due at `first`.
+    /// Returns a job with this definition whose first run is due at `first`.
     pub fn job(&self, definition: &Definition, first: Timestamp, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::new(now, self.chance.ten_bytes()),

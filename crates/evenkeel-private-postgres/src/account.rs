@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user a root process runs the server as.
+/// The user that runs the server if this process is root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     uid: u32,
@@ -15,7 +15,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// `None` if this process is not root: then the server runs as the current user.
+    /// Returns `None` if this process is not root, because the server then runs as the current
+    /// user.
     pub fn for_server() -> Result<Option<Self>, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -34,8 +35,9 @@ impl Account {
     }
 }
 
-/// Returns the folder for temporary folders: the system's, unless the server's user cannot reach it
-/// or its path is too long for a socket path (108 bytes, of which the file name takes up to 40).
+/// Returns the parent of temporary folders. The system's folder is not used if the server's user
+/// cannot access it or if its path is too long. A socket path has at most 108 bytes, of which the
+/// file name takes up to 40.
 pub fn temporary_root(account: Option<Account>) -> PathBuf {
     let usual = std::env::temp_dir();
     let usual = usual.canonicalize().unwrap_or(usual);

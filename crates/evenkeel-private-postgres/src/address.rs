@@ -10,8 +10,8 @@ use std::path::Path;
 /// Name of the superuser and of the first database.
 pub const NAME: &str = "evenkeel";
 
-/// Below the system's range of ephemeral ports, so that a stopped server finds its port free when
-/// it restarts.
+/// These ports are below the system's range of ephemeral ports, so that the port of a stopped
+/// server is still free when the server restarts.
 const PORTS: std::ops::Range<u16> = 15_000..30_000;
 
 pub fn free_port() -> Result<u16, Error> {
@@ -25,7 +25,7 @@ pub fn free_port() -> Result<u16, Error> {
         .ok_or(Error::NoPort)
 }
 
-/// Returns a URL through the socket in `folder` that both tokio-postgres and libpq accept.
+/// Returns a URL for the Unix socket in `folder`. Both tokio-postgres and libpq accept this form.
 pub fn socket_url(folder: &Path, port: u16, database: &str) -> String {
     let folder = encode(folder.as_os_str().as_encoded_bytes());
     format!("postgres://{NAME}@{folder}:{port}/{}", encode(database.as_bytes()))

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Returns the folder of a complete PostgreSQL server: the newest of Debian's, else the one in the
-/// PATH.
+/// Returns the folder of a complete PostgreSQL server: the newest version that Debian's packages
+/// installed, or else the server in the PATH.
 pub fn find() -> Option<PathBuf> {
     newest_under(Path::new("/usr/lib/postgresql")).or_else(|| {
         let in_path = answer("pg_config", &["--bindir"]).map(PathBuf::from);
@@ -34,7 +34,7 @@ fn is_complete(folder: &Path) -> bool {
     ["initdb", "postgres", "createdb"].iter().all(|program| folder.join(program).is_file())
 }
 
-/// Returns the single line that a program prints.
+/// Runs a program and returns the single line that it prints.
 fn answer(program: &str, arguments: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)

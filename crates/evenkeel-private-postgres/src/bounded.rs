@@ -31,7 +31,7 @@ pub fn poll<T, E>(
     }
 }
 
-/// Waits for `child` to end. `None` if it is still running after `limit`.
+/// Waits for `child` to end. Returns `None` if the child is still running after `limit`.
 ///
 /// # Errors
 /// If the system cannot report the state of the child.

@@ -10,14 +10,15 @@ struct Stat {
     ticks: u64,
 }
 
-/// Returns the CPU seconds used so far by process `root`, its children, and its reaped children.
-/// When a child ends, its time moves from one sum to the other, so it is counted once.
+/// Returns the CPU seconds that process `root` and its direct children have used, including exited
+/// children. The CPU time of an exited child is counted once, because the system adds it to the
+/// parent's total.
 pub fn seconds(root: u32) -> f64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0.0 };
     let ticks: u64 = processes
         .filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            // A process may end between the listing and the reading.
+            // A process may exit after it was listed and before its file is read.
             let stat = parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
             (pid == root || stat.parent == root).then_some(stat.ticks)
         })

@@ -29,7 +29,7 @@ pub enum Error {
     Failed {
         program: String,
         status: ExitStatus,
-        /// The last lines that it printed.
+        /// The last lines that the program printed.
         output: String,
     },
     /// A program, or the start of the server, exceeded its time limit.
@@ -37,7 +37,7 @@ pub enum Error {
     TooSlow {
         program: String,
         limit: Duration,
-        /// The last lines that it printed.
+        /// The last lines that the program printed.
         output: String,
     },
 }

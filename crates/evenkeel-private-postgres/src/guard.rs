@@ -7,12 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A shell that reads from a pipe that this process holds open. When this process ends, for
-/// whatever reason, the system closes the pipe; then the shell stops the server and removes its
-/// folder.
+/// A shell process that reads from a pipe whose other end this process holds open. When this
+/// process ends for any reason, the system closes the pipe, and the shell stops the server and
+/// removes its folder.
 ///
 /// The shell identifies the server by its working directory, because another process may have got
-/// the process id in a stale `postmaster.pid`. A zombie has no working directory.
+/// the process id in a stale `postmaster.pid`. A zombie process is not mistaken for the server,
+/// because it has no working directory.
 const SCRIPT: &str = r#"
 read -r _
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
@@ -25,7 +26,7 @@ fi
 rm -rf -- "$1"
 "#;
 
-/// Longer than the script can take.
+/// This limit is longer than the script can take.
 const LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
@@ -41,7 +42,8 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Its own process group, so that a Ctrl-C for this process does not stop the guard.
+            // The guard has a separate process group, so that Ctrl-C in the terminal does not stop
+            // the guard.
             .process_group(0)
             .spawn()
             .map(Self)

@@ -1,4 +1,4 @@
-//! The folder of a server; runs PostgreSQL's programs in it.
+//! The folder of a server, and commands that run PostgreSQL's programs in this folder.
 
 use crate::account::{Account, temporary_root};
 use crate::{Error, bounded};

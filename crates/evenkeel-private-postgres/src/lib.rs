@@ -28,14 +28,15 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-/// Limit for `initdb` and `createdb`, which take 1 to 2 s on an idle machine.
+/// Time limit for `initdb` and `createdb`, which take 1 to 2 s on an idle machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(120);
-/// Limit until the server accepts connections; a benchmark server may have much WAL to replay after
-/// a crash.
+/// Time limit for the server to accept connections. After a crash, a benchmark server may have to
+/// replay much WAL.
 const READY_LIMIT: Duration = Duration::from_secs(300);
-/// Limit for an immediate stop; the postmaster kills remaining sessions after 5 s.
+/// Time limit for an immediate stop. The postmaster kills remaining sessions after 5 s.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How many times another process may take a free port before the server uses it.
+/// Number of tries to start the server on a free port, because another process may take the port
+/// first.
 const PORT_ATTEMPTS: u32 = 5;
 
 /// A private PostgreSQL server. Dropping it stops the server and removes its folder.
@@ -46,7 +47,7 @@ pub struct PrivatePostgres {
     port: u16,
     url: String,
     tcp_url: String,
-    // Fields drop in this order: the guard finds the folder already removed.
+    // Fields are dropped in this order, so the folder is already removed when the guard exits.
     home: Home,
     guard: Guard,
 }
@@ -116,8 +117,8 @@ impl PrivatePostgres {
         Ok(address::socket_url(self.home.folder(), self.port, name))
     }
 
-    /// Stops the server as a crash would: without a checkpoint, and sessions are cut off. Does
-    /// nothing if the server is already stopped.
+    /// Stops the server as a crash would: without a checkpoint, and with open sessions
+    /// disconnected. Does nothing if the server is already stopped.
     ///
     /// # Errors
     /// If the server's process cannot be signalled or waited for.
@@ -126,7 +127,7 @@ impl PrivatePostgres {
         if postmaster.try_wait().map_err(Error::run("postgres"))?.is_some() {
             return Ok(());
         }
-        // The signal that `pg_ctl stop -m immediate` sends.
+        // `pg_ctl stop -m immediate` sends the same signal.
         kill_process(Pid::from_child(&postmaster), Signal::QUIT)
             .map_err(|errno| Error::run("postgres")(errno.into()))?;
         let stopped = bounded::wait(&mut postmaster, STOP_LIMIT).map_err(Error::run("postgres"))?;
@@ -167,16 +168,17 @@ impl PrivatePostgres {
     fn boot(&mut self) -> Result<(), Error> {
         let mut command = self.home.command("postgres")?;
         command.arg("-D").arg(&self.home.data).arg("-p").arg(self.port.to_string());
-        // Its own process group, so that a Ctrl-C for this process does not shut it down.
+        // The server has a separate process group, so that Ctrl-C in the terminal does not stop the
+        // server.
         command.process_group(0);
         let mut postmaster = command.spawn().map_err(Error::run("postgres"))?;
         let outcome = self.await_ready(&mut postmaster);
-        // Stored even if it is not ready yet, so that drop stops it.
+        // The process is stored before the server is ready, so that drop stops it in any case.
         self.postmaster = Some(postmaster);
         outcome
     }
 
-    /// Waits as `pg_ctl -w` does: the postmaster writes its state into a file.
+    /// Polls the file into which the postmaster writes its state, as `pg_ctl -w` does.
     fn await_ready(&self, postmaster: &mut Child) -> Result<(), Error> {
         let state = self.home.data.join("postmaster.pid");
         let pid = postmaster.id().to_string();
@@ -232,8 +234,8 @@ fn init(home: &Home, options: &Options) -> Result<(), Error> {
     file.and_then(|mut file| file.write_all(lines.as_bytes())).map_err(Error::file(path))
 }
 
-/// True if `state`, the text of a `postmaster.pid`, belongs to process `pid` and says that it
-/// accepts connections.
+/// True if `state`, the text of a `postmaster.pid`, belongs to process `pid` and reports that the
+/// server accepts connections.
 fn is_ready(state: &str, pid: &str) -> bool {
     let mut lines = state.lines().map(str::trim);
     lines.next() == Some(pid) && lines.nth(6) == Some("ready")

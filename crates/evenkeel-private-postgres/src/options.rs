@@ -6,7 +6,7 @@ pub struct Options {
     pub durable: bool,
     pub shared_buffers_mb: u32,
     pub max_connections: u32,
-    /// Further settings; they override everything above.
+    /// Additional settings of `postgresql.conf`, which override all other settings.
     pub extra: Vec<(String, String)>,
 }
 
@@ -17,13 +17,14 @@ impl Options {
         Self { durable: false, shared_buffers_mb: 128, max_connections: 200, extra: Vec::new() }
     }
 
-    /// As durable as a production server.
+    /// Settings that make commits as durable as on a production server.
     #[must_use]
     pub fn benchmark() -> Self {
         Self { durable: true, shared_buffers_mb: 2048, max_connections: 200, extra: Vec::new() }
     }
 
-    /// The settings of `postgresql.conf`, in order; PostgreSQL uses the last of equal names.
+    /// The settings of `postgresql.conf`, in order. If a name occurs twice, PostgreSQL uses the
+    /// last value.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let switch = if self.durable { "on" } else { "off" };
         let mut settings = vec![

@@ -1,4 +1,5 @@
-//! Starts real servers. Fails if PostgreSQL is not installed; `cargo xtask test` installs it.
+//! Starts real servers. These tests fail if PostgreSQL is not installed. `cargo xtask test`
+//! installs it.
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use evenkeel_private_postgres::{Error, Options, PrivatePostgres, bounded};
@@ -24,7 +25,7 @@ fn postmaster(server: &PrivatePostgres) -> String {
 }
 
 fn is_running(pid: &str) -> bool {
-    // A zombie has ended; its parent has not reaped it yet.
+    // A zombie process has ended, but its parent has not reaped it yet.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z"))
 }
@@ -86,7 +87,7 @@ fn cpu_time_includes_ended_sessions() {
     let server = start();
     let before = server.server_cpu_seconds();
     ask(server.url(), "SELECT sum(n) FROM generate_series(1, 1000000) n");
-    // The CPU time of a session that ends while `/proc` is read may be missing once.
+    // The CPU time of a session that ends while `/proc` is read may be missing from one reading.
     let grown = || Ok::<_, ()>((server.server_cpu_seconds() > before).then_some(()));
     assert_eq!(bounded::poll(Duration::from_secs(30), grown), Ok(Some(())));
 }
@@ -115,13 +116,13 @@ fn drop_removes_the_process_and_the_folder() {
     assert!(!folder.exists());
 }
 
-/// Not a test: the owner process that the next test kills.
+/// This is not a test, but the owner process that the next test kills.
 #[test]
 #[ignore = "run by killing_the_owner_removes_the_server"]
 fn owner_that_waits_to_be_killed() {
     let server = start();
     println!("\nserver {} {}", postmaster(&server), server.data_dir().display());
-    // Ends when the test closes the other end of the pipe.
+    // The process ends when the test closes the other end of the pipe.
     std::io::stdin().lines().for_each(drop);
 }
 

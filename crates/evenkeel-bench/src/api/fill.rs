@@ -10,11 +10,11 @@ use crate::args::ApiLoad;
 use crate::run::Bench;
 use crate::workload::BATCH;
 
-/// Upper bound of the ids that are returned, spread evenly over all jobs.
+/// Approximate maximum number of job ids in the returned sample.
 const IDS_MAX: u64 = 50_000;
 
-/// Registers `load.jobs` jobs that are due in 1 to 30 days and `load.due` jobs that are due
-/// in the slot `due_slot`. Returns a sample of their ids.
+/// Registers `load.jobs` jobs that are due in 1 to 30 days and `load.due` jobs that are due in the
+/// time slot `due_slot`. Returns a sample of the ids of these jobs, spread evenly.
 pub(super) async fn register(
     bench: &mut Bench,
     load: &ApiLoad,

@@ -1,5 +1,5 @@
-//! Measures the HTTP API with many jobs in the store: get, list, create, bulk create; and the
-//! scheduler's search for due jobs.
+//! Measures the HTTP API (get, list, create and bulk create) and the scheduler's search for due
+//! jobs, with many jobs in the store.
 
 mod fill;
 mod report;
@@ -37,7 +37,8 @@ pub(crate) async fn measure(bench: &mut Bench, load: &ApiLoad) -> anyhow::Result
     anyhow::ensure!(load.connections > 0, "--connections must be at least 1");
     let progress = bench.progress(load.jobs + load.due, "registering");
     let now = bench.now().await?;
-    // The slot after the next one, so that no job is due before the measurement ends.
+    // The jobs are due in the time slot after the next one, so that no job is due before the
+    // measurement ends.
     let due_slot = Slot::of(now).next().next();
     let began = bench.monotonic();
     let ids = fill::register(bench, load, due_slot, now, &progress).await?;
@@ -87,7 +88,8 @@ async fn requests(
     let cpu = || bench.cpu_seconds();
     let get = many
         .send_for(time, cpu, move |connection, n| {
-            // Successive ids are far apart, so that they are on different pages of the database.
+            // Consecutive requests use ids that are far apart, so that their jobs are on different
+            // database pages.
             let at = (n as usize * 7919 + connection * 104_729) % ids.len();
             Request::get(format!("/api/v1/jobs/{}", ids[at]))
         })
@@ -141,8 +143,8 @@ fn job(name: &str) -> Value {
     })
 }
 
-/// Writes everything except the names once: generating the load must not take much of the CPU time
-/// that the server needs.
+/// Serializes everything except the names only once, so that generating requests takes little CPU
+/// time from the server.
 fn lines(connection: usize, request: u64) -> String {
     let like_all = format!("{}\n", job("#"));
     let Some((before, after)) = like_all.split_once('#') else { return String::new() };
@@ -155,7 +157,8 @@ fn lines(connection: usize, request: u64) -> String {
     lines
 }
 
-/// Measures how long a starting scheduler takes to read the jobs that are due due_slot.
+/// Measures how long a starting scheduler takes to read the jobs that are due up to the time slot
+/// `until`.
 async fn poll(
     store: &Arc<dyn Store>,
     until: Slot,

@@ -19,7 +19,7 @@ pub struct ApiReport {
     pub get: Figures,
     /// The first page of 50 jobs.
     pub first_page: Figures,
-    /// A page of 50 jobs behind `depth` others.
+    /// A page of 50 jobs that comes after `depth` other jobs of the list.
     pub deep_page: Option<Figures>,
     pub depth: u64,
     /// One job per request.
@@ -28,9 +28,9 @@ pub struct ApiReport {
     pub bulk: Option<Figures>,
     pub poll: PollFigures,
     pub rss_mb: f64,
-    /// Of this process, HTTP clients included, and of a private PostgreSQL server.
+    /// CPU seconds of this process, HTTP clients included, and of a private PostgreSQL server.
     pub cpu_s: f64,
-    /// Address of the store, with `--keep`.
+    /// Address of the store if `--keep` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
 }
@@ -39,14 +39,14 @@ pub struct ApiReport {
 #[derive(Copy, Clone, Debug, Default, Serialize)]
 pub struct Figures {
     pub requests: u64,
-    /// Operations: one per request, or one per line of a bulk request.
+    /// Number of operations. A bulk request has one operation per line.
     pub done: u64,
     /// Operations per second.
     pub per_s: f64,
-    /// From sending a request to receiving its whole response.
+    /// Time from sending a request to receiving its whole response.
     pub latency_ms: Quantiles,
-    /// CPU time per operation, of this process (HTTP clients included) and of a private PostgreSQL
-    /// server. On a busy machine it is more reliable than the rates.
+    /// CPU time per operation of this process, HTTP clients included, and of a private PostgreSQL
+    /// server. On a busy machine, CPU time varies less than operations per second.
     pub cpu_us: f64,
 }
 

@@ -45,14 +45,14 @@ impl Request {
 pub(super) struct Responses {
     /// Latency of each request.
     pub micros: Vec<u64>,
-    /// Operations: one per request, or one per line of a bulk request.
+    /// Number of operations. A bulk request has one operation per line.
     pub done: u64,
-    /// From the first request to the last response.
+    /// Time from the first request to the last response.
     pub seconds: f64,
     pub cpu_s: f64,
 }
 
-/// Connections to one server, each with its own client.
+/// Connections to one server, each with a separate HTTP client.
 pub(super) struct Connections {
     clients: Vec<Client>,
     url: Arc<str>,
@@ -129,7 +129,8 @@ impl Connections {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Pages past `depth` jobs of the list. Returns the number of jobs passed and the last cursors.
+    /// Lists jobs page by page until `depth` jobs were skipped. Returns the number of skipped jobs
+    /// and the last cursors.
     pub(super) async fn page_past(&self, depth: u64) -> anyhow::Result<(u64, Vec<String>)> {
         let mut cursors: Vec<String> = Vec::new();
         let mut passed = 0;
@@ -177,7 +178,7 @@ async fn exchange(
 /// Returns the number of operations that a response confirms.
 fn done(status: StatusCode, text: &str) -> anyhow::Result<u64> {
     ensure!(status.is_success(), "the server answered {status}: {}", shortened(text));
-    // A single line is the response of a single request, whatever its fields.
+    // A response with a single line confirms one operation, whatever its fields.
     if text.lines().nth(1).is_none() {
         return Ok(1);
     }

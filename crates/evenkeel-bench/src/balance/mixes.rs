@@ -4,7 +4,7 @@ use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp, Zone};
 use serde::Serialize;
 
-/// A pseudo-random sequence that is the same for the same seed.
+/// A pseudo-random number generator. The seed determines the sequence.
 pub struct Dice(u64);
 
 impl Dice {
@@ -35,11 +35,11 @@ impl Dice {
 #[serde(rename_all = "snake_case")]
 pub enum Mix {
     Daily,
-    /// Hourly and quarter-hourly, and some daily.
+    /// Mostly hourly and quarter-hourly jobs, and some daily jobs.
     Frequent,
-    /// A few runs take hours, most take seconds.
+    /// Jobs of which a few take hours and most take seconds.
     HeavyTailed,
-    /// Cron schedules, and intervals that do not divide an hour or a day.
+    /// Jobs with cron schedules, or with intervals that do not divide an hour or a day.
     Odd,
 }
 
@@ -126,13 +126,13 @@ const FIRST_DAY: i64 = 1_764_547_200;
 const DAYS: [u64; 10] = [0, 1, 2, 3, 4, 7, 8, 9, 10, 11];
 
 impl Kinds {
-    /// When the spread is measured: two weeks after the first job is created.
+    /// Returns the time at which evenness is measured: two weeks after the first job is created.
     pub fn end() -> Timestamp {
         Timestamp::from_micros((FIRST_DAY + 14 * 86_400) * 1_000_000)
     }
 
-    /// Generates `count` jobs in the order of their creation: 70 % one by one during the working
-    /// hours of two weeks, the others in three imports.
+    /// Generates `count` jobs in the order of their creation: 70 % are created one by one during
+    /// the working hours of two weeks, and 30 % in three bulk imports.
     pub fn jobs(&self, count: u64) -> Vec<GeneratedJob<'_>> {
         let mut dice = Dice::new(0x5eed ^ count);
         let mut jobs: Vec<GeneratedJob<'_>> = (0..count).map(|_| self.job(&mut dice)).collect();
@@ -179,7 +179,8 @@ impl Kinds {
         let secs = match self.mix {
             Mix::Daily | Mix::Odd => 30.0 * dice.bell().exp(),
             Mix::Frequent => 5.0 * dice.bell().exp(),
-            // Pareto distribution; capped, because the heaviest of a million would take days.
+            // A Pareto distribution. It is capped, because the longest of a million runs would take
+            // days.
             Mix::HeavyTailed => 2.0 * (1.0 - dice.share()).powf(-1.0 / 1.1),
         };
         secs.min(4.0 * HOUR as f64).min(longest)

@@ -1,4 +1,4 @@
-//! Measures how evenly placement spreads jobs, and how fast it is.
+//! Measures how evenly the balancer spreads runs over time, and how fast it chooses a start time.
 
 mod mixes;
 mod plan;
@@ -13,9 +13,9 @@ use mixes::Mix;
 
 pub use report::BalanceReport;
 
-/// Compares the placement policies on every mix at each of these sizes, measures one placement
-/// among the fewest and the most jobs, and plans a rebalance of the most jobs of each mix. Needs no
-/// store.
+/// Compares the placement policies on every mix, with each of these numbers of jobs. Measures how
+/// long choosing one start time takes, with the smallest and the largest number. Plans a rebalance
+/// of each mix with the largest number. Needs no store.
 pub(crate) fn measure(sizes: &[u64], quiet: bool) -> anyhow::Result<BalanceReport> {
     anyhow::ensure!(sizes.iter().all(|jobs| *jobs > 0), "--jobs must be at least 1");
     let clock = SystemClock::default();

@@ -1,4 +1,5 @@
-//! Plans a rebalance of jobs whose first run is one interval after their creation.
+//! Plans a rebalance of jobs whose start times were not balanced: the first run is one interval
+//! after the job's creation.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,14 +22,14 @@ pub struct PlanFigures {
     pub jobs: u64,
     pub seconds: f64,
     pub cpu_seconds: f64,
-    /// Peak memory of the whole process.
+    /// Peak memory use of the whole process.
     pub peak_rss_mb: f64,
     pub moves: u64,
     /// Jobs that must not move.
     pub skipped: u64,
-    /// Spread of the number of runs, before and after.
+    /// Evenness of the number of runs per time slot, before and after the rebalance.
     pub runs: [Figures; 2],
-    /// Spread of the run durations, before and after.
+    /// Evenness of the total run duration per time slot, before and after the rebalance.
     pub cost: [Figures; 2],
 }
 
@@ -61,7 +62,7 @@ pub fn measure_plan(
     })
 }
 
-/// Jobs as the store lists them, with their load.
+/// The jobs as the store lists them for a rebalance, with the load that they cause.
 struct Sample {
     jobs: Vec<Placement>,
     profiles: HashMap<LoadProfileKey, LoadProfile>,
@@ -100,7 +101,7 @@ impl Sample {
     }
 }
 
-/// Returns the first time after `now` and the last time before it.
+/// Returns the job's next run time after `now` and its last run time before `now`.
 fn times(job: &GeneratedJob<'_>, now: Timestamp) -> Option<(Timestamp, Option<Timestamp>)> {
     let Schedule::Interval(interval) = &job.definition.schedule else {
         return Some((job.definition.timetable().first_after(now)?, None));

@@ -11,7 +11,7 @@ use super::study::{Figures, Outcome, Strategy};
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BalanceReport {
     pub load: &'static str,
-    /// The spread of each mix under each policy.
+    /// How evenly each policy spreads the runs of each mix over time.
     pub spread: Vec<Outcome>,
     pub placement: Vec<PlacementFigures>,
     pub plans: Vec<PlanFigures>,
@@ -43,7 +43,7 @@ fn table_of(columns: &[&str]) -> Table {
     table
 }
 
-/// Aligns all columns after the first `text_columns` to the right.
+/// Right-aligns all columns except the first `text_columns`.
 fn finished(mut table: Table, text_columns: usize) -> String {
     for column in table.column_iter_mut().skip(text_columns) {
         column.set_cell_alignment(CellAlignment::Right);

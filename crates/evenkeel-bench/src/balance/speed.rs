@@ -1,4 +1,4 @@
-//! Measures the time of one placement.
+//! Measures how long the balancer takes to choose the start time of one job.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::study::{Strategy, placed, to_place};
 #[derive(Clone, Debug, Serialize)]
 pub struct PlacementFigures {
     pub policy: Policy,
-    /// Number of jobs already placed.
+    /// Number of jobs that already have a start time.
     pub among: u64,
-    /// Interval of the placed job.
+    /// Interval of the job whose start time is chosen.
     pub every: Span,
     pub p50_ns: u64,
     pub p99_ns: u64,
-    /// Median time to add the placed job to the load.
+    /// Median time to add the job to the load counts.
     pub count_ns: u64,
 }
 
@@ -28,7 +28,8 @@ const PLACEMENTS: u64 = 2000;
 
 const HOUR: u64 = 3600;
 
-/// Measures placements of jobs with short and long intervals among `among` other jobs.
+/// Measures how long choosing a start time takes for short and long intervals, with `among` other
+/// jobs.
 pub fn measure(
     among: u64,
     monotonic: &dyn Fn() -> Duration,
@@ -90,7 +91,7 @@ impl Sample {
     }
 }
 
-/// Returns the median cost of reading the clock.
+/// Returns the median time that reading the clock takes.
 fn empty_nanos(monotonic: &dyn Fn() -> Duration) -> u64 {
     let mut nanos: Vec<u64> = (0..1000)
         .map(|_| {

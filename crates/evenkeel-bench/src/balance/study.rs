@@ -1,4 +1,4 @@
-//! Compares how evenly the placement policies spread jobs.
+//! Compares how evenly the placement policies spread runs over time.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use super::mixes::{Dice, GeneratedJob, Kinds, Mix};
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// One interval after the job is created.
+    /// The first run is one interval after the job is created.
     NowPlusInterval,
-    /// A random time within one interval.
+    /// The first run is at a random time within one interval.
     Jitter,
-    /// By a hash of the job's id.
+    /// A hash of the job's id determines the start time.
     Hash,
-    /// In the slot in which the fewest jobs have their next run.
+    /// The first run is in the time slot in which the fewest jobs have their next run.
     Next,
-    /// Where the sum of the load at all its runs is lowest.
+    /// The first run is chosen so that all runs of the job together meet the least load.
     Projected,
 }
 
@@ -49,15 +49,15 @@ impl Strategy {
     }
 }
 
-/// The spread of one mix under one policy.
+/// How evenly one policy spreads the runs of one mix over time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub mix: Mix,
     pub jobs: u64,
     pub way: Strategy,
-    /// By number of runs in the slots of the next 24 hours.
+    /// Evenness of the number of runs per time slot in the next 24 hours.
     pub runs: Figures,
-    /// By duration of the runs.
+    /// Evenness of the total run duration per time slot.
     pub cost: Figures,
 }
 
@@ -65,9 +65,9 @@ pub struct Outcome {
 pub struct Figures {
     /// See [`Spread::score`].
     pub score: f64,
-    /// The highest slot as a multiple of the mean slot.
+    /// Load of the fullest time slot divided by the mean load of a slot.
     pub peak_to_mean: f64,
-    /// A lower bound of `peak_to_mean` for these jobs.
+    /// The lowest `peak_to_mean` that any choice of start times could reach for these jobs.
     pub least_peak_to_mean: f64,
 }
 
@@ -80,14 +80,15 @@ impl From<Spread> for Figures {
     }
 }
 
-/// The load as a node knows it: counted by interval and phase, recomputed for each slot.
+/// The load as a node stores it: job counts by interval and start offset. The load per time slot is
+/// recomputed when the current slot changes.
 pub struct Plan {
     settings: BalanceSettings,
-    /// By interval and phase; cron schedules by their index among the kinds.
+    /// Jobs by interval and start offset; cron jobs by the index of their kind.
     counts: HashMap<(Span, u32), Count>,
     clocks: Vec<Count>,
     each: Vec<(LoadProfile, Span)>,
-    /// As of the slot of the last placement.
+    /// The load as of the time slot in which the last start time was chosen.
     loads: Loads,
 }
 
@@ -104,7 +105,7 @@ impl Plan {
         Self { settings, counts: HashMap::new(), clocks: Vec::new(), each: Vec::new(), loads }
     }
 
-    /// Returns the load as of `now`.
+    /// Returns the load per time slot, as of `now`.
     pub fn loads_at(&mut self, now: Timestamp) -> &Loads {
         let horizon = Horizon::new(&self.settings, now);
         if self.loads.horizon() != horizon {
@@ -116,7 +117,7 @@ impl Plan {
         &self.loads
     }
 
-    /// Returns the first time that the policy chooses for the job.
+    /// Returns the first run time that the policy chooses for the job.
     pub fn place(&mut self, job: &GeneratedJob<'_>) -> Option<Timestamp> {
         let settings = self.settings;
         let loads = self.loads_at(job.at);

@@ -1,4 +1,4 @@
-//! An executor that counts the results of another one.
+//! An executor that forwards runs to another executor and counts their results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,8 @@ impl CountingExecutor {
         self.indexed.load(Ordering::Acquire)
     }
 
-    /// Fails if a run failed: failures are faster than real work, so the results would be wrong.
+    /// Returns an error if a run failed. Failed runs are faster than real work, so the measurement
+    /// would be wrong.
     pub(super) fn must_have_succeeded(&self) -> anyhow::Result<()> {
         let failed = self.failed.load(Ordering::Acquire);
         let error = self.last_error.lock().unwrap_or_else(|lock| lock.into_inner());

@@ -1,4 +1,4 @@
-//! HTTP calls to a receiver in the same process.
+//! Measures HTTP calls to a receiver in the same process.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::workload::share;
 /// The lateness of each received call, in microseconds.
 struct Received {
     clock: Arc<dyn Clock>,
-    /// Calls with a later scheduled time are not counted.
+    /// Calls that are scheduled after this time are not counted.
     until: AtomicI64,
     late: Mutex<Vec<u32>>,
 }

@@ -34,7 +34,7 @@ pub(crate) async fn measure(
     if load.programs > 0 {
         report.shell = Some(shell::measure(bench, load.programs, supervisor).await?);
     }
-    // Last, because its jobs keep becoming due.
+    // The HTTP measurement comes last, because its jobs continue to become due.
     if load.seconds > 0 && load.rate > 0 {
         report.http = Some(http::measure(bench, load).await?);
     }
@@ -73,8 +73,7 @@ async fn until_ended(
     executor.must_have_succeeded()
 }
 
-/// Returns a time by which `jobs` jobs can be registered, so that none of them is late from the
-/// start.
+/// Returns a start time for `jobs` jobs that is late enough to register all jobs before it.
 async fn start_time(bench: &Bench, jobs: u64) -> anyhow::Result<Timestamp> {
     let lead = evenkeel_core::Span::from_millis(3_000 + jobs / 8);
     Ok(bench.now().await?.saturating_add(lead))

@@ -14,19 +14,19 @@ pub struct ExecutorsReport {
     pub crawl: Option<CrawlFigures>,
 }
 
-/// Calls received in the same process.
+/// HTTP calls to a receiver in the same process.
 #[derive(Clone, Debug, Serialize)]
 pub struct HttpFigures {
     pub calls: u64,
     pub expected: u64,
-    /// From the first due time until the last call is received.
+    /// Time from the first scheduled run until the last call is received.
     pub seconds: f64,
     pub calls_per_s: f64,
-    /// Time of receipt minus scheduled time.
+    /// Time at which the call is received minus its scheduled time.
     pub lateness_ms: Option<Quantiles>,
-    /// Memory of this process after a fifth of the duration.
+    /// Memory use of this process after a fifth of the measurement.
     pub rss_early_mb: f64,
-    /// Memory of this process at the end.
+    /// Memory use of this process at the end of the measurement.
     pub rss_late_mb: f64,
 }
 
@@ -34,7 +34,7 @@ pub struct HttpFigures {
 #[derive(Clone, Debug, Serialize)]
 pub struct ShellFigures {
     pub runs: u64,
-    /// From the first due time until the last run ends.
+    /// Time from the first scheduled run until the last run finishes.
     pub seconds: f64,
     pub runs_per_s: f64,
     pub rss_mb: f64,
@@ -44,7 +44,7 @@ pub struct ShellFigures {
 #[derive(Clone, Debug, Serialize)]
 pub struct CrawlFigures {
     pub pages: u64,
-    /// From the due time until the run ends.
+    /// Time from the scheduled time of the crawl until it finishes.
     pub seconds: f64,
     pub pages_per_s: f64,
     pub rss_mb: f64,

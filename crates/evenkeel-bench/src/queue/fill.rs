@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use crate::workload::{BATCH, CENTURY};
 
 const EVERY: Span = Span::from_secs(365 * 86_400);
-/// Number of concurrency keys with `--limits`.
+/// Number of concurrency keys that `--limits` uses.
 const KEYS: u64 = 1_000;
 /// Limit of each concurrency key.
 const LIMIT: u32 = 10;
@@ -90,7 +90,7 @@ impl QueueFiller<'_> {
     }
 }
 
-/// Fires the next time of a job into the queue.
+/// Builds the command that fires the next run of a job into the queue.
 fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
     let definition: Definition = serde_json::from_str(&job.definition)?;
     let due = job.next_at.context("a job has no next time")?;

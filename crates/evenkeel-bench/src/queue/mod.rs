@@ -1,10 +1,10 @@
 //! Measures how fast attempts are claimed from a queue, at a given depth.
 //!
-//! The queue is filled through the store's own `fire`, with attempts of random priorities. Then
-//! several tasks claim and finish attempts, as workers do. If the queue becomes empty before the
-//! time is over, it is filled again, and that time does not count. The number of jobs does not
-//! depend on the depth, so two measurements differ only in the queue. Each job has at most one
-//! queued attempt.
+//! The queue is filled through the store's own `fire`, with attempts of random priorities. Several
+//! concurrent tasks claim and finish attempts from the filled queue, as workers do. If the queue
+//! becomes empty before the measurement ends, it is filled again; the time to fill it does not
+//! count. The number of jobs does not depend on the depth, so two measurements differ only in the
+//! queue. Each job has at most one queued attempt.
 
 mod fill;
 mod report;
@@ -56,7 +56,7 @@ pub(crate) async fn measure(bench: &mut Bench, load: &QueueLoad) -> anyhow::Resu
         dedup: load.dedup,
     };
     let mut jobs = filler.register(load.jobs).await?;
-    // Shuffled, so that neighbours in the queue are not neighbours in the tables.
+    // The jobs are shuffled, so that neighbours in the queue are not neighbours in the tables.
     shuffle(&mut jobs, &*chance);
     let mut jobs = jobs.into_iter();
     let pending = usize::try_from(load.pending)?;
@@ -122,14 +122,15 @@ struct Claimers<'a> {
     finishes: bool,
 }
 
-/// Results of one pass until the queue is empty or the time is over.
+/// Results of claiming attempts until the queue is empty or the measurement time is over.
 struct Round {
     took: Duration,
     claimed: u64,
 }
 
 impl Claimers<'_> {
-    /// Claims (and finishes, unless `unfinished`) until the queue is empty or `most` has passed.
+    /// Claims attempts until the queue is empty or `most` has passed. Also finishes them, unless
+    /// `unfinished`.
     async fn claim_all(&self, now: Timestamp, most: Duration) -> anyhow::Result<Round> {
         let (node, tasks, finishes) = (self.node, self.tasks, self.finishes);
         let began = self.clock.monotonic();
@@ -178,7 +179,7 @@ async fn join(store: &dyn Store, chance: &dyn Chance) -> anyhow::Result<NodeNo> 
     Ok(store.join(&node, Now::Database).await?.node)
 }
 
-/// Claims one batch, as one of several workers.
+/// Claims one batch of attempts, like one of several workers.
 async fn claim(
     store: &dyn Store,
     node: NodeNo,
@@ -235,7 +236,8 @@ async fn finish(
     Ok(())
 }
 
-/// Fails unless the first claimed attempts have the highest priorities, in descending order.
+/// Returns an error unless the first claimed attempts have the highest priorities, in descending
+/// order.
 fn check_order(first: &[ClaimedAttempt]) -> anyhow::Result<()> {
     let priorities = first.iter().map(|attempt| {
         let definition: Definition = serde_json::from_str(&attempt.definition)?;

@@ -12,15 +12,15 @@ pub struct QueueReport {
     pub pending: u64,
     pub tasks: usize,
     pub limits: bool,
-    /// Claimed attempts; also finished, unless `unfinished`.
+    /// Number of claimed attempts. They were also finished, unless `unfinished`.
     pub claimed: u64,
     /// Attempts still in the queue.
     pub left: u64,
     pub seconds: f64,
     pub claims_per_second: f64,
-    /// Number of first claims whose priority order was verified.
+    /// Number of first claimed attempts whose priority order was verified.
     pub first_in_order: usize,
-    /// Address of the store, with `--keep`.
+    /// Address of the store if `--keep` was given.
     pub kept: Option<String>,
     /// Jobs had deduplication keys.
     pub dedup: bool,

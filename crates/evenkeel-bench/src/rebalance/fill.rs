@@ -8,19 +8,19 @@ use crate::workload::{BATCH, Registrar};
 
 const HOUR: Span = Span::from_secs(3600);
 const DAY: Span = Span::from_secs(24 * 3600);
-/// No job is due earlier: neither during the measurement nor within the `protection` time of a
-/// rebalance.
+/// Minimum time from now to the first due job. No job is due during the measurement or within the
+/// `protection` time of a rebalance.
 const LEAD: Span = Span::from_secs(6 * 3600);
-/// All daily jobs run within this many seconds of the day.
+/// All daily jobs start in the same period of the day, which has this many seconds.
 const DAILY_WITHIN: u64 = 3 * 3600;
-/// All hourly jobs run within this many seconds of the hour.
+/// All hourly jobs start within this many seconds after the full hour.
 const HOURLY_WITHIN: u64 = 15 * 60;
-/// One job in 4 is hourly, the others are daily.
+/// One job in 4 is hourly; the remaining jobs are daily.
 const HOURLY_ONE_IN: u64 = 4;
 
 /// Registers `count` jobs: daily jobs within 3 hours of the day, hourly jobs in the first 15
-/// minutes of each hour. The times depend only on the hour, so that plans of the same hour can be
-/// compared.
+/// minutes of each hour. The start times depend only on the current hour, so that two rebalance
+/// plans made in the same hour can be compared.
 pub(super) async fn uneven(
     registrar: &Registrar<'_>,
     count: u64,
@@ -54,7 +54,7 @@ fn time_of(n: u64, within: u64, now: Timestamp) -> Timestamp {
     let hour = HOUR.as_micros().cast_signed();
     let full = earliest
         .saturating_sub(Span::from_micros(earliest.as_micros().rem_euclid(hour).cast_unsigned()));
-    // Consecutive numbers get times that are far apart.
+    // Jobs with consecutive numbers get start times that are far apart.
     let second = n.wrapping_mul(7919) % within;
     full.saturating_add(HOUR).saturating_add(Span::from_secs(second))
 }

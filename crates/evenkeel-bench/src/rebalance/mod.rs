@@ -26,12 +26,12 @@ use report::Firings;
 
 pub use report::RebalanceReport;
 
-/// How long firings are measured before the rebalance is planned.
+/// Duration of the measurement before the rebalance is planned, for comparison.
 pub(crate) const QUIET: Span = Span::from_secs(5);
-/// Time that the engine gets to settle after its first firing.
+/// Time after the first firing that is not measured, because the engine is still starting.
 const SETTLING: Span = Span::from_secs(1);
 const REBALANCE_MAX: Duration = Duration::from_secs(3600);
-/// A due run that is not executed this long after the end counts as lost.
+/// A due run that is not executed this long after the end of the measurement counts as lost.
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn measure(
@@ -56,7 +56,7 @@ pub(crate) async fn measure(
     // Enough time to register and load the firing jobs.
     let lead = Span::from_millis(5_000 + load.firing / 8);
     let start = bench.now().await?.saturating_add(lead);
-    // No time is skipped, because a skipped time would hide its lateness.
+    // No late run is skipped, because the lateness of a skipped run would not be measured.
     let firing = bench
         .registrar(&progress)
         .busy(load.firing, 1, start, OverlapPolicy::Allow, std::convert::identity)
@@ -96,7 +96,7 @@ async fn rebuild(
     jobs: u64,
     clock: &dyn Clock,
 ) -> anyhow::Result<(Arc<Balance>, f64)> {
-    // The default settings, except that jobs may move right after their creation.
+    // The default settings, except that a rebalance may move jobs right after their creation.
     let settings = BalanceSettings { cooldown: Span::ZERO, ..BalanceSettings::default() };
     let balance = Balance::new(Arc::clone(store), settings);
     let now = store.now().await?;
@@ -121,8 +121,8 @@ struct Measurement {
 }
 
 impl Measurement {
-    /// Waits until `settled` plus the `quiet` time, plans, applies the plan, and reports the
-    /// lateness of the firings in each phase.
+    /// Waits until `settled` plus `quiet`, then plans a rebalance and applies it. Reports how late
+    /// other jobs fired before, during and after each step.
     async fn rebalance(
         &self,
         balancing: Balancing,
@@ -160,7 +160,8 @@ impl Measurement {
             move_s,
             moved: rebalance.moved,
             changed: rebalance.changed,
-            // Avoids a division by zero: a few moves may end within the clock's resolution.
+            // Avoids a division by zero, because a few moves may take less than the clock's
+            // resolution.
             moves_per_s: rebalance.moved as f64 / move_s.max(1e-6),
             score: [done.summary.before.score, done.score],
             before: firings(&executed, quiet_since, planning_at),
@@ -224,7 +225,7 @@ mod tests {
     async fn rebalance_moves_uneven_jobs_while_others_fire() {
         let (mut bench, load) = bench_of(2000, 20).await;
         let report = measure(&mut bench, &load, Span::from_secs(1)).await.unwrap();
-        // Most jobs are crowded, and only the firing jobs must stay.
+        // Most jobs start in crowded time slots, and the rebalance must not move the firing jobs.
         assert!(report.planned > 1000, "{report:?}");
         assert_eq!((report.moved, report.changed, report.skipped), (report.planned, 0, 20));
         assert!(report.score[1] > report.score[0]);

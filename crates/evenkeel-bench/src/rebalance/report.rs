@@ -28,7 +28,7 @@ pub struct RebalanceReport {
     /// Time from the check until the last move is committed.
     pub move_s: f64,
     pub moved: u64,
-    /// Jobs that changed after the planning and were not moved.
+    /// Jobs that were not moved because they changed after the rebalance was planned.
     pub changed: u64,
     pub moves_per_s: f64,
     /// Balance score before and after.
@@ -37,19 +37,20 @@ pub struct RebalanceReport {
     pub before: Firings,
     /// Firings due during the planning.
     pub planning: Firings,
-    /// Firings due from the start of the moves until the end of the rebalance.
+    /// Firings due from the first move of a job until the end of the rebalance.
     pub rebalancing: Firings,
-    /// Due times that were neither executed nor recorded as skipped.
+    /// Scheduled runs that were neither executed nor recorded as skipped.
     pub lost: u64,
-    /// Due times executed more than once.
+    /// Scheduled runs that were executed more than once.
     pub doubled: u64,
     /// Due times recorded as skipped.
     pub skipped_times: u64,
     /// Peak memory of this process.
     pub peak_rss_mb: f64,
-    /// Of this process and a private PostgreSQL server, without the registration.
+    /// CPU seconds of this process and a private PostgreSQL server, without the registration of the
+    /// jobs.
     pub cpu_s: f64,
-    /// Address of the store, with `--keep`.
+    /// Address of the store if `--keep` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
 }
@@ -60,7 +61,7 @@ pub struct Firings {
     /// Length of the phase.
     pub seconds: f64,
     pub fired: u64,
-    /// Start of the body minus scheduled time; `None` if nothing fired.
+    /// Actual start of a run minus its scheduled time; `None` if no job fired.
     pub lateness_ms: Option<Quantiles>,
 }
 
