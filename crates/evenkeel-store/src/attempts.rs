@@ -293,7 +293,7 @@ verbs! {
     /// of the same job.
     ///
     /// No retry follows if the job was cancelled or deleted, or if the job is paused and the run
-    /// was scheduled before the pause. The run is finished instead.
+    /// was scheduled at or before the pause. The run is finished instead.
     ///
     /// For a schedule whose [next run time depends on the end of a
     /// run](evenkeel_core::Schedule::follows_its_end), the time in [`Then::EndRun`] becomes the
@@ -323,7 +323,7 @@ verbs! {
     /// queue](crate::AfterLoss::Queue) gets a higher fence and keeps its attempt number. A requeued
     /// attempt still shows its former node until another node claims it.
     ///
-    /// If the job was cancelled or deleted, or is paused and the run was scheduled before the
+    /// If the job was cancelled or deleted, or is paused and the run was scheduled at or before the
     /// pause, the attempt is recorded as cancelled, which finishes the run. An attempt that is
     /// recorded as cancelled also counts as taken.
     ///
@@ -379,8 +379,8 @@ verbs! {
         -> Page<Attempt, AttemptKey>;
 
     /// Deletes finished attempts and skip records, in key order after [`Prune::after`]. An attempt
-    /// is kept if it is among the job's newest [`Prune::keep_per_job`] attempts and finished after
-    /// [`Prune::keep_since`]. The newest successful and the newest failed attempt of a job are
-    /// always kept.
+    /// is kept if it is among the job's newest [`Prune::keep_per_job`] attempts and finished at or
+    /// after [`Prune::keep_since`]. The newest successful and the newest failed attempt of a job
+    /// are always kept.
     write fn prune(prune: Prune) -> Pruned;
 }

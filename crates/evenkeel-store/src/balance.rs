@@ -251,10 +251,10 @@ verbs! {
 
     /// Deletes up to `limit` scores of hours before `scores_before`, and up to `limit` plans
     /// created before `plans_before` that were never started. Also deletes up to `limit` rebalances
-    /// created [`REBALANCES_KEPT`] before `plans_before`, unless they are still moving jobs. One
-    /// call deletes at most [`PARTS_PRUNED`] batches of rebalances because batches are large; a
-    /// rebalance with remaining batches is deleted by a later call. Returns the number of deleted
-    /// rows, which is at least `limit` if more rows may be left.
+    /// created [`REBALANCES_KEPT`] before `plans_before`, unless they are running and have begun or
+    /// moved jobs since then. One call deletes at most [`PARTS_PRUNED`] batches of rebalances
+    /// because batches are large; a rebalance with remaining batches is deleted by a later call.
+    /// Returns the number of deleted rows, which is at least `limit` if more rows may be left.
     write fn prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 }
 

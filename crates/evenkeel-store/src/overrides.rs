@@ -48,7 +48,8 @@ pub enum OverrideResult {
     /// The attempt is no longer in the expected state, or is already queued; nothing changed.
     Changed,
     /// The attempt cannot go back to the queue because its job was cancelled or deleted, its job
-    /// was paused after the scheduled time, or the attempt was asked to stop. Nothing changed.
+    /// was paused at or after the scheduled time, or the attempt was asked to stop. Nothing
+    /// changed.
     Stopped,
     /// The attempt cannot go back to the queue because this other job holds the deduplication key.
     /// Nothing changed.

@@ -144,8 +144,8 @@ pub struct ClaimWindow {
 }
 
 impl ClaimWindow {
-    /// Returns the first claim window after `now` for an attempt with the expected duration
-    /// `average`.
+    /// Returns the claim window at `now`, or else the next one, for an attempt with the expected
+    /// duration `average`.
     pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
         let from = definition.may_start_from(now, average);
         Self {
