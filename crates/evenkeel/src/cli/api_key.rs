@@ -23,14 +23,14 @@ pub struct ApiKeyArgs {
 
 #[derive(Subcommand, Clone)]
 enum ApiKeyCommand {
-    /// Create a key and print it on standard output; it is shown only once
+    /// Create an API key and print it on standard output; the key is shown only once
     ///
     /// The key belongs to the tenant of its creator and is valid until it expires or is revoked.
     #[command(after_help = "Examples:
   evenkeel api-key create ci --role operator --ttl 90d
   export EVENKEEL_TOKEN=$(evenkeel api-key create grafana --role viewer)")]
     Create(CreateArgs),
-    /// List the keys (their values are never shown)
+    /// List the API keys (their values are never shown)
     #[command(after_help = "Examples:
   evenkeel api-key list
   evenkeel api-key list --json | jq '.api_keys[] | select(.last_used_at == null).name'")]
@@ -61,7 +61,7 @@ struct CreateArgs {
     /// Role of the key
     #[arg(long, value_name = "ROLE")]
     role: RoleArg,
-    /// Lifetime [default: until it is revoked]
+    /// Lifetime of the key [default: until the key is revoked]
     #[arg(long, value_name = "TIME")]
     ttl: Option<Span>,
 }
@@ -122,7 +122,7 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
     context.output.line(&rendered)
 }
 
-/// Returns the state of a key as a word.
+/// Returns the state of a key for display, such as `revoked`.
 fn state(key: &Value, context: &Context) -> (String, Tone) {
     if !key["revoked_at"].is_null() {
         return ("revoked".into(), Tone::Quiet);

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use super::Context;
 use crate::Failure;
 
-/// Fails if the user can't be asked: with `--json`, or without a terminal.
+/// Returns an error with `--json` or without a terminal, because the user can't be asked.
 pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(), Failure> {
     if context.output.is_json() || !std::io::stdin().is_terminal() {
         return Err(

@@ -18,7 +18,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 pub struct AuditArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Only entries of this subject; an API key is key:NAME
+    /// Only entries of this user; an API key is written as key:NAME
     #[arg(long, value_name = "NAME")]
     subject: Option<String>,
     /// Only entries about this id

@@ -6,7 +6,7 @@ use super::Context;
 use crate::Failure;
 use crate::serve::executors::supervisor_command;
 
-/// Runs a benchmark, with a progress bar on a terminal and one JSON object with `--json`.
+/// Runs a benchmark. Shows a progress bar on a terminal; prints one JSON object with `--json`.
 pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
     let supervisor = supervisor_command();
     let runtime = context.multi_threaded_runtime()?;

@@ -1,4 +1,4 @@
-//! What all commands share: global options, config file, output.
+//! State that every command uses: global options, config file and output.
 
 use std::path::PathBuf;
 
@@ -32,12 +32,12 @@ impl Context {
         config::data_dir(&self.global)
     }
 
-    /// Returns a client of the selected server.
+    /// Returns an HTTP client for the selected server.
     pub fn client(&self, raw: RawClient) -> Result<Client, Failure> {
         Client::new(client::find(&raw.or(&self.file.client), &self.data_dir())?)
     }
 
-    /// Returns the machine's time, used to show how long ago something was.
+    /// Returns this machine's time, from which the output computes durations such as `3m ago`.
     pub fn now(&self) -> Timestamp {
         SystemClock::default().wall()
     }

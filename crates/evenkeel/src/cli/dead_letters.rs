@@ -167,7 +167,8 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
     context.output.answer(&answer, &text)
 }
 
-/// Sends a command for all dead letters, many per request. Fails if it failed for any of them.
+/// Sends a command for all dead letters, many per request. Returns an error if any of the dead
+/// letters was refused.
 async fn each(
     context: &Context,
     client: &Client,

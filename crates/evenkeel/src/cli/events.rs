@@ -26,7 +26,7 @@ pub(super) const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 pub struct EventsArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Only these kinds, separated by commas; job.* and run.* are allowed
+    /// Only events of these kinds, separated by commas; job.* and run.* are allowed
     #[arg(long, value_name = "KINDS")]
     kinds: Option<String>,
     /// Only events of this job (name or id)
@@ -56,7 +56,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
     while left > 0 {
         let mut stream = match client.listen(&["events"], &query, last.as_deref()).await {
             Ok(stream) => stream,
-            // The server was reachable before and may be reachable again.
+            // The server was reachable before this failure, so the command reconnects.
             Err(failure) if was_connected && may_be_temporary(&failure) => {
                 tokio::time::sleep(RECONNECT_DELAY).await;
                 continue;
@@ -83,7 +83,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
     Ok(())
 }
 
-/// Returns true if the failure may be temporary.
+/// Returns true if a request that failed this way may succeed later.
 pub(super) fn may_be_temporary(failure: &Failure) -> bool {
     let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
     failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)

@@ -18,7 +18,7 @@ pub(super) fn job_flag(job: Option<&str>) -> String {
     job.map_or_else(String::new, |job| format!(" --job {}", quoted(job)))
 }
 
-/// Returns the command that shows the next page of a list with a cursor, if there is one.
+/// Returns the command that shows the next page of a list with cursors, if there is a next page.
 pub(super) fn next_page(answer: &Answer, shown: usize, command: &str) -> String {
     match answer.value["next_cursor"].as_str() {
         Some(cursor) => format!(
@@ -30,7 +30,7 @@ pub(super) fn next_page(answer: &Answer, shown: usize, command: &str) -> String 
     }
 }
 
-/// Returns the flag that shows the next page of a list with an offset, if there is one.
+/// Returns the flag that shows the next page of a list with offsets, if there is a next page.
 pub(super) fn next_offset(answer: &Answer, shown: usize, offset: u32) -> String {
     let total = answer.value["total"].as_u64().unwrap_or(0);
     match u64::from(offset) + shown as u64 {

@@ -25,7 +25,7 @@ pub(super) fn run(context: &Context, args: MigrateArgs) -> Result<(), Failure> {
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
     data_dir::create_for(&choice, &data_dir)?;
     context.multi_threaded_runtime()?.block_on(store::open(&choice))?;
-    // Opening the store brings its tables up to date, or fails.
+    // Opening the store migrates its tables, or returns an error.
     if context.output.is_json() {
         return context.output.json(&json!({"store": choice.to_string(), "up_to_date": true}));
     }

@@ -29,9 +29,10 @@ use crate::Failure;
 use crate::config::raw::RawGlobal;
 use context::Context;
 
-/// A job scheduler with even load and deadlines
+/// A job scheduler that spreads load evenly and keeps deadlines
 ///
-/// One command starts a server with all its data in one folder; a second command creates a job.
+/// `evenkeel serve` starts a server that keeps all its data in one folder; `evenkeel job create`
+/// creates a job.
 #[derive(Parser, Clone)]
 #[command(name = "evenkeel", version, disable_help_subcommand = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -68,12 +69,12 @@ pub enum Command {
     /// Show the nodes of the cluster, and which pools each serves
     #[command(after_help = nodes::EXAMPLES)]
     Nodes(nodes::NodesArgs),
-    /// List, redrive and delete runs that failed for good
+    /// List, redrive and delete dead letters: runs that failed and have no retry left
     DeadLetters(dead_letters::DeadLettersArgs),
-    /// Show the load of the next day
+    /// Show the expected load of the next 24 hours
     #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
     Distribution(balance::DistributionArgs),
-    /// Move jobs to make the load even
+    /// Move jobs to other start times, so that the load is even
     #[command(after_help = balance::REBALANCE_EXAMPLES)]
     Rebalance(Box<balance::RebalanceArgs>),
     /// Search and read crawled pages
@@ -81,12 +82,12 @@ pub enum Command {
     /// Show events as they happen
     #[command(after_help = events::EXAMPLES)]
     Events(events::EventsArgs),
-    /// Show the next times of a schedule; needs no server
+    /// Show the next run times of a schedule; needs no server
     #[command(after_help = next::EXAMPLES)]
     Next(next::NextArgs),
     /// Import jobs; shows a preview unless --yes is given
     Import(import::ImportArgs),
-    /// Create tokens; needs no running server
+    /// Create access tokens; needs no running server
     Token(token::TokenArgs),
     /// Create, list and revoke API keys
     ApiKey(api_key::ApiKeyArgs),
@@ -95,7 +96,7 @@ pub enum Command {
     /// Show the audit log: changes and refused requests
     #[command(after_help = audit::EXAMPLES)]
     Audit(audit::AuditArgs),
-    /// Bring the tables of a store up to date
+    /// Migrate the tables of a store to this version
     #[command(after_help = migrate::EXAMPLES)]
     Migrate(migrate::MigrateArgs),
     /// Run benchmarks on this machine

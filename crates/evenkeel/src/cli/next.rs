@@ -32,16 +32,16 @@ pub struct NextArgs {
     /// Time zone
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// Start of the list [default: now]
+    /// Show run times after this time [default: now]
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
     /// Number of times
     #[arg(short = 'n', value_name = "N", default_value_t = 5)]
     count: u64,
-    /// Times that a clock change skips: shift or skip [default: shift]
+    /// What to do with a run whose local time a clock change skips: shift or skip [default: shift]
     #[arg(long, value_name = "POLICY")]
     dst_gap: Option<String>,
-    /// Times that a clock change repeats: first, last or both [default: first]
+    /// When to run if a clock change repeats the local time: first, last or both [default: first]
     #[arg(long, value_name = "POLICY")]
     dst_overlap: Option<String>,
 }
@@ -92,7 +92,7 @@ fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
         text.push_str("The schedule has no further times.");
         return text;
     }
-    // Without a zone, the local time would repeat the UTC column.
+    // In UTC, a column of local times would repeat the UTC column.
     let local = !preview.timezone.is_utc();
     let moved = preview.times.iter().any(|time| time.moved_by.is_some());
     let zone = preview.timezone.name().to_uppercase();
@@ -130,7 +130,8 @@ fn refusal(document: &Value, faults: &[Fault]) -> Failure {
     point_at(failure, document, &first.field, first.position)
 }
 
-/// Adds the faulty field of `document` to the failure, if its position is known.
+/// Adds the text of the invalid field of `document` to the failure, if the position of the error is
+/// known.
 pub(super) fn point_at(
     failure: Failure,
     document: &Value,

@@ -21,7 +21,7 @@ pub struct PageArgs {
 
 #[derive(Subcommand, Clone)]
 enum PageCommand {
-    /// Search crawled pages, best match first; without words, list them
+    /// Search crawled pages, best match first; without search words, list all pages
     #[command(after_help = "Examples:
   evenkeel page list
   evenkeel page list --job news rust
@@ -45,7 +45,7 @@ struct ListArgs {
     /// Only pages of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only pages whose address begins with this
+    /// Only pages whose URL begins with this text
     #[arg(long, value_name = "URL")]
     url_prefix: Option<String>,
     /// Maximum number of entries
@@ -136,7 +136,7 @@ fn details(page: &Value) -> String {
     text
 }
 
-/// Removes the markup of a snippet.
+/// Removes the markup that highlights matches in a search result.
 fn plain(html: &str) -> String {
     let text = html.replace("<mark>", "").replace("</mark>", "");
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]

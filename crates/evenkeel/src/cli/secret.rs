@@ -27,9 +27,9 @@ pub struct SecretArgs {
 enum SecretCommand {
     /// Create a secret, or replace its value
     ///
-    /// The value is read from standard input, from a prompt without echo, or from a file. It is
-    /// never an argument, because every user of the machine could see it. One trailing line break
-    /// is removed.
+    /// The value is read from standard input, from a prompt without echo, or from a file. The value
+    /// is never an argument, because other users of the machine can see command lines. One trailing
+    /// line break is removed.
     #[command(after_help = "Examples:
   evenkeel secret set api-token
   pass show api-token | evenkeel secret set api-token
@@ -66,9 +66,9 @@ A job refers to it by name:
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Encrypt all secrets again with the server's newest key
+    /// Re-encrypt all secrets with the server's newest key
     ///
-    /// Afterwards the older keys can be removed from the server's configuration.
+    /// After this command, the older keys can be removed from the server's configuration.
     #[command(after_help = "Examples:
   evenkeel secret rotate
   evenkeel secret rotate --json")]

@@ -68,7 +68,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
     )?;
     let runtime = context.multi_threaded_runtime()?;
     let served = runtime.block_on(serve::serve(config));
-    // A pending name look-up must not delay the end of the process.
+    // A pending DNS lookup must not delay the exit of the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served
 }

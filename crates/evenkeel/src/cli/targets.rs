@@ -43,19 +43,19 @@ enum TargetsCommand {
     },
     /// Create a target
     ///
-    /// Nothing runs for it until a job names it: `evenkeel job create --target N` creates a job
-    /// that crawls its URL.
+    /// A target without jobs is never crawled. `evenkeel job create --target N` creates a job that
+    /// crawls its URL.
     #[command(after_help = "Examples:
   evenkeel targets create --name AskReddit --address https://example.com/r/AskReddit
   evenkeel targets create --number 7 --source-id t5_2qh1i")]
     Create {
-        /// Number of the target [default: the next one]
+        /// Number of the new target [default: the next free number]
         #[arg(long, value_name = "N")]
         number: Option<u64>,
         #[command(flatten)]
         fields: FieldArgs,
     },
-    /// Change a target; jobs that crawl its URL follow the change
+    /// Change a target; jobs that crawl its URL use the new URL
     #[command(after_help = "Examples:
   evenkeel targets update 1 --address https://example.com/r/worldnews
   evenkeel targets update 1 --name \"\"")]
@@ -72,13 +72,13 @@ enum TargetsCommand {
     Delete {
         /// Number of the target
         number: u64,
-        /// Delete it even if jobs name it; they keep running without a target
+        /// Delete the target even if jobs refer to it; these jobs continue without a target
         #[arg(long)]
         force: bool,
     },
 }
 
-/// Fields of a target. An empty text removes a field.
+/// Fields of a target. An empty text clears the field.
 #[derive(Args, Clone)]
 struct FieldArgs {
     /// An id of your own
@@ -87,7 +87,7 @@ struct FieldArgs {
     /// Name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// URL that its jobs crawl (--url is the server's address)
+    /// URL that the target's jobs crawl (--url is the server's address)
     #[arg(long, value_name = "URL")]
     address: Option<String>,
 }
@@ -187,7 +187,7 @@ fn show(context: &Context, text: &str, target: &Value, done: &str) -> Result<(),
     context.output.line(&shown)
 }
 
-/// Prints the effect on the jobs that follow a target.
+/// Prints how a changed target affects the jobs that crawl its URL.
 fn print_followers(context: &Context, changed: &Value) -> Result<(), Failure> {
     if context.output.is_json() {
         return Ok(());

@@ -36,7 +36,7 @@ enum TokenCommand {
     /// Print the keys that sign a tenant's HTTP calls, newest first
     ///
     /// A receiver uses a key to verify calls (Standard Webhooks). The keys are derived from the
-    /// secret in the store, or from those of the configuration.
+    /// secret in the store, or from the secrets in the configuration.
     #[command(after_help = "Examples:
   evenkeel token signing-key
   evenkeel token signing-key --tenant acme --store postgres://evenkeel@db/evenkeel")]
@@ -45,10 +45,10 @@ enum TokenCommand {
 
 #[derive(Args, Clone)]
 struct SigningKeyArgs {
-    /// Tenant whose calls the keys sign
+    /// Tenant whose HTTP calls are signed with the keys
     #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
     tenant: String,
-    /// Secrets of the server's configuration, if it has its own
+    /// Signing secrets of the server's configuration, if it sets them
     #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
     #[arg(value_name = "SECRETS")]
     signing_secrets: Option<Vec<String>>,
@@ -108,7 +108,7 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     if let StoreChoice::Sqlite(path) = &choice
         && !path.exists()
     {
-        // A key of a store that no server uses would be useless.
+        // This check prevents printing a key of a store that no server uses.
         let what = format!("there is no store at {}", path.display());
         return Err(Failure::usage(what).or_else("start a server there first, or name its --store"));
     }

@@ -187,7 +187,7 @@ fn job_is_paused_resumed_cancelled_and_purged() {
     assert_eq!(result.out.trim(), "Cancelled rare for good.");
     assert_eq!(server.json(&["job", "show", "rare"])["status"], "cancelled");
     let deleted = server.run(&["job", "delete", "rare", "--purge"]);
-    assert!(deleted.out.contains("0 executions of its history were forgotten"), "{deleted:?}");
+    assert!(deleted.out.contains("0 executions of its history were deleted"), "{deleted:?}");
     assert_eq!(server.run(&["job", "show", "rare"]).code, 3);
 }
 

@@ -37,10 +37,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub struct RebalanceArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Show the plan without moving jobs
+    /// Show which jobs would move to other start times, without moving them
     #[arg(long, group = "what")]
     preview: bool,
-    /// Make exactly the moves of this preview, or continue a stopped rebalance
+    /// Apply the plan of this preview, or continue a stopped rebalance
     #[arg(long, value_name = "ID", group = "what")]
     plan: Option<String>,
     /// Undo a rebalance
@@ -55,10 +55,10 @@ pub struct RebalanceArgs {
     /// List earlier rebalances
     #[arg(long, group = "what")]
     list: bool,
-    /// Maximum number of moves; those with the highest gain are made
+    /// Maximum number of jobs to move; the moves with the highest gain come first
     #[arg(long, value_name = "N", conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
     max_moves: Option<u64>,
-    /// Reach this score (0 to 1) with as few moves as possible
+    /// Move as few jobs as possible to reach this distribution score (0 to 1)
     #[arg(long, value_name = "SCORE", conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
     target_score: Option<f64>,
     /// Move only matching jobs, such as name_prefix=news or metadata.team=red; repeatable
@@ -68,7 +68,7 @@ pub struct RebalanceArgs {
     /// Skip the confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Number of moves or rebalances to show
+    /// Number of moved jobs or of rebalances to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
     /// Cursor from the end of a previous list
@@ -208,7 +208,7 @@ fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(),
     context.output.line(&text)
 }
 
-/// Asks for confirmation of a plan that was shown before.
+/// Shows the plan of a rebalance and asks for confirmation.
 async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
     let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
     let planned: Rebalance = read(&answer)?;
@@ -216,7 +216,7 @@ async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool,
     agrees(&format!("Move {}?", counted(planned.planned_total - planned.moved_total, "job")))
 }
 
-/// Asks for confirmation of an undo.
+/// Shows a finished rebalance and asks whether to undo it.
 async fn agrees_to_undo(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
     let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
     let done: Rebalance = read(&answer)?;
@@ -224,7 +224,7 @@ async fn agrees_to_undo(context: &Context, client: &Client, id: &str) -> Result<
     agrees(&format!("Move {} back?", counted(done.moved_total, "job")))
 }
 
-/// Shows the progress of a rebalance until it ends, and stops it on Ctrl-C.
+/// Shows the progress of a rebalance until it ends. Ctrl-C stops the rebalance.
 async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(), Failure> {
     let first: Rebalance = read(&begun)?;
     let id = first.rebalance_id.clone();
@@ -260,7 +260,7 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
     )))
 }
 
-/// Stops the rebalance. It is not an error if it has already ended.
+/// Stops the rebalance. Succeeds if the rebalance has already ended.
 async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
     match client.post(&["scheduler", "rebalance", id, "stop"], None).await {
         Err(failure) if failure.exit != Exit::Conflict => Err(failure),
@@ -310,7 +310,7 @@ fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Fa
     context.output.line(&text)
 }
 
-/// Draws a rebalance: the load before and after, and the result.
+/// Draws the load before and after a rebalance, and its result.
 fn drawn(context: &Context, rebalance: &Rebalance) -> String {
     let mut text = String::new();
     let both: Option<(&Shape, &Shape)> = rebalance.before.as_ref().zip(rebalance.after.as_ref());

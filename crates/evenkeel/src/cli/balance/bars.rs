@@ -5,13 +5,13 @@ use evenkeel_core::Timestamp;
 use crate::output::duration_ms;
 pub(super) use crate::output::wrapped;
 
-/// Blocks that fill a character from the left, in eighths.
+/// Block characters that are filled from the left, in steps of one eighth.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-/// Blocks that fill a character from below, in eighths.
+/// Block characters that are filled from below, in steps of one eighth.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Draws `value` as a bar of up to `width` characters for `most`, without trailing spaces, and a
-/// vertical line at `mark`.
+/// Draws `value` as a horizontal bar without trailing spaces, and a vertical line at `mark`. The
+/// value `most` fills `width` characters.
 pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
     let place = |value: f64| {
         if most > 0.0 { (value / most).clamp(0.0, 1.0) * width as f64 } else { 0.0 }
@@ -28,7 +28,8 @@ pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> Str
         }
     }
     if let Some(mark) = mark.filter(|mark| *mark > 0.0 && width > 0) {
-        // The line ends the part that an even spread would fill.
+        // `mark` is the value of an even load, so the line shows where the bar would end if the
+        // load were even.
         let at = (place(mark).ceil() as usize).clamp(1, width) - 1;
         cells[at] = '│';
     }
@@ -36,7 +37,7 @@ pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> Str
     text.trim_end().into()
 }
 
-/// Draws each value as a bar of one character.
+/// Draws each value as a vertical bar of one character.
 pub(super) fn spark(values: &[f64], most: f64) -> String {
     values.iter().map(|value| level(*value, most)).collect()
 }
@@ -59,12 +60,12 @@ pub(super) fn hour_of(time: Timestamp) -> u8 {
     u8::try_from(hours).unwrap_or(0)
 }
 
-/// Returns the 24 hours of a day, beginning with `first`.
+/// Returns the 24 hours of a day, starting at the hour `first`.
 pub(super) fn hours_from(first: u8) -> impl Iterator<Item = u8> {
     (0..24).map(move |n| (first + n) % 24)
 }
 
-/// Formats the length of a slot: `15m`, `30s`.
+/// Formats the length of a time slot: `15m`, `30s`.
 pub(super) fn slot(minutes: f64) -> String {
     duration_ms((minutes * 60_000.0).max(0.0) as u64)
 }

@@ -1,10 +1,10 @@
-//! Draws the load of a day as bars.
+//! Draws the expected load of each hour of a day as a bar.
 
 use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, slot, spark, wrapped};
 use super::views::{Day, Hour, Seconds, Slot};
 use crate::output::{Output, clean, duration_ms};
 
-/// Hours with more slots than this get no sparkline.
+/// An hour with more time slots than this gets no sparkline.
 const SPARKS_MAX: usize = 12;
 /// Longest bar, for readability.
 const BAR_MAX: usize = 72;
@@ -86,7 +86,7 @@ fn heading(day: &Day, format_value: &impl Fn(f64) -> String) -> String {
     )
 }
 
-/// Draws the slots of each hour as a sparkline.
+/// Draws the time slots of each hour as a sparkline.
 fn sparks(day: &Day, by_cost: bool) -> Vec<String> {
     let value = |slot: &Slot| if by_cost { slot.cost_seconds } else { slot.job_count };
     let per_hour =
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Sixteen runs at 14:30, one in each other hour; it is 13:20.
+    /// Sixteen runs at 14:30 and one run in every other hour. The current time is 13:20.
     fn sample(by: &str) -> Day {
         let start: Timestamp = "2026-12-01T13:15:00Z".parse().unwrap();
         let slots = (0..96_u64).map(|n| {

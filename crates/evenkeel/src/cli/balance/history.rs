@@ -1,4 +1,4 @@
-//! Draws past scores, one line per day.
+//! Draws past distribution scores, one line per day.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn draw(scores: &Scores) -> String {
     for (day, scores) in days {
         let mut cells = ['·'; 24];
         for score in &scores {
-            // A score of 0 is drawn too.
+            // A score of 0 gets a visible character, unlike a missing score.
             let shown = level(score.distribution_score.max(0.01), 1.0);
             cells[usize::from(hour_of(score.hour)).min(23)] = shown;
         }

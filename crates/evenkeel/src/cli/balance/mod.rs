@@ -29,11 +29,12 @@ spread of the same jobs.";
 pub struct DistributionArgs {
     #[command(flatten)]
     client: RawClient,
-    /// What to count: all runs of the day, the next run of each job, or the cost of runs
+    /// What to count in each hour: all runs of the day, only the next run of each job, or the cost
+    /// of runs
     #[arg(long, value_name = "WHAT", default_value = "runs")]
     #[arg(value_parser = ["runs", "next", "cost"], conflicts_with = "history")]
     by: String,
-    /// Show past scores, hour by hour
+    /// Show the distribution score of past hours
     #[arg(long)]
     history: bool,
     /// Start of the period, at most 90 days ago [default: seven days ago]

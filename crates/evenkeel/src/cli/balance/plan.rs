@@ -1,4 +1,4 @@
-//! Draws a plan: the load before and after side by side, and the moves.
+//! Draws a rebalance plan: the load before and after it side by side, and the jobs that move.
 
 use evenkeel_core::Timestamp;
 
@@ -6,7 +6,7 @@ use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, reasons, sl
 use super::views::{Plan, PlannedMove, Shape};
 use crate::output::{Output, Table, Tone, clean, duration_ms};
 
-/// Draws a plan in lines of at most `width` characters, with the first moves.
+/// Draws a plan and its first moves, in lines of at most `width` characters.
 pub(super) fn draw(
     plan: &Plan,
     now: Timestamp,
@@ -40,7 +40,7 @@ pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width:
     let (was, will) = (counts(before), counts(after));
     let most = was.iter().chain(&will).copied().fold(0.0, f64::max);
     let number = grouped(most).chars().count();
-    // The width of each side, after the hour and both numbers.
+    // The width of the bars of each side, after the hour and both numbers.
     let side = width.saturating_sub(2 + 5 + 2 + 2 + 2 * (number + 2)).clamp(16, 100) / 2;
     let column = side + 2 + number;
     let title =

@@ -1,4 +1,4 @@
-//! Answers of the server, with the fields that are drawn.
+//! Responses of the server, with the fields that the commands draw.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) struct Slot {
     pub(super) cost_seconds: f64,
 }
 
-/// Evenness of the runs over the seconds of an hour.
+/// How evenly runs are spread over the seconds of an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Seconds {
     pub(super) distribution_score: f64,
@@ -67,7 +67,7 @@ pub(super) struct Scores {
     pub(super) scores: Vec<Score>,
 }
 
-/// The load before or after a rebalance.
+/// The load per hour before or after a rebalance.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Shape {
     pub(super) distribution_score: f64,
@@ -108,7 +108,7 @@ pub(super) struct Moved {
     pub(super) new_time: Timestamp,
 }
 
-/// A rebalance; some fields exist only if it is read alone.
+/// A rebalance. A list of rebalances omits some of the fields.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Rebalance {
     pub(super) rebalance_id: String,

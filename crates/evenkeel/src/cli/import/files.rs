@@ -1,4 +1,4 @@
-//! Reads exports of the predecessor's table.
+//! Reads CSV and NDJSON exports of the jobs table of Evenkeel's predecessor.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -104,7 +104,7 @@ impl JsonRows {
         Ok(rows)
     }
 
-    /// Returns the next line, or an error that names the reason; `None` at the end.
+    /// Returns the next line, or the reason why it can't be read; `None` at the end of the file.
     fn next_line(&mut self) -> Result<Option<Result<String, String>>, Failure> {
         let failed = |error| {
             Failure::because(

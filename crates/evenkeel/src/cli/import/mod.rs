@@ -54,7 +54,7 @@ pub struct ImportArgs {
 
 #[derive(Subcommand, Clone)]
 enum ImportCommand {
-    /// Import the jobs table of the cron-based predecessor
+    /// Import the jobs table of Evenkeel's cron-based predecessor
     #[command(after_help = LEGACY_EXAMPLES)]
     Legacy(LegacyArgs),
     /// Import a crontab
@@ -65,25 +65,26 @@ enum ImportCommand {
 #[derive(Args, Clone)]
 struct LegacyArgs {
     /// Database (postgres://USER@HOST/DATABASE), file (.csv with a header, .ndjson), or - for
-    /// standard input; use the variable if the address contains a password
+    /// standard input; if the address contains a password, use the environment variable
     #[arg(long, env = "EVENKEEL_IMPORT_FROM", hide_env_values = true, value_name = "SOURCE")]
     from: String,
     /// Table in the database
     #[arg(long, value_name = "TABLE", default_value = "jobs")]
     table: String,
-    /// Format of the file, if its name does not tell
+    /// Format of the file [default: by the file name]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Time zone of the predecessor
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// Keep the next time of interval jobs; otherwise they are placed by load
+    /// Keep the next run times of interval jobs; otherwise the server chooses start times with
+    /// little load
     #[arg(long)]
     keep_phase: bool,
-    /// Also create jobs whose schedule is disabled, paused
+    /// Also import jobs with a disabled schedule, as paused jobs
     #[arg(long)]
     include_disabled: bool,
-    /// Add the old id to all but the first of several jobs with the same name
+    /// If several jobs have the same name, append the old id to all names but the first
     #[arg(long)]
     rename_duplicates: bool,
     #[command(flatten)]
@@ -92,10 +93,10 @@ struct LegacyArgs {
 
 #[derive(Args, Clone)]
 struct CrontabArgs {
-    /// File, or - for standard input
+    /// Crontab file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Entries contain a user [default: for /etc/crontab and files in /etc/cron.d]
+    /// Each entry names a user [default: true for /etc/crontab and files in /etc/cron.d]
     #[arg(long, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
@@ -106,7 +107,8 @@ struct CrontabArgs {
     /// Time zone of the crontab [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Working directory, if the crontab sets no HOME [default: home of the program's user]
+    /// Working directory of the programs, if the crontab sets no HOME [default: home of the
+    /// program's user]
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
     #[command(flatten)]
@@ -118,7 +120,7 @@ struct ImportMode {
     /// Create the jobs; otherwise only show a preview
     #[arg(long)]
     yes: bool,
-    /// Number of entries of each kind to show
+    /// Number of entries to show for each kind of result
     #[arg(short = 'n', long = "show", value_name = "N", default_value_t = 50)]
     show: usize,
 }

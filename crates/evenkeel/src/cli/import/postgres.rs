@@ -1,4 +1,4 @@
-//! Reads the predecessor's table from its database.
+//! Reads the jobs table of Evenkeel's predecessor from its database.
 
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -7,8 +7,8 @@ use super::source::{BATCH, NumberedRow};
 use crate::failure::chain;
 use crate::{Exit, Failure};
 
-/// A table that is read through a cursor in one read-only transaction: all rows are from the same
-/// moment, and only one batch is in memory.
+/// A table that is read through a cursor in one read-only transaction. So all rows are from the
+/// same moment, and only one batch of rows is in memory.
 pub(super) struct Table {
     client: Client,
     shown: String,
@@ -55,7 +55,8 @@ impl Table {
                 format!("{table} in {} is not a table of jobs: it has no column url", self.shown);
             return Err(Failure::failed(what).or_else("name the right table with --table"));
         }
-        // A fixed order, so that of two rows with one name the same one always comes first.
+        // The order is fixed, so that repeated imports read rows with the same name in the same
+        // order.
         let order: Vec<&str> = ["created_at", "id"].into_iter().filter(|name| has(name)).collect();
         let order = if order.is_empty() {
             String::new()

@@ -1,12 +1,12 @@
-//! Checks whether the server can run programs.
+//! Checks whether the server allows jobs that run programs.
 
 use serde_json::json;
 
 use crate::client::Client;
 use crate::{Exit, Failure};
 
-/// Returns a remark about the server and programs. Fails if jobs are to be created and the server
-/// runs no programs, because it would refuse all of them.
+/// Returns a remark if the server may refuse jobs that run programs. Returns an error instead if
+/// `creating`, because the server would refuse every imported job.
 pub(super) async fn shell(
     client: Option<&Client>,
     creating: bool,
@@ -26,7 +26,8 @@ pub(super) async fn shell(
     }
 }
 
-/// Sends a job with a blank name, which is never created, and reads the other errors in the answer.
+/// Sends a job with a blank name, which the server always refuses, and checks whether the response
+/// also refuses the executor.
 async fn runs_programs(client: &Client) -> Result<bool, Failure> {
     let document = json!({
         "name": " ", "executor_type": "shell", "executor_config": {"argv": ["true"]},

@@ -47,7 +47,7 @@ impl Report {
         };
         for (mut planned, sent) in planned.into_iter().zip(sent) {
             if !self.as_json {
-                // The longest part, which the table does not show.
+                // The document is the largest part of an entry, and the table does not show it.
                 planned.document = None;
             }
             self.entries.push(Entry { planned, sent });
@@ -55,7 +55,7 @@ impl Report {
         Ok(())
     }
 
-    /// Adds a hint to a failure: created jobs stay, and a repeated import finds them.
+    /// Adds a hint to a failure: a repeated import does not create the existing jobs again.
     fn stopped(&self, failure: Failure) -> Failure {
         let created = self.created();
         if created == 0 || failure.way_out.is_some() {
@@ -73,7 +73,7 @@ impl Report {
         self.entries.iter().filter(created).count()
     }
 
-    /// Prints the report. Fails if a job that should have been created was not.
+    /// Prints the report. Returns an error if the server refused to create or pause a job.
     pub(super) fn finish(self, context: &Context, show: usize) -> Result<(), Failure> {
         let output = context.output;
         if output.is_json() {

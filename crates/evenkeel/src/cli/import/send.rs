@@ -12,11 +12,12 @@ use super::source::BATCH;
 use crate::client::Client;
 use crate::{Exit, Failure};
 
-/// Jobs to be paused are created in small batches, so that none becomes due before it is paused.
+/// Batch size for jobs that are paused right after their creation. Small batches keep a job from
+/// becoming due before it is paused.
 const PAUSED_BATCH: usize = 50;
 
-/// Delays between repeated requests in milliseconds. Together they are slightly longer than a
-/// server that died keeps an idempotency key.
+/// Delays between repeated requests in milliseconds. Their sum is slightly longer than the time for
+/// which the idempotency key of a crashed server stays locked.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -25,7 +26,7 @@ pub(super) enum Sent {
     Created {
         id: String,
     },
-    /// A job with this name existed; it was not changed.
+    /// A job with this name already existed and was not changed.
     AlreadyThere,
     Refused {
         error: String,
@@ -47,8 +48,8 @@ impl Sender {
         Self { client, chance: RandomChance::from_system() }
     }
 
-    /// Creates the jobs of these entries. The results are in the order of the entries, `None` for
-    /// an entry without a job.
+    /// Creates the jobs of these entries. Returns one result per entry, in the same order; `None`
+    /// for an entry without a job.
     pub(super) async fn send(&self, planned: &[Planned]) -> Result<Vec<Option<Sent>>, Failure> {
         let mut sent = vec![None; planned.len()];
         for paused in [false, true] {
@@ -82,8 +83,8 @@ impl Sender {
         Ok((0..indexes.len()).map(answer_of).collect())
     }
 
-    /// Sends lines until each has an answer, or the delays are used up. The idempotency key
-    /// prevents duplicates.
+    /// Sends lines, and repeats the request after each delay until every line has a result. The
+    /// idempotency key prevents duplicates.
     async fn post(&self, lines: Vec<u8>, count: usize) -> Result<Vec<Value>, Failure> {
         let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
         let post = || self.client.post_lines(&["jobs", "bulk"], lines.clone(), &key);
@@ -100,7 +101,7 @@ impl Sender {
             };
             let is_final =
                 |answer: &Value| !is_temporary(answer) && !is_temporary(&answer["error"]);
-            // If the database fails, the server ends its answer early.
+            // If the database fails, the server's response lacks the results of the last lines.
             let is_whole = answers
                 .as_ref()
                 .is_ok_and(|answers| answers.len() >= count && answers.iter().all(is_final));
@@ -127,16 +128,16 @@ fn parse(answers: &str) -> Result<Vec<Value>, Failure> {
     answers.map_err(|error| Failure::because("the server's answer can't be parsed", &error))
 }
 
-/// Returns true if the refusal may be temporary.
+/// Returns true if the server may accept the same request later.
 fn is_temporary(refusal: &Value) -> bool {
     refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }
 
-/// Reads the answer to one line.
+/// Reads the result of one line.
 fn read(answer: &Value) -> Sent {
     match answer["status"].as_u64() {
         Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
-        // Other conflicts do not mean that the job exists.
+        // Conflicts of another type do not mean that the job exists.
         Some(409) if answer["error"]["type"] == "/problems/name-taken" => Sent::AlreadyThere,
         _ => Sent::Refused { error: message(&answer["error"]) },
     }

@@ -10,7 +10,7 @@ use super::postgres::Table;
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// A row and its number, counted from 1; or the reason why it can't be read.
+/// A row and its number, counted from 1, or the reason why the row can't be read.
 pub(super) type NumberedRow = (u64, Result<Map<String, Value>, String>);
 
 /// Rows per batch.
@@ -18,13 +18,13 @@ pub(super) const BATCH: usize = 1000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Format {
-    /// With a header that names the columns
+    /// CSV with a header that names the columns
     Csv,
     /// One object per line
     Ndjson,
 }
 
-/// Rows of the predecessor, read in batches. The source is never written to.
+/// Jobs of Evenkeel's predecessor, read in batches of rows. The import never writes to the source.
 pub(super) struct Source {
     name: String,
     rows: Rows,
@@ -37,7 +37,7 @@ enum Rows {
 }
 
 impl Source {
-    /// Opens the source that `--from` names.
+    /// Opens the database or file that `--from` names.
     pub(super) async fn open(
         from: &str,
         table: &str,

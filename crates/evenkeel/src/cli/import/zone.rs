@@ -9,7 +9,8 @@ pub(super) fn named(name: &str) -> Result<Zone, Failure> {
     import::zone(name).map_err(|error| Failure::usage(format!("--tz {name} is {error}")))
 }
 
-/// Returns the time zone of this machine, or UTC if its files don't tell. The report names it.
+/// Returns the time zone of this machine, or UTC if the machine's configuration names no zone. The
+/// report names it.
 pub(super) fn of_this_machine() -> Zone {
     let link = std::fs::read_link("/etc/localtime").unwrap_or_default();
     let link = link.to_string_lossy();

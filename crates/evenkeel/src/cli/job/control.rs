@@ -56,8 +56,8 @@ pub(super) async fn run(
         return context.output.line(&answer.text);
     }
     let mut text = verb.describe(&answer, &clean(job), context.now());
-    // A retry starts with nothing running, and the answer to a resume does not list running
-    // attempts.
+    // A job that is retried has no running attempts, and the response to a resume does not list
+    // them.
     if matches!(verb, Verb::Pause | Verb::Cancel) {
         text.push_str(&still_running(&answer, verb == Verb::Cancel));
     }
@@ -78,13 +78,13 @@ pub(super) async fn delete(
     }
     let mut text = format!("Deleted job {id}.");
     if let Some(purged) = answer.value["purged"].as_u64() {
-        text.push_str(&format!("\n  {purged} executions of its history were forgotten."));
+        text.push_str(&format!("\n  {purged} executions of its history were deleted."));
     }
     text.push_str(&still_running(&answer, true));
     context.output.line(&text)
 }
 
-/// Describes the running attempts, if there are any.
+/// Describes the attempts that are still running, one per line.
 fn still_running(answer: &Answer, is_asked_to_end: bool) -> String {
     let running: Vec<&str> =
         answer.list_of("still_running").iter().filter_map(Value::as_str).collect();

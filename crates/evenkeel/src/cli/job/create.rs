@@ -47,14 +47,14 @@ pub(super) struct CreateArgs {
     #[command(flatten)]
     when: WhenArgs,
 
-    /// Do nothing, to try things out
+    /// Create a job that does nothing, to try out schedules
     #[arg(long, help_heading = "What")]
     noop: bool,
     /// Call this URL
     #[arg(long, value_name = "URL", help_heading = "What")]
     http: Option<String>,
-    // The conflicts are listed as well, because clap ignores a requirement that a conflict rules
-    // out.
+    // These flags need both `requires` and conflicts: clap ignores `requires = "http"` if a flag
+    // that conflicts with --http is given.
     /// With --http: the method
     #[arg(long, value_name = "METHOD", requires = "http", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
@@ -63,14 +63,14 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "NAME: VALUE", requires = "http", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
     header: Vec<String>,
-    /// Crawl the site from this URL on, and store its pages
+    /// Crawl a website, starting at this URL, and store its pages
     #[arg(long, value_name = "URL", help_heading = "What")]
     crawl: Option<String>,
     /// With --crawl: the depth of links to follow [default: 2]
     #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "shell", "file", "target"])]
     depth: Option<u32>,
-    /// With --crawl: the largest number of pages [default: 100]
+    /// With --crawl: the maximum number of pages [default: 100]
     #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "shell", "file", "target"])]
     max_pages: Option<u32>,
@@ -81,17 +81,17 @@ pub(super) struct CreateArgs {
     #[arg(last = true, value_name = "PROGRAM", requires = "shell", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "crawl", "file", "target"])]
     argv: Vec<String>,
-    /// Crawl the URL of the target with this number, and follow its changes
+    /// Crawl the URL of the target with this number; when the target changes, the job changes too
     #[arg(long, value_name = "NUMBER", help_heading = "What")]
     target: Option<u64>,
-    /// Pass this JSON to the executor, or the content of a file with @PATH
+    /// JSON payload for the executor; @PATH reads it from a file
     #[arg(long, value_name = "JSON", conflicts_with = "file", help_heading = "What")]
     payload: Option<String>,
-    /// Create the job in this JSON file, or standard input with -; a file that ends in .ndjson or
-    /// .jsonl has a job on each line
+    /// Read the job from this JSON file, or from standard input with -; a file that ends in .ndjson
+    /// or .jsonl has one job per line
     #[arg(long, value_name = "FILE", help_heading = "What")]
     file: Option<PathBuf>,
-    /// The file has a job on each line, whatever its name
+    /// Read one job per line from the file, whatever its name
     #[arg(long, requires = "file", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "crawl", "shell", "target"])]
     lines: bool,
@@ -100,30 +100,30 @@ pub(super) struct CreateArgs {
     retries: RetryArgs,
     #[command(flatten)]
     policies: PolicyArgs,
-    /// Log a run that takes longer
+    /// Log each run that takes longer than this
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     max_expected_duration: Option<Span>,
-    /// Use this as the average duration in place of the measured one
+    /// Average duration of a run, used in place of the measured duration
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     average_duration: Option<Span>,
-    /// The pool of workers that run it
+    /// Name of the worker pool that runs the job
     #[arg(long, value_name = "POOL", conflicts_with = "file", help_heading = "How")]
     pool: Option<String>,
-    /// Limit the active runs with this key
+    /// Concurrency key: jobs with the same key share a limit of active runs
     #[arg(long, value_name = "KEY", conflicts_with = "file", help_heading = "How")]
     concurrency_key: Option<String>,
-    /// The number of active runs with the key [default: 1]
+    /// Maximum number of active runs that share the concurrency key [default: 1]
     #[arg(long, value_name = "N", requires = "concurrency_key", help_heading = "How")]
     concurrency_limit: Option<u32>,
     #[command(flatten)]
     dedup: DedupArgs,
-    /// Never run it on this node; repeatable
+    /// Never run the job on this node; repeatable
     #[arg(long, value_name = "NODE", conflicts_with = "file", help_heading = "How")]
     dont_run_on: Vec<String>,
 }
 
 impl CreateArgs {
-    /// Returns the file if it has a job on each line.
+    /// Returns the path of `--file` if the file has one job per line.
     pub(super) fn lines(&self) -> Option<&Path> {
         let path = self.file.as_deref()?;
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -131,7 +131,7 @@ impl CreateArgs {
         has_lines.then_some(path)
     }
 
-    /// Builds the document of the job.
+    /// Builds the JSON document of the new job.
     pub(super) fn document(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
             return read_document(path);
@@ -271,7 +271,7 @@ pub(super) fn warnings(job: &Value) -> String {
     warnings.map(|warning| format!("\n  warning: {}", clean(warning))).collect()
 }
 
-/// Adds a caret under the fault if the server returned its position.
+/// Adds a caret under the invalid character if the server returned its position.
 pub(super) fn pointed(failure: Failure, document: &Value) -> Failure {
     let problem = failure.problem.clone().unwrap_or_default();
     let position = problem["position"].as_u64().and_then(|it| usize::try_from(it).ok());

@@ -10,22 +10,23 @@ use crate::Failure;
 
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct DedupArgs {
-    /// Do not create it if a job with the same target, source or URL exists
+    /// Do not create the job if a job with the same target, source or URL exists
     #[arg(long, conflicts_with = "file", help_heading = "How")]
     unique: bool,
-    /// Do not create it if a job with this key exists
+    /// Do not create the job if a job with this deduplication key exists
     #[arg(long, value_name = "KEY", conflicts_with = "file", help_heading = "How")]
     dedup_key: Option<String>,
     /// Which jobs count as duplicates: pending, pending_or_running or window [default: pending]
     #[arg(long, value_name = "SCOPE", conflicts_with = "file", help_heading = "How")]
     dedup_scope: Option<String>,
-    /// Count jobs that were created or triggered within this time; implies --dedup-scope window
+    /// Jobs that were created or triggered within this time count as duplicates; implies
+    /// --dedup-scope window
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     dedup_window: Option<Span>,
 }
 
 impl DedupArgs {
-    /// Adds the given flags to the document of a job.
+    /// Adds the deduplication flags to the JSON document of a job.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         let window = whole_seconds("--dedup-window", self.dedup_window)?;
         let scope = self.dedup_scope.clone().or_else(|| window.as_ref().map(|_| "window".into()));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::create::CreateArgs;
 
-/// Fields whose flag has another name.
+/// Job fields whose flag has a different name.
 const OTHER_FLAGS: [(&str, &str); 15] = [
     ("average_duration_override", "average-duration"),
     ("blackout_periods", "blackout"),
@@ -28,7 +28,7 @@ const OTHER_FLAGS: [(&str, &str); 15] = [
     ("timezone", "tz"),
 ];
 
-/// Fields without a flag: `job create --file` and `job update --set` take them.
+/// Job fields without a flag. They can be set with `job create --file` and `job update --set`.
 const WITHOUT_FLAG: [&str; 15] = [
     "configuration", "cron_schedule", "enabled", "executor_config", "interval_type", "max_crashes",
     "metadata", "misfire_after", "on_exhausted", "on_lost_worker", "schedule_enabled",

@@ -23,19 +23,19 @@ pub(super) struct FilterArgs {
     /// Only jobs in this lane: critical, standard or batch
     #[arg(long, help_heading = "Filters", value_name = "LANE", value_parser = ["critical", "standard", "batch"])]
     lane: Option<String>,
-    /// Only jobs whose name starts with this
+    /// Only jobs whose name starts with this text
     #[arg(long, help_heading = "Filters", value_name = "TEXT")]
     name_prefix: Option<String>,
     /// Only jobs of this source
     #[arg(long, help_heading = "Filters", value_name = "ID")]
     source_id: Option<String>,
-    /// Only jobs of a source whose id starts with this
+    /// Only jobs whose source id starts with this text
     #[arg(long, help_heading = "Filters", value_name = "TEXT")]
     source_prefix: Option<String>,
     /// Only jobs of this target
     #[arg(long, help_heading = "Filters", value_name = "N")]
     target: Option<String>,
-    /// Only jobs with this value in their metadata; repeatable
+    /// Only jobs with this metadata entry; repeatable
     #[arg(long, help_heading = "Filters", value_name = "KEY=VALUE", value_parser = key_and_value)]
     metadata: Vec<(String, String)>,
     /// Only jobs whose next run is at this time or later
@@ -47,7 +47,7 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Returns the query parameters of a list.
+    /// Returns the filters as query parameters of a list request.
     pub(super) fn query(&self) -> Vec<(String, String)> {
         let mut query: Vec<(String, String)> = self
             .single()
@@ -59,7 +59,7 @@ impl FilterArgs {
         query
     }
 
-    /// Returns the flags, with a space before each.
+    /// Returns the filters as command-line flags, each with a leading space.
     pub(super) fn flags(&self) -> String {
         let mut flags = String::new();
         for (name, value) in self.single() {
@@ -77,14 +77,14 @@ impl FilterArgs {
         self.query().is_empty()
     }
 
-    /// Returns the filter document of a command.
+    /// Returns the filters as a JSON document for a command that changes many jobs.
     pub(super) fn document(&self) -> Value {
         let mut filter = Map::new();
         for (name, value) in self.single() {
             let Some(value) = value else { continue };
             let value = match name {
                 "condition" => value.to_uppercase().into(),
-                // The server refuses a target that is no number.
+                // A target that is not a number is sent as text, and the server refuses it.
                 "target" => value.parse::<u64>().map_or_else(|_| value.clone().into(), Value::from),
                 _ => value.clone().into(),
             };

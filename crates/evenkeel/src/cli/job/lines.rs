@@ -17,14 +17,14 @@ use crate::client::Client;
 use crate::output::clean;
 use crate::{Exit, Failure};
 
-/// Lines per request: few enough that the client can read all answers while it sends.
+/// Maximum number of lines per request.
 const LINES_MAX: usize = 5000;
-/// Bytes per request.
+/// Maximum number of bytes per request.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Delays before a part is sent again, in milliseconds: together a little longer than an
-/// idempotency key of a dead server is locked.
+/// Delays before a request is repeated, in milliseconds. Their sum is slightly longer than the time
+/// for which the idempotency key of a crashed server stays locked.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
-/// The number of refusals that are shown.
+/// Maximum number of refused lines to show.
 const SHOWN_MAX: usize = 20;
 
 /// The results so far.
@@ -40,7 +40,8 @@ struct Results {
 pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Result<(), Failure> {
     let (mut file, size) = open(path)?;
     let bar = bar(size, context.output.is_json());
-    // One idempotency key for the file, so that a part that is sent again creates no job twice.
+    // The idempotency keys of all requests start with this id, so that a repeated request creates
+    // no job twice.
     let key = JobId::new(context.now(), RandomChance::from_system().ten_bytes());
     let (mut tally, mut lines_before, mut part) = (Results::default(), 0, 0);
     loop {
@@ -71,8 +72,8 @@ pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Resu
     tally.finish(context)
 }
 
-/// Sends a part until each line has an answer or all tries are used up. The same idempotency key
-/// makes sure that each line is processed once.
+/// Sends a part of the file, and repeats the request after each delay until every line has a
+/// result. The idempotency key ensures that each line is processed once.
 async fn send(client: &Client, bytes: &[u8], key: &str) -> Result<Vec<Value>, Failure> {
     let post = || client.post_lines(&["jobs", "bulk"], bytes.to_vec(), key);
     let mut pauses = PAUSES.iter();
@@ -99,8 +100,8 @@ fn read(answers: &str) -> Result<Vec<Value>, Failure> {
     answers.map_err(|error| Failure::because("the server's answer can't be parsed", &error))
 }
 
-/// Returns the first line without a final answer: when the database fails, the server ends its
-/// answer and does not mention the remaining lines.
+/// Returns the number of the first line without a final result. If the database fails, the server's
+/// response does not mention the remaining lines.
 fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
     let settled: HashSet<u64> = answers
         .iter()
@@ -112,18 +113,18 @@ fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
     open.map(|(n, _)| n)
 }
 
-/// True if the answer to a line is final.
+/// True if sending the line again would not change its result.
 fn is_final(answer: &Value) -> bool {
     !is_temporary(answer) && !is_temporary(&answer["error"])
 }
 
-/// True if a refusal may be temporary.
+/// True if the server may accept the same request later.
 fn is_temporary(refusal: &Value) -> bool {
     refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }
 
 impl Results {
-    /// Counts answers, whose line numbers are relative to their part.
+    /// Counts the results of one request. Their line numbers start at 1 in each request.
     fn add(
         &mut self,
         context: &Context,
@@ -155,7 +156,7 @@ impl Results {
         Ok(())
     }
 
-    /// Builds the error for a server that keeps failing from a line on.
+    /// Builds the error for a server that sent no result for `line` and the lines after it.
     fn broken_off(self, line: u64) -> Failure {
         let created = self.created;
         let mut what = format!(
@@ -181,7 +182,7 @@ impl Results {
         if !context.output.is_json() {
             let there = match self.found {
                 0 => String::new(),
-                found => format!(" {found} were there already."),
+                found => format!(" {found} existed already."),
             };
             context.output.line(&format!("Created {} jobs.{there}", self.created))?;
         }
@@ -205,7 +206,7 @@ fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<u64>), Failure> {
     Ok((Box::new(BufReader::new(file)), size))
 }
 
-/// Reads the next lines and returns their number.
+/// Reads the lines of the next request and returns how many there are.
 fn next_part(file: &mut dyn BufRead) -> std::io::Result<(Vec<u8>, u64)> {
     let (mut bytes, mut lines) = (Vec::new(), 0);
     while lines < LINES_MAX && bytes.len() < BYTES_MAX {

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::output::clean;
 use crate::{Exit, Failure};
 
-/// The number of refusals that are shown.
+/// Maximum number of refused jobs to show.
 const SHOWN_MAX: usize = 20;
 
 #[derive(Args, Clone, Default)]
@@ -20,7 +20,7 @@ pub(super) struct ManyArgs {
     /// Names or ids of jobs
     #[arg(value_name = "JOB")]
     pub(super) jobs: Vec<String>,
-    /// All jobs, or all that match the filters
+    /// Select all jobs that match the filters, or all jobs without filters
     #[arg(long, conflicts_with = "jobs", help_heading = "Filters")]
     all: bool,
     #[command(flatten)]
@@ -28,13 +28,13 @@ pub(super) struct ManyArgs {
     /// Only count the jobs that the command would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask for confirmation; cancel and delete ask before they end jobs by --all
+    /// Skip the confirmation, which cancel and delete require with --all
     #[arg(short, long)]
     yes: bool,
 }
 
 impl ManyArgs {
-    /// Returns the job if exactly one is named and the command is not a dry run.
+    /// Returns the named job if there is exactly one and the command is not a dry run.
     pub(super) fn single(&self) -> Option<&str> {
         match &self.jobs[..] {
             [one] if !self.dry_run => Some(one),
@@ -42,13 +42,13 @@ impl ManyArgs {
         }
     }
 
-    /// True if the user must confirm: cancel and delete cannot be undone, and --all may match more
-    /// jobs than expected.
+    /// True if the user must confirm the command. Cancel and delete cannot be undone, and --all may
+    /// match more jobs than the user expects.
     pub(super) fn needs_confirmation(&self, is_final: bool) -> bool {
         is_final && self.all && !self.dry_run && !self.yes
     }
 
-    /// Reports wrong flags before a server is contacted.
+    /// Reports invalid flags before any request is sent to a server.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.jobs.is_empty() && !self.all {
             return Err(Failure::usage("no job is named").or_else(
@@ -72,7 +72,7 @@ struct Results {
     refusals: Vec<Value>,
 }
 
-/// Ends all matching jobs after the user has confirmed.
+/// Cancels or deletes all matching jobs after the user has confirmed.
 pub(super) async fn end(
     context: &Context,
     client: &Client,
@@ -90,7 +90,7 @@ pub(super) async fn end(
     run(context, client, args, action, Value::Null).await
 }
 
-/// Applies `action`, whose further fields are `more`, to all matching jobs.
+/// Applies `action` to all matching jobs. `more` contains additional fields of the request.
 pub(super) async fn run(
     context: &Context,
     client: &Client,
@@ -126,7 +126,8 @@ async fn commanded(
         results.add(&answer);
         match &answer["next_cursor"] {
             Value::Null => break,
-            // Time ran out on the server: another request continues.
+            // The server reached its time limit for one request, so the next request continues at
+            // the cursor.
             cursor => command["cursor"] = cursor.clone(),
         }
     }

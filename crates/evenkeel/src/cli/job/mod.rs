@@ -42,7 +42,7 @@ pub struct JobArgs {
 
 #[derive(Subcommand, Clone)]
 enum JobCommand {
-    /// Create a job; without a schedule it runs once, now
+    /// Create a job; a job without a schedule runs once, immediately
     #[command(after_help = create::EXAMPLES)]
     Create(Box<create::CreateArgs>),
     /// List jobs, oldest first unless --sort is given
@@ -62,7 +62,7 @@ enum JobCommand {
         /// The name or id of the job
         job: String,
     },
-    /// Change a job; only a new schedule changes its next time
+    /// Change a job; only a new schedule changes its next run time
     #[command(after_help = update::EXAMPLES)]
     Update(Box<update::UpdateArgs>),
     /// Show the number of runs of a job, their outcomes and durations
@@ -73,7 +73,7 @@ enum JobCommand {
         /// The name or id of the job
         job: String,
     },
-    /// Explain why a job does not run now, and when it may
+    /// Explain why a job is not running now, and when it can run
     #[command(after_help = "Examples:
   evenkeel job explain hello
   evenkeel job explain hello --json | jq '.reasons[0].code'")]
@@ -81,7 +81,8 @@ enum JobCommand {
         /// The name or id of the job
         job: String,
     },
-    /// Count jobs by condition, and list those at risk, soonest ERROR first
+    /// Count jobs by condition, and list the jobs that may miss their deadline, the next one to
+    /// miss it first
     #[command(after_help = "Examples:
   evenkeel job conditions
   evenkeel job conditions --level error
@@ -108,17 +109,17 @@ enum JobCommand {
   evenkeel job pause hello --json | jq .still_running
   evenkeel job pause --all --status scheduled --metadata category=news --dry-run")]
     Pause(Box<many::ManyArgs>),
-    /// Resume a paused job with a new next time
+    /// Resume a paused job and compute its next run time
     #[command(after_help = "Examples:
   evenkeel job resume hello
   evenkeel job resume hello --json | jq -r .next_run_at")]
     Resume(Box<many::ManyArgs>),
-    /// Cancel a job permanently and end its running attempts; it stays visible
+    /// Cancel a job permanently and end its running attempts; the job stays visible
     #[command(after_help = "Examples:
   evenkeel job cancel hello
   evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job stays active")]
     Cancel(Box<many::ManyArgs>),
-    /// Retry the last run of a job, which failed
+    /// Retry the last run of a job if it failed
     #[command(after_help = "Examples:
   evenkeel job retry hello
   evenkeel run watch $(evenkeel job retry hello --json | jq -r .run_id)")]
@@ -131,7 +132,7 @@ enum JobCommand {
     Delete {
         #[command(flatten)]
         which: Box<many::ManyArgs>,
-        /// Delete its history as well; for one job only
+        /// Also delete the run history of the job; for one job only
         #[arg(long, conflicts_with_all = ["all", "dry_run"])]
         purge: bool,
     },
@@ -148,7 +149,7 @@ enum JobCommand {
 }
 
 pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
-    // Reports wrong flags before a server is contacted.
+    // Invalid flags are reported before any request is sent to a server.
     let document = match &args.command {
         JobCommand::Create(args) if args.lines().is_some() => Value::Null,
         JobCommand::Create(args) => args.document(context.now())?,
@@ -199,12 +200,12 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
 }
 
 impl JobCommand {
-    /// True if the command ends jobs.
+    /// True if the command cancels or deletes jobs.
     fn is_final(&self) -> bool {
         matches!(self, Self::Cancel(_) | Self::Delete { .. })
     }
 
-    /// Returns the selected jobs of a command that accepts many.
+    /// Returns the selection of jobs, if the command accepts several jobs.
     fn which(&self) -> Option<&many::ManyArgs> {
         match self {
             Self::Pause(which)
@@ -218,7 +219,7 @@ impl JobCommand {
     }
 }
 
-/// A single job has a more detailed answer than many jobs.
+/// Applies a command to one or several jobs. The response for one job has more details.
 async fn command(
     context: &Context,
     client: &Client,
@@ -289,7 +290,7 @@ pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failur
 /// Returns a job by name or id. The error for an unknown name suggests similar names.
 pub(super) async fn find(client: &Client, job: &str) -> Result<Answer, Failure> {
     if matches!(job, "" | "." | "..") {
-        // In a URL path these have another meaning.
+        // In a URL path, these names are not plain segments.
         return Err(Failure::usage(format!("{job:?} can't be looked up as a name"))
             .or_else("name the job by its id; `evenkeel job list --json` shows ids"));
     }

@@ -9,16 +9,16 @@ use crate::Failure;
 
 #[derive(Args, Clone)]
 pub(super) struct PolicyArgs {
-    /// End a run that shows no sign of life for this long
+    /// End an attempt after this time without a response, heartbeat or output
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     timeout: Option<Span>,
-    /// End a run that takes longer
+    /// End an attempt that takes longer than this
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     max_allowed_duration: Option<Span>,
-    /// If the job is due while it runs: skip, queue, allow or replace
+    /// What to do if a run is due while the previous run is active: skip, queue, allow or replace
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
     overlap: Option<String>,
-    /// If times were missed: last, skip or all
+    /// Which missed runs to start after an outage: last, skip or all
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
     misfire: Option<String>,
     /// The lane: critical, standard or batch
@@ -30,7 +30,7 @@ pub(super) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Adds the given flags to the document of a job.
+    /// Adds the policy flags to the JSON document of a job.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         put(job, "timeout_sec", whole_seconds("--timeout", self.timeout)?);
         put(job, "max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
@@ -42,7 +42,7 @@ impl PolicyArgs {
     }
 }
 
-/// Adds a field to a document if its flag was given.
+/// Adds a field to a JSON document if its flag was given.
 pub(super) fn put(job: &mut Map<String, Value>, field: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         job.insert(field.into(), value.into());

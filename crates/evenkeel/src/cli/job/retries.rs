@@ -1,4 +1,4 @@
-//! Flags of retries and of what happens when they are used up.
+//! Flags for retries, and for runs that fail without a retry left.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -10,8 +10,8 @@ use crate::Failure;
 
 #[derive(Args, Clone, Default)]
 pub(super) struct RetryArgs {
-    /// Use the retry preset standard, interval (001), queue (002), deadline (003) or cron_service
-    /// (004); other flags change parts of it
+    /// Retry preset: standard, interval (001), queue (002), deadline (003) or cron_service (004);
+    /// other flags override parts of the preset
     #[arg(long, value_name = "NAME", conflicts_with = "file", help_heading = "Failures")]
     retry_policy: Option<String>,
     /// The number of retries after a failure
@@ -23,7 +23,7 @@ pub(super) struct RetryArgs {
     /// How the delay grows: exponential, fixed or stages
     #[arg(long, value_name = "HOW", conflicts_with = "file", help_heading = "Failures")]
     retry_growth: Option<String>,
-    /// The longest delay of an exponential backoff
+    /// The maximum delay of an exponential backoff
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "Failures")]
     retry_backoff_cap: Option<Span>,
     /// The delays before each retry, like 5m,1h,4h; the last delay repeats
@@ -33,21 +33,21 @@ pub(super) struct RetryArgs {
     /// Randomize each delay: none, symmetric (shorter or longer) or additive (longer)
     #[arg(long, value_name = "KIND", conflicts_with = "file", help_heading = "Failures")]
     retry_jitter: Option<String>,
-    /// The largest random change of a delay, in percent
+    /// The maximum random change of a delay, in percent
     #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "Failures")]
     retry_jitter_percent: Option<u8>,
-    /// When a run fails and has no retry left: none, dead-letter, or pause (pause:5 after 5 runs in
-    /// a row)
+    /// What to do when a run fails and has no retry left: none, dead-letter, or pause (pause:5
+    /// pauses the job after 5 failed runs in a row)
     #[arg(long, value_name = "ACTION", conflicts_with = "file", help_heading = "Failures")]
     on_failure: Option<String>,
-    /// The note to show while failures pause the job
+    /// The note to show while the job is paused because of failures
     #[arg(long, value_name = "TEXT", conflicts_with = "file", requires = "on_failure")]
     #[arg(help_heading = "Failures")]
     failure_note: Option<String>,
 }
 
 impl RetryArgs {
-    /// Adds the given flags to the document of a job.
+    /// Adds the retry flags to the JSON document of a job.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         put(job, "retry_policy", self.retry_policy.clone());
         put(job, "max_retries", self.max_retries);

@@ -99,7 +99,7 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
     ]
 }
 
-/// Returns the name of a job with its configuration, or its id.
+/// Returns the name of a job and its configuration, or the id of a job without a name.
 pub(in super::super) fn title(job: &Value) -> String {
     let text = |field: &str| job[field].as_str();
     match (text("name"), text("configuration")) {
@@ -245,7 +245,7 @@ impl Details<'_> {
     }
 }
 
-/// Describes a spread that is not the default.
+/// Describes how the start times of a job are spread, if this is not the default.
 fn spread(job: &Value) -> Option<String> {
     match (job["schedule"]["kind"].as_str()?, job["exact"].as_bool()?) {
         ("cron", false) => Some("over the minute after each time (exact: false)".into()),
@@ -254,7 +254,7 @@ fn spread(job: &Value) -> Option<String> {
     }
 }
 
-/// The next time of a periodic job is an upper bound while it runs.
+/// Formats the next run time. While a periodic job is running, this is the latest possible time.
 fn next_run(job: &Value, time: Option<String>) -> Option<String> {
     let open = job["schedule"]["kind"] == "periodic" && job["status"] == "running";
     time.map(|time| if open { format!("{time}, at the latest") } else { time })
@@ -267,7 +267,7 @@ fn deadline(job: &Value, deadline: &Value, now: Timestamp) -> Option<String> {
     Some(format!("{must} by {at} ({})", ago(at, now)))
 }
 
-/// Formats the average duration and its override.
+/// Formats the measured average duration and the duration that replaces it.
 fn takes(job: &Value) -> Option<String> {
     let measured = job["average_duration_ms"].as_u64().map(duration_ms);
     match (job["average_duration_override"].as_str(), measured) {

@@ -3,19 +3,20 @@
 use crate::client::Client;
 use crate::output::quoted;
 
-/// Names per request.
+/// Maximum number of names per request.
 const LOOKED_AT: &str = "1000";
-/// The largest number of suggestions.
+/// Maximum number of suggestions.
 const SUGGESTED_MAX: usize = 3;
 
-/// Returns names similar to `name`, the most similar first. The search is bounded: it reads the
-/// first names with the same beginning, and if none is similar, the first names of all. So it finds
-/// every typo among up to 1,000 jobs, and typos in the second half of a name among more.
+/// Returns job names similar to `name`, the most similar first. Compares `name` with up to 1,000
+/// names that share its first half. If none of them is similar, compares it with the first 1,000
+/// names of all jobs.
 pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     let half = name.chars().take(name.chars().count().div_ceil(2)).collect::<String>();
     for prefix in [half.as_str(), ""] {
         let query = [("name_prefix", prefix), ("sort", "name"), ("limit", LOOKED_AT)];
-        // The name is refused anyway, so a failed search only omits the suggestion.
+        // The command fails because of the unknown name anyway, so a failed search only omits the
+        // suggestion.
         let Ok(answer) = client.get(&["jobs"], &query).await else { return Vec::new() };
         let known = answer.list_of("jobs").iter().filter_map(|job| job["name"].as_str());
         let similar = most_similar(name, known);
@@ -26,7 +27,7 @@ pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Describes what to do about an unknown name.
+/// Returns a hint for a user who gave an unknown name.
 pub(super) fn way_out(similar: &[String]) -> String {
     match similar {
         [] => "`evenkeel job list` shows the jobs there are".into(),
@@ -40,13 +41,14 @@ pub(super) fn way_out(similar: &[String]) -> String {
 fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let letters = wanted.chars().count();
-    // Allows one or two typos, not another word.
+    // Allows up to three typos, depending on the length of the name, but not a different word.
     let far = (letters / 3).clamp(1, 3);
     let mut ranked: Vec<(usize, &str)> = known
         .filter_map(|known| {
             let lower = known.to_lowercase();
             let distance = strsim::osa_distance(&wanted, &lower);
-            // A single character with a typo has nothing left to compare.
+            // Names that share no character are not similar, even if they are only one character
+            // long.
             let is_like = distance <= far && distance < letters.max(lower.chars().count());
             let is_begun = letters >= 3 && lower.starts_with(&wanted);
             let rank = if is_like { distance } else { far + 1 };

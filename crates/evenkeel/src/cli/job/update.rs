@@ -37,10 +37,10 @@ pub(super) struct UpdateArgs {
     /// A free text
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     description: Option<String>,
-    /// The number of its target; without a URL and executor of its own, the job crawls the target
+    /// The number of the job's target; a job without a URL and an executor crawls the target
     #[arg(long, value_name = "N", conflicts_with = "file")]
     target: Option<u64>,
-    /// Set any field to a JSON value or a plain text; FIELD.KEY sets a key of an object; repeatable
+    /// Set a field to a JSON value or plain text; FIELD.KEY sets a key of an object; repeatable
     #[arg(long, value_name = "FIELD=VALUE", conflicts_with = "file")]
     set: Vec<String>,
     /// Clear a field; FIELD.KEY clears a key of an object; repeatable
@@ -49,7 +49,7 @@ pub(super) struct UpdateArgs {
     /// Apply the changes in this JSON file, or in standard input with -
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Change the job only if it still has this generation or tag
+    /// Change the job only if it still has this generation number or ETag
     #[arg(long, value_name = "TAG")]
     if_match: Option<String>,
 
@@ -63,7 +63,7 @@ pub(super) struct UpdateArgs {
 }
 
 impl UpdateArgs {
-    /// Builds the document of the change.
+    /// Builds the JSON document of the change.
     pub(super) fn change(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
             return read_document(path);

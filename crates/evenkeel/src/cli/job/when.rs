@@ -1,4 +1,4 @@
-//! Flags of schedules, bounds, blackouts and placement.
+//! Flags for schedules, first and last run, blackouts and load balancing.
 
 use clap::Args;
 use evenkeel_commands::read_schedule;
@@ -11,67 +11,68 @@ use crate::Failure;
 #[derive(Args, Clone)]
 #[command(group = clap::ArgGroup::new("when").args(["every", "cron", "periodic", "at", "now", "schedule"]))]
 pub(super) struct WhenArgs {
-    /// Run it at this interval: 30m, PT30M, or P1M by the calendar
+    /// Run the job at this interval: 30m, PT30M, or P1M for a calendar month
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     every: Option<String>,
-    /// Run it by a cron expression: '0 9 * * 1-5', @daily
+    /// Run the job by a cron expression: '0 9 * * 1-5', @daily
     #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
     cron: Option<String>,
-    /// Run it so that a successful run always started less than this ago
+    /// Run the job so often that the start of its last successful run is never older than this
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     periodic: Option<Span>,
-    /// Run it once, at this time or after this delay: 2026-12-01T09:00:00Z or +10m
+    /// Run the job once, at this time or after this delay: 2026-12-01T09:00:00Z or +10m
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     at: Option<String>,
-    /// Run it once, now
+    /// Run the job once, immediately
     #[arg(long, conflicts_with = "file", help_heading = "When")]
     now: bool,
-    /// Run it by an expression of any form: '0 9 * * *', '@every 30m', PT30M,
+    /// Run the job by a schedule expression of any form: '0 9 * * *', '@every 30m', PT30M,
     /// R5/2026-12-01T00:00:00Z/PT30M
     #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
     schedule: Option<String>,
-    /// The time zone of its schedule
+    /// The time zone of the schedule
     #[arg(long, value_name = "ZONE", conflicts_with = "file", help_heading = "When")]
     tz: Option<String>,
-    /// With --periodic: the pause after each run [default: half the period]
+    /// With --periodic: the minimum pause after each run [default: half the period]
     #[arg(long, value_name = "TIME", requires = "periodic", help_heading = "When")]
     #[arg(conflicts_with_all = ["every", "cron", "at", "now", "schedule", "file"])]
     cooldown: Option<Span>,
-    /// With --every or --cron: a run must end this long after its time, or the job is in ERROR;
-    /// with --at: it must start this soon [default: by its next time; a minute]
+    /// Deadline of a run, as a delay after its scheduled time; a job that misses it has the
+    /// condition ERROR. With --every and --cron, the run must end by then [default: the next run
+    /// time]; with --at, it must start by then [default: one minute]
     #[arg(long, value_name = "TIME", help_heading = "When")]
     #[arg(conflicts_with_all = ["periodic", "schedule", "file"])]
     tolerance: Option<Span>,
-    /// With --cron: start each job at a different second, up to a minute later
+    /// With --cron: delay each run by up to a minute, by a different number of seconds for each job
     #[arg(long, requires = "cron", help_heading = "When")]
     #[arg(conflicts_with_all = ["every", "periodic", "at", "now", "schedule", "file"])]
     spread: bool,
-    /// With --every: start at the beginning of a slot, and never be moved
+    /// With --every: start at the beginning of a time slot, and never let a rebalance move the job
     #[arg(long, requires = "every", help_heading = "When")]
     #[arg(conflicts_with_all = ["cron", "periodic", "at", "now", "schedule", "file"])]
     exact: bool,
-    /// With an interval: preferred hours in its time zone, like 22:00-06:00
+    /// With an interval: preferred hours for runs, in the job's time zone, like 22:00-06:00
     #[arg(long, value_name = "START-END", conflicts_with = "file", help_heading = "When")]
     prefer_window: Option<String>,
-    /// The load of a run for the balancer [default: its average duration]
+    /// Load that the balancer counts for each run [default: the average duration]
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     cost: Option<Span>,
-    /// Do not run before: 2026-12-01T09:00:00Z or +10m
+    /// Do not run the job before this time: 2026-12-01T09:00:00Z or +10m
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     start_at: Option<String>,
-    /// Do not run after
+    /// Do not run the job after this time
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     end_at: Option<String>,
-    /// The largest number of scheduled runs
+    /// The maximum number of scheduled runs
     #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "When")]
     max_runs: Option<u64>,
-    /// Times that a clock change skips: shift or skip [default: shift]
+    /// What to do with a run whose local time a clock change skips: shift or skip [default: shift]
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "When")]
     dst_gap: Option<String>,
-    /// Times that a clock change repeats: first, last or both [default: first]
+    /// When to run if a clock change repeats the local time: first, last or both [default: first]
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "When")]
     dst_overlap: Option<String>,
-    /// Neither start nor run in these hours of its time zone, like 22:00-06:00; repeatable
+    /// Do not run the job in these hours of its time zone, like 22:00-06:00; repeatable
     #[arg(long, value_name = "START-END", conflicts_with = "file", help_heading = "When")]
     blackout: Vec<String>,
     /// Do not start a run that would probably last into a blackout
@@ -80,7 +81,7 @@ pub(super) struct WhenArgs {
 }
 
 impl WhenArgs {
-    /// Adds the given flags to the document of a job.
+    /// Adds the schedule flags to the JSON document of a job.
     pub(super) fn add_to(
         &self,
         job: &mut Map<String, Value>,
@@ -149,7 +150,7 @@ impl WhenArgs {
     }
 }
 
-/// Reports a syntax error with a caret, before the server would.
+/// Reports a syntax error with a caret, before a request is sent to the server.
 fn check(flag: &str, text: &str) -> Result<(), Failure> {
     let Err(misread) = read_schedule(text) else { return Ok(()) };
     let position = misread.position;
@@ -189,7 +190,7 @@ mod tests {
     struct Only {
         #[command(flatten)]
         args: WhenArgs,
-        /// The flag of the real command.
+        /// This flag belongs to the real command that contains these arguments.
         #[arg(long)]
         file: Option<String>,
     }

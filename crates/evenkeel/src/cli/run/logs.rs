@@ -22,7 +22,7 @@ pub(super) struct LogsArgs {
     /// Only one stream
     #[arg(long, value_name = "STREAM")]
     stream: Option<StreamName>,
-    /// Show the time and stream of each line
+    /// Show the time of each line, and whether it is standard output or standard error
     #[arg(short, long)]
     timestamps: bool,
 }
@@ -97,11 +97,11 @@ async fn follow(
     }
 }
 
-/// Prints lines as they arrive, as text or JSON.
+/// Prints log lines as they arrive, as text or JSON.
 struct Printer {
     output: Output,
     timestamps: bool,
-    /// The stream of the unfinished line at the cursor.
+    /// The stream (stdout or stderr) of the last printed line, if this line has no newline yet.
     open: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl Printer {
         if text.is_empty() { Ok(()) } else { self.output.piece(&text) }
     }
 
-    /// Appends the output for one line.
+    /// Appends the formatted text of one log line.
     fn add(&mut self, text: &mut String, line: &Value) {
         let left_out = line["left_out_before"].as_u64().unwrap_or(0);
         let stream = line["stream"].as_str().unwrap_or_default();
@@ -152,7 +152,7 @@ impl Printer {
         if self.output.is_json() {
             return self.output.line(&data.to_string());
         }
-        // Without a final newline, the shell's prompt would continue the last line.
+        // Without a final newline, the shell's prompt would appear on the last line of the log.
         if self.open.is_some() { self.output.piece("\n") } else { Ok(()) }
     }
 }

@@ -108,7 +108,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     let runs = answer.list_of("executions");
     if runs.is_empty() {
         let text = match &args.job {
-            // Only the first page says whether the job has run.
+            // Only an empty first page means that the job has not run.
             Some(job) if args.cursor.is_none() => first_run(client, job, context.now()).await?,
             _ => "Nothing has run yet.".into(),
         };
@@ -131,9 +131,10 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     context.output.line(&text)
 }
 
-/// Returns the titles of the jobs of these runs.
+/// Returns the names of the jobs to which these runs belong.
 async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>, Failure> {
-    /// Each title costs a request; further jobs are shown by id.
+    /// Maximum number of names to request, because each name needs a request. Further jobs are
+    /// shown by id.
     const MAX: usize = 50;
     let ids = runs.iter().filter_map(|run| run["job_id"].as_str().map(String::from));
     let mut titles: BTreeMap<String, String> = ids.map(|id| (id.clone(), id)).collect();
@@ -148,7 +149,7 @@ async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, Stri
     Ok(titles)
 }
 
-/// Returns when the first run of a job without runs is due.
+/// Describes when the first run of a job that has not run yet is due.
 async fn first_run(client: &Client, job: &str, now: Timestamp) -> Result<String, Failure> {
     let found = match find(client, job).await {
         Ok(found) => found,
@@ -175,7 +176,7 @@ fn due(job: &Value, now: Timestamp) -> String {
     }
 }
 
-/// Returns a note: why the run was skipped or failed, or why it exists.
+/// Returns a note about a run: why it was skipped, why it failed, or what started it.
 fn note(run: &Value) -> String {
     match (&run["skipped"], run["error_message"].as_str(), run["origin"].as_str()) {
         (Value::Object(skipped), ..) => {
@@ -260,7 +261,7 @@ fn details(run: &Value, now: Timestamp) -> String {
     text
 }
 
-/// Returns the priority of a waiting run, and the priority with aging.
+/// Returns the priority of a waiting run, before and after aging.
 pub(super) fn priority(shown: &Value) -> Option<String> {
     let base = shown["priority"].as_u64()?;
     let effective = shown["effective_priority"].as_u64().filter(|effective| *effective != base);
@@ -287,7 +288,7 @@ fn items(run: &Value) -> Option<String> {
     Some(format!("{crawled} processed, {indexed} saved"))
 }
 
-/// Parses a time in an answer.
+/// Parses a time in a response of the server.
 pub(super) fn moment(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }

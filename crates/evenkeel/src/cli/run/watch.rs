@@ -15,7 +15,8 @@ use crate::{Exit, Failure};
 /// Time between two requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Follows a run until all its attempts have ended, and prints the result. Fails if the run failed.
+/// Follows a run until all its attempts have ended, and prints the result. Returns an error if the
+/// run failed.
 pub(in super::super) async fn watch(
     context: &Context,
     client: &Client,
@@ -52,7 +53,7 @@ pub(in super::super) async fn watch(
     }
 }
 
-/// Returns the attempt after a failed one, if it exists: it waits for its time or is running.
+/// Returns the retry of a failed attempt, if the server has created one.
 async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Failure> {
     if !matches!(run["status"].as_str(), Some("failed" | "timed_out")) {
         return Ok(None);
