@@ -1,4 +1,4 @@
-//! Failures of the program: a message, a way out, and an exit code.
+//! Failures of a command: a message, a hint for the user, and an exit code.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::output::clean;
 
-/// The exit codes; scripts rely on them.
+/// Exit codes of the program. Scripts rely on these numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// 0: success.
@@ -49,7 +49,7 @@ pub struct Failure {
     pub exit: Exit,
     pub what: String,
     pub way_out: Option<String>,
-    /// The faulty text and the position of the fault in it, counted from 0.
+    /// The invalid input and the position of the error in it, counted from 0.
     pub place: Option<(String, usize)>,
     /// The server's problem document.
     pub problem: Option<Value>,
@@ -73,14 +73,14 @@ impl Failure {
         Self::failed(format!("{}: {}", what.into(), chain(error)))
     }
 
-    /// Adds a way out.
+    /// Adds a hint that tells the user what to do.
     #[must_use]
     pub fn or_else(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = Some(way_out.into());
         self
     }
 
-    /// Adds the faulty text and the position of the fault in it, counted from 0.
+    /// Adds the invalid input and the position of the error in it, counted from 0.
     #[must_use]
     pub fn at(mut self, text: impl Into<String>, position: usize) -> Self {
         self.place = Some((text.into(), position));
@@ -90,7 +90,7 @@ impl Failure {
     /// Prints the failure to standard error, as text or JSON.
     pub fn report(&self, as_json: bool) {
         let mut stderr = std::io::stderr().lock();
-        // A closed standard error is ignored.
+        // A failed write to standard error is ignored.
         let _ = if as_json {
             writeln!(stderr, "{}", self.to_json())
         } else {
@@ -113,12 +113,14 @@ impl Failure {
         let mut lines = self.what.lines();
         let mut text = format!("error: {}\n", clean(lines.next().unwrap_or_default()));
         for line in lines {
-            // Indented, so that no text can look like a message of the program.
+            // Further lines are indented, so that text from a server cannot look like a separate
+            // error message.
             let indent = if line.starts_with("  ") { "" } else { "  " };
             text.push_str(&format!("{indent}{}\n", clean(line)));
         }
         if let Some((line, position)) = &self.place {
-            // Each character is replaced by one character, so that the caret stays in its place.
+            // Each control character is replaced by one character, so that the caret stays under
+            // the error.
             let line: String =
                 line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
             text.push_str(&format!("    {line}\n    {}^\n", " ".repeat(*position)));
@@ -138,7 +140,7 @@ pub fn chain(error: &dyn Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let message = cause.to_string();
-        // Some libraries repeat the cause in their message.
+        // Some libraries repeat the cause in the error message, so a repeated cause is omitted.
         if !text.contains(&message) {
             text.push_str(": ");
             text.push_str(&message);

@@ -19,7 +19,7 @@ use clap::Parser as _;
 
 pub use failure::{Exit, Failure};
 
-/// The hidden command that turns a process into the supervisor of a shell body.
+/// The hidden command that runs this process as the supervisor of a shell program.
 pub const SUPERVISE: &str = "__supervise";
 
 /// Parses the command line and runs the command.

@@ -1,4 +1,4 @@
-//! Answers of the server, and the meaning of its refusals.
+//! Responses of the server, and the error messages for refused requests.
 
 use serde_json::Value;
 
@@ -34,14 +34,15 @@ impl Answer {
     }
 }
 
-/// Turns a refusal into a failure: the message is the server's, the way out is the client's.
+/// Turns an error response into a failure. The message comes from the server, and the hint for the
+/// user from the client.
 fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure {
     let field = |name: &str| problem.as_ref().and_then(|problem| problem[name].as_str());
     let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
-        // The detail is complete.
+        // For these statuses, the detail is a complete message.
         (404 | 409 | 412, Some(detail)) => detail.to_owned(),
-        // The way out lists the errors, one per line.
+        // The hint lists all errors, one per line, so the message omits them.
         (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,
         (_, Some(detail)) => format!("{title}: {detail}"),
         (_, None) => title,
@@ -105,7 +106,7 @@ fn taken(problem: Option<&Value>) -> Option<String> {
     Some(format!("choose another name, or see the job with `evenkeel job show {id}`"))
 }
 
-/// Returns all errors, if there are more than the detail names.
+/// Returns all errors of the problem document, one per line, if there are several.
 fn all_errors(problem: Option<&Value>) -> Option<String> {
     let errors = problem?["errors"].as_array().filter(|errors| errors.len() > 1)?;
     let lines = errors.iter().map(|error| {

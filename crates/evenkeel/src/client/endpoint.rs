@@ -1,4 +1,4 @@
-//! Finds the server and the token to use.
+//! Finds the URL of the server and the token for its API.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::{Exit, Failure};
 pub struct LocalServer {
     pub url: String,
     pub pid: u32,
-    /// The SHA-256 of its certificate, if it uses TLS. A user who may read this folder can trust
-    /// the certificate.
+    /// The SHA-256 of the server's certificate, if the server uses TLS. Clients that can read this
+    /// file trust the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_sha256: Option<String>,
 }
@@ -30,14 +30,14 @@ pub struct Endpoint {
     pub certificate_sha256: Option<String>,
 }
 
-/// Reads which server runs on a data directory.
+/// Reads the address of the server that uses a data directory.
 pub fn read_local(data_dir: &Path) -> Option<LocalServer> {
     let text = std::fs::read_to_string(data_dir.join("server.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// Returns the server that was named, or else the one of the data directory. The token of the
-/// directory is sent to its own server only.
+/// Returns the server that the user named, or else the server of the data directory. The token in
+/// the data directory is sent only to the server of this directory.
 pub fn find(client: &RawClient, data_dir: &Path) -> Result<Endpoint, Failure> {
     let local = read_local(data_dir);
     let local_url = local.as_ref().map(|server| read_url(&server.url)).transpose()?;

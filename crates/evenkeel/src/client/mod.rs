@@ -21,7 +21,7 @@ pub use sse::{Message, Stream};
 
 /// Content type of an event stream.
 const EVENTS: &str = "text/event-stream";
-/// Time limit of a stream; a server ends its streams after one hour.
+/// Time limit of an event stream. The server closes a stream after one hour.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
 pub struct Client {
@@ -73,7 +73,7 @@ impl Client {
         self.send(with_json(self.request(Method::PUT, path, &[]), body)).await
     }
 
-    /// Sends a `PATCH`, with `If-Match` if a tag is given.
+    /// Sends a `PATCH` request, with the header `If-Match` if an ETag is given.
     pub async fn patch(
         &self,
         path: &[&str],
@@ -87,7 +87,7 @@ impl Client {
         self.send(request).await
     }
 
-    /// Sends documents, one per line, with an idempotency key, and returns the answer to each.
+    /// Sends JSON documents, one per line, with an idempotency key. Returns one result per line.
     pub async fn post_lines(
         &self,
         path: &[&str],
@@ -150,7 +150,7 @@ impl Client {
     fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.endpoint.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            // Segments are escaped one by one, so that no job name can change the path.
+            // Each path segment is escaped separately, so that a job name cannot change the path.
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
         }
         if !query.is_empty() {
@@ -168,7 +168,7 @@ impl Client {
         let why = if error.is_timeout() {
             "it did not answer in time".into()
         } else {
-            // The error's own message repeats the address.
+            // The message of this error type repeats the address, so its causes are shown instead.
             std::error::Error::source(error).map_or_else(|| error.to_string(), chain)
         };
         let failure =

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A server sends a comment every 15 s.
+/// A stream without data for this long is broken, because the server sends a comment every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// Longest accepted line.
+/// Maximum number of bytes of a line, and of the data of an event.
 const LINE_MAX: usize = 4 * 1024 * 1024;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Message {
     pub event: String,
     pub data: String,
-    /// Position in the stream; a message without data only reports the position.
+    /// Position of the message in the stream. A message without data only reports the position.
     pub id: Option<String>,
 }
 
@@ -27,7 +27,8 @@ impl Stream {
         Self { response, reader: Reader::default(), ready: VecDeque::new() }
     }
 
-    /// Returns the next event; `None` when the stream has ended, is broken or silent.
+    /// Returns the next event; `None` when the stream has ended, is broken, or has sent nothing for
+    /// 45 s.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -51,7 +52,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads more bytes. Returns false if this can't be an event stream.
+    /// Parses received bytes. Returns false if a line or event is too long.
     fn read(&mut self, bytes: &[u8], ready: &mut VecDeque<Message>) -> bool {
         for byte in bytes {
             if *byte == b'\n' {
@@ -84,7 +85,7 @@ impl Reader {
                 }
                 self.message.data.push_str(value);
             }
-            // Comments, and the delay before reconnecting.
+            // Comments and the field `retry` are ignored.
             _ => return,
         }
         self.has_anything = true;

@@ -14,9 +14,9 @@ use super::Endpoint;
 use crate::Failure;
 use crate::serve::tls::fingerprint;
 
-/// Returns the TLS configuration: the machine's trusted authorities, or none for an address without
-/// TLS. The server of the data directory is trusted by its certificate, which need not contain this
-/// machine's name.
+/// Returns the TLS configuration, which trusts the machine's certificate authorities. For the
+/// server of the data directory, it trusts exactly the certificate recorded there, whatever host
+/// name the certificate contains.
 pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Failure> {
     let failure = |error: Error| Failure::because("TLS can't be set up", &error);
     let provider = Arc::new(rustls::crypto::ring::default_provider());

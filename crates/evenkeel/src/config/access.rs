@@ -1,4 +1,4 @@
-//! Access: the table `[access]` of the config file.
+//! Authentication settings: the table `[access]` of the config file.
 
 use std::path::PathBuf;
 
@@ -75,19 +75,19 @@ pub struct RawAccess {
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub audit_days: Option<u64>,
 
-    /// File with the keys for secrets: the first line encrypts, further lines decrypt older values
+    /// File with the keys for secrets, one per line: the first key encrypts, all keys decrypt
     /// [default on SQLite: DATA_DIR/secret-key, created at the first start]
     #[arg(long, env = "EVENKEEL_SECRET_KEY_FILE", value_name = "FILE")]
     #[arg(help_heading = "Access")]
     pub secret_key_file: Option<PathBuf>,
 
-    /// The same keys, separated by commas; use only the variable, because other users can see
-    /// command lines
+    /// Keys for secrets, as in --secret-key-file, separated by commas; set the environment
+    /// variable, because other users can see command lines
     #[arg(long, env = "EVENKEEL_SECRET_KEY", hide_env_values = true, value_name = "KEYS")]
     #[arg(hide = true, help_heading = "Access")]
     pub secret_key: Option<Hidden>,
 
-    /// Program that prints the same keys, one per line; runs once at the start
+    /// Program that prints the keys for secrets, one per line; runs once when the server starts
     #[arg(long, env = "EVENKEEL_SECRET_KEY_COMMAND", value_delimiter = ',')]
     #[arg(value_name = "PROGRAM,ARGUMENTS", hide_short_help = true, help_heading = "Access")]
     pub secret_key_command: Option<Vec<String>>,
@@ -199,7 +199,8 @@ impl RawAccess {
             self, file, tls_cert, tls_key, jwt_algorithm, jwt_key_file, jwt_jwks_file,
             jwt_audience, jwt_issuer, jwt_role_claim, jwt_tenant_claim, jwt_local, audit_days,
         );
-        // A source of keys given by flag or variable replaces all sources in the file.
+        // A key source that is given by flag or environment variable replaces all key sources of
+        // the config file.
         let given = self.secret_key_file.is_some()
             || self.secret_key.is_some()
             || self.secret_key_command.is_some();

@@ -1,4 +1,4 @@
-//! Balance: the table `[balance]` of the config file.
+//! Load-balancing settings: the table `[balance]` of the config file.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -19,36 +19,37 @@ const GUARD_MAX: Span = Span::from_secs(7 * 86_400);
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawBalance {
-    /// Placement of interval jobs: projected (all runs meet the least load) or next (the fewest
-    /// jobs have their next run at that time) [default: projected]
+    /// How to choose the start time of an interval job: projected (minimizes the load at all its
+    /// runs) or next (a time at which the fewest jobs have their next run) [default: projected]
     #[arg(long = "balance-policy", env = "EVENKEEL_BALANCE_POLICY", value_name = "POLICY")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub policy: Option<String>,
 
-    /// How far ahead to place a job: interval (one interval) or document (a day, or one interval if
-    /// that is longer) [default: interval]
+    /// Latest start time for a new interval job: interval (within one interval) or document (within
+    /// a day, or one interval if that is longer) [default: interval]
     #[arg(long = "balance-search-window", env = "EVENKEEL_BALANCE_SEARCH_WINDOW")]
     #[arg(hide_short_help = true, help_heading = "Balance", value_name = "WINDOW")]
     pub search_window: Option<String>,
 
-    /// Length of the slots in which load is counted, from 1s to 1h; must divide a day [default:
-    /// 15m]
+    /// Length of the time slots in which load is counted, from 1s to 1h; must divide a day
+    /// [default: 15m]
     #[arg(long = "balance-slot", env = "EVENKEEL_BALANCE_SLOT", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub slot: Option<Span>,
 
-    /// A rebalance does not move jobs that run within this time [default: 30m]
+    /// A rebalance does not move a job whose next run is within this time [default: 30m]
     #[arg(long = "balance-protection", env = "EVENKEEL_BALANCE_PROTECTION", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub protection: Option<Span>,
 
-    /// A rebalance does not move jobs that were placed within this time [default: 1h]
+    /// A rebalance does not move a job whose start time was chosen less than this time ago
+    /// [default: 1h]
     #[arg(long = "balance-cooldown", env = "EVENKEEL_BALANCE_COOLDOWN", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub cooldown: Option<Span>,
 
-    /// Warn when the distribution score of a tenant falls below this, from 0 (never) to 1 [default:
-    /// 0.7]
+    /// Log a warning when the distribution score of a tenant (1 is perfectly even) falls below this
+    /// value; 0 switches the warning off [default: 0.7]
     #[arg(
         long = "balance-alert-below",
         env = "EVENKEEL_BALANCE_ALERT_BELOW",

@@ -7,7 +7,8 @@ use evenkeel_core::lease::LeaseTimingsError;
 
 use crate::Failure;
 
-/// An invalid setting. The message names the key; flags and variables have the same name.
+/// An invalid setting. The message names the configuration key. The flag and the environment
+/// variable have the same name.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the config file {} could not be read: {source}", path.display())]
@@ -19,12 +20,12 @@ pub enum ConfigError {
     UnknownKey {
         path: PathBuf,
         key: String,
-        /// The most similar key, or a list of the known keys.
+        /// The most similar known key, or a list of all known keys.
         hint: String,
     },
     #[error("{key}: {message}")]
     Invalid { key: &'static str, message: String, way_out: String },
-    /// The address is reachable from other machines, and TLS is off.
+    /// The address to listen on is reachable from other machines, and TLS is off.
     #[error("listen: {0} can be reached from other machines without encryption")]
     ListensToAll(SocketAddr),
     /// A SQLite store can't be shared, so its only node needs all roles.

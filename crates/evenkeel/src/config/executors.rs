@@ -1,4 +1,4 @@
-//! Executors: the table `[executors]` of the config file.
+//! Executor settings: the table `[executors]` of the config file.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,15 @@ use super::resolve::{invalid, number};
 #[derive(Args, Deserialize, Clone, Default)]
 #[serde(default)]
 pub struct RawExecutors {
-    /// Address of this server's API for receivers of HTTP jobs [default: the address it listens on]
+    /// URL at which receivers of HTTP jobs reach this server's API [default: the address that the
+    /// server listens on]
     #[arg(long, env = "EVENKEEL_PUBLIC_URL", value_name = "URL")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub public_url: Option<String>,
 
     /// Secret from which the keys for signing HTTP calls are derived; a second value is the
-    /// previous secret, while receivers change over [default: a secret in the store]
+    /// previous secret, which stays valid until all receivers use the new one [default: a secret in
+    /// the store]
     #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
     #[arg(hide_short_help = true, help_heading = "Executors", value_name = "SECRETS")]
     pub signing_secrets: Option<Vec<String>>,
@@ -31,19 +33,19 @@ pub struct RawExecutors {
     #[arg(hide_short_help = true, help_heading = "Executors", value_name = "NAME=FILES")]
     pub client_identity: Option<Vec<String>>,
 
-    /// Allow HTTP jobs to skip the verification of certificates
+    /// Allow HTTP jobs to skip the verification of server certificates
     #[arg(long, env = "EVENKEEL_ALLOW_UNVERIFIED_TLS", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     pub allow_unverified_tls: Option<bool>,
 
-    /// Maximum number of crawls at once [default: 64]
+    /// Maximum number of crawls that run at the same time [default: 64]
     #[arg(long, env = "EVENKEEL_CRAWL_WORKERS", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub crawl_workers: Option<u32>,
 
-    /// Minimum time between two requests of crawls to one host, in milliseconds [default: 0]
+    /// Minimum time between two crawl requests to the same host, in milliseconds [default: 0]
     #[arg(long, env = "EVENKEEL_CRAWL_MIN_DELAY_MS", value_name = "MS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub crawl_min_delay_ms: Option<u64>,
@@ -65,7 +67,7 @@ pub struct RawExecutors {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExecutorsConfig {
     pub public_url: Option<String>,
-    /// The newest secret first; empty for the secret in the store.
+    /// Signing secrets, newest first. If empty, the secret in the store is used.
     pub signing_secrets: Vec<String>,
     pub identities: Vec<IdentityFiles>,
     pub allow_unverified_tls: bool,
@@ -127,7 +129,7 @@ fn public_url(text: String) -> Result<String, ConfigError> {
 fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
     const BYTES_MIN: usize = 24;
     if secrets.len() > 2 || secrets.iter().any(|secret| secret.trim().len() < BYTES_MIN) {
-        // The message omits the secret, because messages end up in logs.
+        // The error message omits the secret, because error messages end up in logs.
         let message = format!("must be one or two secrets of at least {BYTES_MIN} characters");
         let way_out = "omit it to use a secret in the store";
         return Err(invalid("[executors] signing_secrets", message, way_out));

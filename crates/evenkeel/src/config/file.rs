@@ -19,7 +19,7 @@ pub struct ConfigFile {
     pub server: RawServer,
     pub engine: RawEngine,
     pub executors: RawExecutors,
-    /// The part of `[executors]` about programs.
+    /// The keys of `[executors]` that configure shell jobs.
     pub shell: RawShell,
     pub access: RawAccess,
     pub balance: RawBalance,
@@ -56,7 +56,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
                     return Err(unknown(key.clone(), known));
                 }
             }
-            // A value that should be a table is refused below, with its line.
+            // A value that should be a table is refused later, by an error with the line number.
             (_, Some(_)) => {}
             (_, None) if top.contains(key) => {}
             (_, None) => match tables.iter().find(|(_, keys)| keys.contains(key)) {
@@ -71,8 +71,8 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
             },
         }
     }
-    // Each part is parsed separately and ignores the keys of the others. Parsing all parts together
-    // would lose the line of an error.
+    // The text is parsed once per struct, and each struct ignores unknown keys. Parsing one
+    // flattened struct would lose the line number of an error.
     Ok(ConfigFile {
         global: toml::from_str(text).map_err(malformed)?,
         client: toml::from_str(text).map_err(malformed)?,
@@ -149,7 +149,8 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-/// Returns the keys of the file and of each of its tables: the names of the flags.
+/// Returns the top-level keys of the config file and the keys of each table. The keys are the names
+/// of the flags.
 fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 7]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());

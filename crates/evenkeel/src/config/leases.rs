@@ -10,8 +10,8 @@ use super::resolve::{invalid, seconds};
 const KEY: &str = "[engine] reset_running_after";
 const LONGEST: Span = Span::from_secs(2 * 86_400);
 
-/// Resolves the timings of leases. `reset_running_after` is the silence after which a node's work
-/// is taken over: the lease plus the grace.
+/// Resolves the timings of leases. `reset_running_after` is the time without heartbeats after which
+/// other nodes take over a node's attempts: the sum of lease and grace.
 pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
     let ping = seconds("ping_seconds", engine.ping_seconds, 2)?;
     let grace = seconds("grace_seconds", engine.grace_seconds, 4)?;
@@ -23,7 +23,7 @@ pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
     Ok(LeaseTimings { ping, silent_after, grace }.validate()?)
 }
 
-/// Returns the lease that, together with the grace, makes `reset`.
+/// Returns the lease time: `reset` minus the grace.
 fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<Span, ConfigError> {
     let least = ping.saturating_mul(2).saturating_add(grace);
     if reset < least || reset > LONGEST {

@@ -12,7 +12,8 @@ use super::ConfigError;
 use super::raw::fill;
 use super::resolve::invalid;
 
-/// Numbers by name: a table in the file, `news=50,shop=20` as a flag.
+/// Limits by name. In the config file this is a table, and in a flag a list such as
+/// `news=50,shop=20`.
 #[derive(Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 #[serde(transparent)]
 pub struct Named(BTreeMap<String, u32>);
@@ -44,12 +45,12 @@ pub struct RawLimits {
     #[arg(hide_short_help = true, help_heading = "Limits")]
     pub tenant: Option<u32>,
 
-    /// Maximum for single tenants, like news=50,shop=20
+    /// Maximum number of active runs of single tenants, like news=50,shop=20
     #[arg(long = "limit-tenants", env = "EVENKEEL_LIMIT_TENANTS", value_name = "LIMITS")]
     #[arg(hide_short_help = true, help_heading = "Limits")]
     pub tenants: Option<Named>,
 
-    /// Maximum for lanes, over all tenants, like batch=200
+    /// Maximum number of active runs of a lane over all tenants, like batch=200
     #[arg(long = "limit-lanes", env = "EVENKEEL_LIMIT_LANES", value_name = "LIMITS")]
     #[arg(hide_short_help = true, help_heading = "Limits")]
     pub lanes: Option<Named>,
@@ -66,7 +67,7 @@ impl RawLimits {
 /// Resolved settings of limits.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LimitsConfig {
-    /// The limit of each tenant without one of its own.
+    /// The limit of each tenant that has no limit in `tenants`.
     pub tenant: Option<u32>,
     pub tenants: BTreeMap<String, u32>,
     pub lanes: [Option<u32>; Lane::ALL.len()],

@@ -1,7 +1,7 @@
 //! Settings, from flags, environment variables and a config file, in this order of precedence.
 //!
-//! [`raw`] holds the unresolved values, [`resolve()`] validates them. A flag, its variable and its
-//! key are one field, so that none can be forgotten.
+//! [`raw`] contains the values as given; [`resolve()`] validates them and adds defaults. One struct
+//! field defines the flag, the environment variable and the configuration key of a setting.
 
 mod access;
 mod balance;

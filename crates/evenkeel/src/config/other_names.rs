@@ -1,4 +1,4 @@
-//! Environment variables with the names of other programs, for migration.
+//! Accepts environment variables under the names that other schedulers use, for migration.
 
 use evenkeel_core::Span;
 
@@ -9,7 +9,7 @@ use super::{ConfigError, RawTargets};
 const STALE_DAYS: &str = "STALE_DAYS";
 const RESET_AFTER_MIN: &str = "RESET_CRAWLING_AFTER_MIN";
 
-/// Settings from such variables. Evenkeel's own names take precedence.
+/// Settings from environment variables of other schedulers. Evenkeel's own names take precedence.
 #[derive(Clone, Default, Debug)]
 pub struct OtherNames {
     /// `RESET_CRAWLING_AFTER_MIN`: `reset_running_after`, in minutes.

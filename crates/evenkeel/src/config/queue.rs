@@ -1,4 +1,4 @@
-//! Dispatch order: the table `[queue]` of the config file.
+//! Settings of the dispatch order: the table `[queue]` of the config file.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -24,7 +24,7 @@ pub struct RawQueue {
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_every: Option<Span>,
 
-    /// Waiting time after which a run gains priority [default: 1h]
+    /// Time that a run waits in the queue before it gains priority [default: 1h]
     #[arg(long, env = "EVENKEEL_AGING_AFTER", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_after: Option<Span>,
@@ -34,8 +34,8 @@ pub struct RawQueue {
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_step: Option<u8>,
 
-    /// Highest displayed priority; among runs that have reached it, the oldest starts first
-    /// [default: 100]
+    /// Highest displayed priority; among runs with this priority, the run that has waited longest
+    /// starts first [default: 100]
     #[arg(long, env = "EVENKEEL_AGING_CAP", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_cap: Option<u8>,

@@ -1,4 +1,4 @@
-//! Unresolved settings: a flag, an environment variable and a key of the file for each field.
+//! Settings as given. Each field is a flag, an environment variable and a key of the config file.
 
 use std::path::PathBuf;
 
@@ -37,13 +37,13 @@ pub struct RawGlobal {
 #[derive(Args, Deserialize, Clone, Default)]
 #[serde(default)]
 pub struct RawClient {
-    /// Address of the server [default: the server of the data directory]
+    /// URL of the server [default: the server of the data directory]
     #[arg(long, global = true, env = "EVENKEEL_URL", value_name = "URL")]
     #[arg(help_heading = "Server")]
     pub url: Option<String>,
 
-    /// Token [default: the token of the data directory]; prefer the variable, because other users
-    /// can see command lines
+    /// API token [default: the token of the data directory]; prefer the environment variable,
+    /// because other users can see command lines
     #[arg(
         long,
         global = true,
@@ -55,7 +55,7 @@ pub struct RawClient {
     pub token: Option<String>,
 }
 
-/// The store as text. Messages must not show its password.
+/// The store as text. Messages must not show the password in this address.
 #[derive(Args, Deserialize, Clone, Default)]
 #[serde(default)]
 pub struct RawStore {
@@ -72,7 +72,7 @@ pub struct RawServer {
     #[arg(long, env = "EVENKEEL_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
 
-    /// Allow an address that other machines can reach, without TLS
+    /// Allow an address that other machines can reach, although TLS is off
     #[arg(long, env = "EVENKEEL_INSECURE_LISTEN", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
@@ -86,11 +86,11 @@ pub struct RawServer {
     #[arg(long, env = "EVENKEEL_NODE_NAME", value_name = "NAME")]
     pub node_name: Option<String>,
 
-    /// Maximum number of executions at once [default: 4096]
+    /// Maximum number of executions that this node runs at the same time [default: 4096]
     #[arg(long, env = "EVENKEEL_WORKERS", value_name = "N")]
     pub workers: Option<u32>,
 
-    /// Pools that this node serves [default: default]
+    /// Worker pools whose jobs this node runs [default: the pool `default`]
     #[arg(long, env = "EVENKEEL_POOLS", value_delimiter = ',', value_name = "POOLS")]
     pub pools: Option<Vec<String>>,
 
@@ -104,7 +104,8 @@ pub struct RawServer {
     #[arg(long, env = "EVENKEEL_ALLOW_NETWORK", value_delimiter = ',', value_name = "CIDR")]
     pub allow_network: Option<Vec<IpNet>>,
 
-    /// Time for executions to end on shutdown, before they are returned to the queue [default: 25s]
+    /// On shutdown, time for running executions to finish before they are returned to the queue
+    /// [default: 25s]
     #[arg(long, env = "EVENKEEL_DRAIN_GRACE", value_name = "TIME")]
     pub drain_grace: Option<Span>,
 
@@ -136,16 +137,17 @@ pub struct RawServer {
     pub demo: Option<bool>,
 }
 
-/// Timings of the engine: the table `[engine]` of the config file.
+/// Engine settings: the table `[engine]` of the config file.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawEngine {
-    /// Polling interval in milliseconds: the longest delay if a signal is lost [default: 1000]
+    /// Interval in milliseconds at which the node polls the store, in case a notification was lost
+    /// [default: 1000]
     #[arg(long, env = "EVENKEEL_CHECK_INTERVAL_MS", value_name = "MS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub check_interval_ms: Option<u64>,
 
-    /// Seconds of silence after which a node may be challenged [default: 6]
+    /// Seconds without a heartbeat after which other nodes may challenge a node [default: 6]
     #[arg(long, env = "EVENKEEL_LEASE_SECONDS", value_name = "SECONDS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub lease_seconds: Option<u64>,
@@ -155,13 +157,13 @@ pub struct RawEngine {
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub ping_seconds: Option<u64>,
 
-    /// Seconds from the challenge to the takeover [default: 4]
+    /// Seconds from the challenge of a silent node to the takeover of its executions [default: 4]
     #[arg(long, env = "EVENKEEL_GRACE_SECONDS", value_name = "SECONDS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub grace_seconds: Option<u64>,
 
-    /// Silence of a node after which its executions run elsewhere: the sum of lease_seconds and
-    /// grace_seconds [default: 10s]
+    /// Time without a heartbeat after which other nodes run a node's executions: the sum of
+    /// lease_seconds and grace_seconds [default: 10s]
     #[arg(long, env = "EVENKEEL_RESET_RUNNING_AFTER", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub reset_running_after: Option<Span>,
@@ -171,13 +173,14 @@ pub struct RawEngine {
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub metrics_interval_seconds: Option<u64>,
 
-    /// Seconds after which a running execution is shown with its node [default: 30]
+    /// Seconds after which a running execution counts as long-running and is listed with its node
+    /// [default: 30]
     #[arg(long, env = "EVENKEEL_LONG_RUN_SECONDS", value_name = "SECONDS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub long_run_seconds: Option<u64>,
 
-    /// Bytes of log to keep per run: a quarter from its beginning, the rest from its end; 4096 to
-    /// 16777216 [default: 262144]
+    /// Bytes of log to keep per run: a quarter from the beginning of the log, the rest from its
+    /// end; 4096 to 16777216 [default: 262144]
     #[arg(long, env = "EVENKEEL_RUN_LOG_BYTES", value_name = "BYTES")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub run_log_bytes: Option<u32>,
@@ -187,7 +190,7 @@ pub struct RawEngine {
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub retention_per_job: Option<u32>,
 
-    /// Days to keep them [default: 30]
+    /// Days to keep finished runs [default: 30]
     #[arg(long, env = "EVENKEEL_RETENTION_DAYS", value_name = "DAYS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub retention_days: Option<u64>,
@@ -199,7 +202,7 @@ pub struct RawEngine {
     pub average_alpha: Option<f64>,
 }
 
-/// Fills in fields of `$file` that `$given` lacks.
+/// Copies the fields that `$given` lacks from `$file`.
 macro_rules! fill {
     ($given:expr, $file:expr, $($field:ident),+ $(,)?) => {
         $( $given.$field = $given.$field.take().or_else(|| $file.$field.clone()); )+
@@ -209,7 +212,7 @@ macro_rules! fill {
 pub(super) use fill;
 
 impl RawGlobal {
-    /// Fills in values of the config file where flags and environment have none.
+    /// Uses the values of the config file for settings without a flag or environment variable.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, data_dir, json);

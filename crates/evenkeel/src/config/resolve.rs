@@ -1,4 +1,5 @@
-//! Validates settings. Contradictions are refused here, before anything is started.
+//! Validates settings. Contradictory settings are refused here, before any part of the server
+//! starts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -84,10 +85,10 @@ pub fn data_dir(global: &RawGlobal) -> PathBuf {
     global.data_dir.clone().unwrap_or_else(|| "evenkeel-data".into())
 }
 
-/// Returns the database that was named, or else the one in the data directory.
+/// Returns the configured database, or else the database in the data directory.
 pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice, ConfigError> {
     let Some(text) = &raw.store else { return Ok(StoreChoice::in_dir(data_dir)) };
-    // The message omits the text, which may contain a password.
+    // The error message omits the address, which may contain a password.
     text.parse().map_err(|error: super::StoreChoiceError| {
         invalid("store", error.to_string(), "or leave it out for a file in the data directory")
     })
@@ -275,7 +276,7 @@ fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
             format!("leave it out for the pool {DEFAULT_POOL:?}"),
         ));
     }
-    // Jobs can use only such names, so nothing would ever run in another pool.
+    // Jobs can use only such pool names, so a pool with another name would never run a job.
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if let Some(pool) =
         pools.iter().find(|pool| pool.len() > POOL_CHARS_MAX || !pool.chars().all(legal))
@@ -308,7 +309,8 @@ fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, Config
             return Err(invalid("log_format", message, "the formats are text and json"));
         }
     };
-    // At this level the database client logs internal details.
+    // The default filter limits `tokio_postgres` to warnings, because it logs internal details at
+    // level info.
     let filter = filter.unwrap_or_else(|| "info,tokio_postgres=warn".into());
     if let Err(error) = EnvFilter::try_new(&filter) {
         let message = format!("{filter:?} is not a filter: {error}");

@@ -1,4 +1,4 @@
-//! The source of the keys for secrets: part of the table `[access]` of the config file.
+//! Settings for the encryption keys of secrets: part of the table `[access]` of the config file.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::resolve::invalid;
 
-/// A text that messages never show.
+/// A secret text that log lines and error messages never show.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Hidden(String);
@@ -34,7 +34,7 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// The source of the keys for secrets.
+/// Where the server reads the encryption keys of secrets from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SecretKeys {
     /// A file with one key per line, the newest first.

@@ -18,24 +18,25 @@ use super::resolve::invalid;
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawShell {
-    /// Maximum number of programs at once [default: 256]
+    /// Maximum number of programs that run at the same time [default: 256]
     #[arg(long, env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_workers: Option<u32>,
 
-    /// Variables of the server's environment that programs get, besides PATH, LANG, LC_ALL and TZ
+    /// Environment variables of the server that programs also receive, besides PATH, LANG, LC_ALL
+    /// and TZ
     #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_env: Option<Vec<String>>,
 
-    /// User that runs the programs; TENANT/USER for one tenant; repeatable. Users other than the
-    /// server's own need a server that runs as root [default: nobody if the server runs as root,
-    /// else the server's own]
+    /// User that runs the programs; TENANT/USER for one tenant; repeatable. A user other than the
+    /// server's user needs a server that runs as root [default: nobody if the server runs as root,
+    /// else the server's user]
     #[arg(long, env = "EVENKEEL_SHELL_USER", value_delimiter = ',', value_name = "USER")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_user: Option<Vec<String>>,
 
-    /// Further users that shell jobs may choose; the server must run as root
+    /// Additional users that shell jobs may choose; the server must run as root
     #[arg(long, env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_users: Option<Vec<String>>,
@@ -45,21 +46,21 @@ pub struct RawShell {
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_programs: Option<Vec<PathBuf>>,
 
-    /// Further files and folders to hide from programs, besides the data directory, the config file
-    /// and the server's keys
+    /// Additional files and folders to hide from programs, besides the data directory, the config
+    /// file and the server's keys
     #[arg(long, env = "EVENKEEL_SHELL_HIDE", value_delimiter = ',', value_name = "PATHS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_hide: Option<Vec<PathBuf>>,
 
-    /// Run programs as the server's own user, also as root, and hide nothing: they can read the
-    /// data directory and become administrators of every tenant
+    /// Run programs as the server's user, even as root, without hiding files: the programs can read
+    /// the data directory and get administrator rights for every tenant
     #[arg(long, env = "EVENKEEL_SHELL_UNCONFINED", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     pub shell_unconfined: Option<bool>,
 
-    /// Put programs into control groups of their own: auto, off or required [default: auto]
+    /// Run each program in a separate control group: auto, off or required [default: auto]
     #[arg(long, env = "EVENKEEL_SHELL_CGROUP", value_name = "MODE")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_cgroup: Option<String>,
@@ -150,7 +151,7 @@ pub struct ShellConfig {
     pub user: Option<String>,
     pub tenant_users: Vec<(String, String)>,
     pub users: Vec<String>,
-    /// The only allowed programs; empty for all.
+    /// The allowed programs. If empty, all programs are allowed.
     pub programs: Vec<PathBuf>,
     pub hide: Vec<PathBuf>,
     pub unconfined: bool,

@@ -1,4 +1,4 @@
-//! Stale targets: the table `[targets]` of the config file.
+//! Settings of the check for stale targets: the table `[targets]` of the config file.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -18,30 +18,31 @@ const CHECK_MAX: Span = Span::from_secs(30 * 86_400);
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawTargets {
-    /// Days without a success after which a target is run again; 0 switches the check off [default:
-    /// 30]
+    /// Days without a successful run after which a target is stale and runs again; 0 switches the
+    /// check off [default: 30]
     #[arg(long, env = "EVENKEEL_STALE_DAYS", value_name = "DAYS")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_days: Option<u64>,
 
-    /// Interval of the check, which runs at whole multiples of it [default: 6h]
+    /// Interval of the check for stale targets; checks run at whole multiples of the interval
+    /// [default: 6h]
     #[arg(long, env = "EVENKEEL_STALE_CHECK_INTERVAL", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_check_interval: Option<Span>,
 
-    /// Priority of these runs, from 0 to 100 [default: 0]
+    /// Priority of the runs of stale targets, from 0 to 100 [default: 0]
     #[arg(long, env = "EVENKEEL_STALE_PRIORITY", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_priority: Option<u8>,
 
-    /// Maximum number of runs per tenant and check [default: 500]
+    /// Maximum number of stale targets to run per tenant and check [default: 500]
     #[arg(long, env = "EVENKEEL_STALE_BATCH", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_batch: Option<u32>,
 }
 
 impl RawTargets {
-    /// Fills in values of another source where this one has none.
+    /// Uses the values of the config file for settings without a flag or environment variable.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, stale_days, stale_check_interval, stale_priority, stale_batch);

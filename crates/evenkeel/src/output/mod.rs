@@ -30,7 +30,7 @@ impl Output {
         Self { as_json, colour: is_terminal && !plain, columns }
     }
 
-    /// Plain text for a terminal of this width, or for none.
+    /// Returns an output without colours, for a terminal of this width or without a terminal.
     #[cfg(test)]
     pub fn for_width(columns: Option<usize>) -> Self {
         Self { as_json: false, colour: false, columns }
@@ -45,12 +45,12 @@ impl Output {
         self.colour
     }
 
-    /// Returns the width of the terminal, if there is one.
+    /// Returns the width of the terminal, or `None` without a terminal.
     pub const fn columns(self) -> Option<usize> {
         self.columns
     }
 
-    /// Returns the width of the terminal, or 80.
+    /// Returns the width of the terminal, or 80 without a terminal.
     pub fn width(self) -> usize {
         self.columns.unwrap_or(80)
     }
@@ -63,12 +63,12 @@ impl Output {
         if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
     }
 
-    /// Writes the answer of the server with `--json`, and `text` otherwise.
+    /// Writes the response of the server with `--json`, and `text` without it.
     pub fn answer(self, answer: &Answer, text: &str) -> Result<(), Failure> {
         self.line(if self.is_json() { &answer.text } else { text })
     }
 
-    /// Writes text, and a newline if it has none.
+    /// Writes the text, and adds a final newline if it is missing.
     pub fn line(self, text: &str) -> Result<(), Failure> {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.piece(&format!("{text}{end}"))
@@ -78,7 +78,7 @@ impl Output {
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         match written {
-            // The reader has closed the pipe, like `head` does.
+            // The reader, such as `head`, has closed the pipe.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other?),
         }

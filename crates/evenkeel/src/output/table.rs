@@ -27,12 +27,12 @@ pub fn tone_of(status: &str) -> Tone {
 const NOTE: &str = "NOTE";
 /// Indentation of a note below its row.
 const INDENT: &str = "    ";
-/// Maximum number of lines of a note; `run show` prints it completely.
+/// Maximum number of lines of a note in a table. `run show` prints the whole note.
 const NOTE_LINES_MAX: usize = 5;
 /// Spaces between columns.
 const GAP: usize = 2;
-/// Separates rows while the table is laid out. Cells never contain it, because control characters
-/// are replaced.
+/// Separates rows while the table is laid out. Cells never contain this character, because control
+/// characters in cells are replaced.
 const BETWEEN_ROWS: char = '\u{1}';
 
 struct Row {
@@ -56,9 +56,9 @@ impl Table {
         self.noted_row(cells, "");
     }
 
-    /// Adds a row with a note of any length. Notes are the last column if they fit, and are printed
-    /// below their rows otherwise, so that a terminal does not cut or split them. Without a
-    /// terminal they are the last column.
+    /// Adds a row with a note of any length. Notes are the last column if the table then fits the
+    /// terminal, or without a terminal. Otherwise each note is printed below its row, so that the
+    /// terminal does not cut it.
     pub fn noted_row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>, note: &str) {
         let cells = cells.into_iter().map(|(text, tone)| (clean(&text), tone)).collect();
         self.rows.push(Row { cells, note: clean(note.trim_end()) });

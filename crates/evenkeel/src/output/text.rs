@@ -19,7 +19,7 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Returns a text with its lines, without control characters.
+/// Returns a text without control characters, but with its line breaks.
 pub fn clean_lines(text: &str) -> String {
     let keep = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
@@ -75,7 +75,7 @@ pub fn duration_ms(millis: u64) -> String {
     rounded(Span::from_millis(millis))
 }
 
-/// Formats a span with its largest unit, and the next one where it matters.
+/// Formats a duration in its largest unit and, for small numbers, also the next smaller unit.
 fn rounded(span: Span) -> String {
     let secs = (span.as_millis() + 500) / 1000;
     let (minutes, hours, days) = (secs / 60, secs / 3600, secs / 86_400);

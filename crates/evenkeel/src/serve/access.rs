@@ -1,4 +1,4 @@
-//! Trusted credentials, and their reload on SIGHUP.
+//! Determines which tokens the server accepts, and reloads certificates and keys on SIGHUP.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub struct Trusted {
     pub external: Option<Arc<ExternalTokens>>,
 }
 
-/// Determines the trusted tokens. Local commands are always accepted: if tokens of the store's
-/// secret are refused, the token of the data directory is signed with a secret of this process, and
-/// is valid on this machine only.
+/// Determines the trusted tokens. Commands on this machine are always accepted. If tokens signed
+/// with the store's secret are refused, the token in the data directory is signed with a secret of
+/// this process and is valid only on this machine.
 pub async fn trusted(
     config: &AccessConfig,
     store: &dyn Store,
@@ -77,7 +77,7 @@ fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
     })
 }
 
-/// Writes the address and fingerprint of the server for local commands.
+/// Writes the address of the server and the fingerprint of its certificate, for local commands.
 pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
 /// Reloads the certificate and the identity provider's keys on SIGHUP.
@@ -89,8 +89,8 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// Reloads on every SIGHUP. If there is nothing to reload, SIGHUP ends the process, as is its
-    /// default.
+    /// Reloads on every SIGHUP. Without TLS and an identity provider, SIGHUP is not handled and so
+    /// ends the process.
     pub fn listen(self) -> Result<(), Failure> {
         if self.tls.is_none() && self.provider.is_none() {
             return Ok(());
@@ -114,7 +114,8 @@ impl Reload {
     }
 
     fn once(&self) -> Result<(), Failure> {
-        // Everything is read before anything is replaced.
+        // The keys are read before the certificate is replaced, so that an invalid key file changes
+        // nothing.
         let keys = self.provider.as_ref().map(|(config, _)| read_keys(config)).transpose()?;
         if let Some(tls) = &self.tls {
             tls.reload()?;

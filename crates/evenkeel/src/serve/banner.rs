@@ -1,4 +1,4 @@
-//! The first lines that a user sees.
+//! Prints the first lines that a user sees when the server has started.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
         tracing::info!(server.url = url, "Evenkeel is running at {url}");
         return;
     }
-    // A service has the log instead.
+    // A failed write to standard error is ignored.
     let _ =
         write!(std::io::stderr().lock(), "{}", text(config, url, is_first, &own_name(), bold()));
 }
@@ -24,27 +24,28 @@ fn own_name() -> String {
     let folder = std::env::current_dir().ok();
     match program {
         Some(program) => called(&program, folder.as_deref(), on_path().as_deref()),
-        // The file was replaced while the program runs; use its name.
+        // An update replaced the program file while the program was running, so its path is
+        // unknown.
         None => "evenkeel".into(),
     }
 }
 
-/// Returns the program that a shell finds under this name.
+/// Returns the path of the program that a shell runs for the command `evenkeel`.
 fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|folder| folder.join("evenkeel"));
     found.filter_map(|program| program.canonicalize().ok()).next()
 }
 
-/// Returns the shell word that calls `program` from `folder`: its name if a shell finds it, else
-/// its path, relative to `folder` if possible.
+/// Returns the shell command that runs `program` from `folder`. This is the name if the PATH
+/// contains the program, or else its path, relative to `folder` if possible.
 fn called(program: &Path, folder: Option<&Path>, on_path: Option<&Path>) -> String {
     if on_path == Some(program) {
         return "evenkeel".into();
     }
     let inside = folder.and_then(|folder| program.strip_prefix(folder).ok());
     let name = match inside {
-        // A shell would search the PATH for a word without a slash.
+        // A shell searches the PATH for a command without a slash, so the path starts with `./`.
         Some(inside) if inside.components().count() == 1 => Path::new(".").join(inside),
         Some(inside) => inside.to_owned(),
         None => program.to_owned(),
@@ -74,7 +75,7 @@ fn text(
         text.push_str(&format!("  store    {}\n", config.store));
     }
     if is_first && config.roles.api {
-        // The default folder needs no flag.
+        // The default data directory needs no flag.
         let dir = if config.data_dir == Path::new("evenkeel-data") {
             String::new()
         } else {

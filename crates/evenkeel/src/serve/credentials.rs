@@ -15,10 +15,11 @@ use crate::Failure;
 /// Lifetime of the local token.
 const LIFETIME: Span = Span::from_secs(12 * 3600);
 
-/// The local token is renewed when less than this is left of its lifetime.
+/// The local token is renewed when its remaining lifetime is shorter than this.
 const RENEW_AT: Span = Span::from_secs(6 * 3600);
 
-/// Returns the tokens of a store. Their secret is created once and shared by all nodes.
+/// Returns the signer of API tokens. All nodes share one signing secret, which is created once and
+/// kept in the store.
 pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Failure> {
     let secret = secret(store, "token_secret", chance).await?;
     debug_assert!(secret.len() >= SECRET_BYTES_MIN);
@@ -26,7 +27,8 @@ pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Fa
         .map_err(|error| Failure::because("the store's secret can't be used", &error))
 }
 
-/// Returns the tokens with which receivers of HTTP calls report. All nodes of a store accept them.
+/// Returns the signer of the tokens with which receivers of HTTP calls report results. All nodes of
+/// a cluster accept these tokens.
 pub async fn attempt_tokens(
     store: &dyn Store,
     chance: &dyn Chance,
@@ -35,15 +37,15 @@ pub async fn attempt_tokens(
     Ok(AttemptTokens::new(secret.as_bytes()))
 }
 
-/// Returns the codec of run and attempt ids. The store keeps its key for good: with another key,
-/// ids that clients have saved would no longer be found.
+/// Returns the codec of run and attempt ids. Its key in the store never changes, because ids that
+/// clients have saved would become invalid with another key.
 pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds, Failure> {
     let secret = secret(store, "run_id_secret", chance).await?;
     Ok(RunIds::new(secret.as_bytes()))
 }
 
-/// Returns the secrets from which the keys for signing HTTP calls are derived: those of the
-/// configuration, or else the store's own.
+/// Returns the secrets from which the keys for signing HTTP calls are derived: the configured
+/// secrets, or else the secret in the store.
 pub async fn signing_secrets(
     configured: &[String],
     store: &dyn Store,
@@ -56,7 +58,8 @@ pub async fn signing_secrets(
     }
 }
 
-/// Returns a secret of the store. The first node creates it; all nodes read the same value.
+/// Returns the secret with this key in the store. The first node creates the secret, and all nodes
+/// read the same value.
 async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<String, Failure> {
     let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
     store
@@ -87,7 +90,7 @@ impl LocalToken {
         Ok(token)
     }
 
-    /// Writes a new token if the current one expires soon. Returns true if it did.
+    /// Writes a new token if the current one expires soon. Returns true if it wrote a token.
     fn renew_if_old(&mut self) -> Result<bool, Failure> {
         let now = self.clock.wall();
         if self.expires_at.since(now) > RENEW_AT {
@@ -109,8 +112,8 @@ impl LocalToken {
         Ok(true)
     }
 
-    /// Renews the token for ever. It checks the wall clock every 60 s, because a machine that was
-    /// suspended may resume with an expired token.
+    /// Renews the token until the process ends. Checks the wall clock every 60 s, because the token
+    /// may expire while the machine is suspended.
     pub async fn keep(mut self) {
         loop {
             tokio::time::sleep(Duration::from_secs(60)).await;

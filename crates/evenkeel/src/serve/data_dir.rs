@@ -1,4 +1,5 @@
-//! The data directory of a server. A lock ensures that one server at a time uses it.
+//! The data directory of a server. A lock file ensures that only one server at a time uses a data
+//! directory.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -14,8 +15,8 @@ use uuid::Uuid;
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// How long a new server waits until the bodies of its predecessor have ended. Their supervisors
-/// stop them within one or two seconds.
+/// Time limit for shell programs of the previous server process to end. Their supervisors stop the
+/// programs within one or two seconds.
 const BODIES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A data directory that this process has locked.
@@ -45,7 +46,7 @@ impl DataDir {
         &self.path
     }
 
-    /// The file that is locked while shell bodies run.
+    /// The file that is locked while shell programs run.
     pub fn bodies_lock(&self) -> PathBuf {
         self.path.join("bodies.lock")
     }
@@ -67,8 +68,8 @@ impl DataDir {
         }
     }
 
-    /// Waits until no shell body of a previous process runs. The lock is released at once, because
-    /// the supervisors of this process share it.
+    /// Waits until no shell program of a previous server process is running. The lock is released
+    /// immediately, because supervisors of this process lock the same file.
     pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result<(), Failure> {
         let path = self.bodies_lock();
         let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
@@ -126,11 +127,12 @@ impl DataDir {
     }
 }
 
-/// The file with the store of this directory's server, without the password.
+/// The file that records the store address of the server that uses the directory, without the
+/// password.
 pub const STORE: &str = "store";
 
-/// Refuses the default store if the directory's server uses another one: credentials from the wrong
-/// store would be useless.
+/// Returns an error if the command would use the default store but the server of this directory
+/// uses another store. Credentials from the wrong store would be useless.
 pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store != StoreChoice::in_dir(data_dir) {
         return Ok(());
@@ -145,7 +147,8 @@ pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result<(), Fa
     }
 }
 
-/// Creates the directory of a store, for commands that run before the first server.
+/// Creates the data directory if the store is in it, for commands that run before the first start
+/// of a server.
 pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store == StoreChoice::in_dir(data_dir) { create(data_dir) } else { Ok(()) }
 }
@@ -171,7 +174,8 @@ fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
         }
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The process number is only shown; the lock decides.
+            // The process id in the file is only for the message. The lock decides whether a server
+            // runs.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => String::new(),
@@ -253,7 +257,7 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(wait, end);
         waited.unwrap();
-        // The lock was released, so bodies of this process can start.
+        // The lock was released, so shell programs of this process can start.
         open_private(&dir.bodies_lock()).unwrap().try_lock_shared().unwrap();
     }
 }

@@ -31,7 +31,7 @@ pub struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Builds the executors that the configuration allows. A new executor is one line here.
+    /// Builds the executors that the configuration allows. To add an executor, register it here.
     pub async fn registry(mut self) -> Result<Registry, Failure> {
         let shell = self.shell.take();
         let registry = Registry::new()
@@ -101,7 +101,7 @@ fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound
         .map_err(|error| Failure::because("can't set up outgoing calls", &error))
 }
 
-/// Returns the keys of one or two secrets, the newer one first.
+/// Derives the signing keys from one or two secrets, of which the newer comes first.
 pub fn signing_keys(secrets: &[String]) -> Option<SigningKeys> {
     let (first, others) = secrets.split_first()?;
     let keys = SigningKeys::new(first.as_bytes());
@@ -123,12 +123,13 @@ fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
     })
 }
 
-/// Starts a supervisor from the running program, even if an update has replaced its file.
+/// Returns the command that starts a supervisor. It uses the program that is running, even if an
+/// update has replaced the file.
 pub fn supervisor_command() -> SupervisorCommand {
     SupervisorCommand { program: "/proc/self/exe".into(), args: vec![SUPERVISE.into()] }
 }
 
-/// Gives commands access to the executors.
+/// Lets job commands validate the configuration of an executor.
 pub struct Checks(pub Arc<Registry>);
 
 impl ExecutorCheck for Checks {

@@ -1,4 +1,4 @@
-//! The HTTP server, with limits and an orderly stop.
+//! The HTTP server, with limits for connections and a graceful shutdown.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,7 +21,7 @@ use tower::ServiceExt as _;
 
 use super::tls::Tls;
 
-/// Maximum number of open connections; further ones wait.
+/// Maximum number of open connections. Further connections wait until one is closed.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// Time limit for request headers and for idle connections.
@@ -33,9 +33,9 @@ const STRICT_TRANSPORT_SECURITY_VALUE: &str = "max-age=31536000";
 /// Time for running requests to finish after the stop signal.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// Serves until `stop`, then finishes running requests.
+/// Serves requests until `stop`, then waits for running requests to finish.
 ///
-/// Each request uses the router that `current` holds at that moment.
+/// Each request uses the router that `current` contains when the request arrives.
 pub async fn serve(
     listener: TcpListener,
     current: watch::Receiver<Router>,
@@ -45,7 +45,7 @@ pub async fn serve(
     serve_within(HEADER_TIME, listener, current, tls, stop).await;
 }
 
-/// As [`serve`], with `header_time` as the limit for headers.
+/// Like [`serve`], with `header_time` as the time limit for request headers.
 async fn serve_within(
     header_time: Duration,
     listener: TcpListener,
@@ -67,7 +67,8 @@ async fn serve_within(
         tokio::spawn(async move {
             match tls {
                 None => client.answer(stream, false).await,
-                // In the task, so that a slow client does not block new connections.
+                // The TLS handshake runs in the task of the connection, so that a slow client does
+                // not block new connections.
                 Some(tls) => {
                     match tokio::time::timeout(header_time, tls.acceptor().accept(stream)).await {
                         Ok(Ok(stream)) => client.answer(stream, true).await,
@@ -114,7 +115,7 @@ impl Client {
             async move {
                 let mut response = router.oneshot(request).await?;
                 if is_encrypted {
-                    // Browsers ignore this header without TLS, as the standard says.
+                    // The header is sent only with TLS, because browsers ignore it otherwise.
                     let value = HeaderValue::from_static(STRICT_TRANSPORT_SECURITY_VALUE);
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value);
                 }
@@ -125,7 +126,7 @@ impl Client {
             .timer(TokioTimer::new())
             .header_read_timeout(header_time)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-        // Errors of a connection concern only its client.
+        // An error of a connection affects only its client, so it is logged at level debug.
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
@@ -143,12 +144,12 @@ struct Accepted {
 }
 
 async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Accepted {
-    // The semaphore is never closed, so a permit always comes.
+    // The semaphore is never closed, so waiting for a permit cannot fail.
     let permit = Arc::clone(permits).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Small answers must be sent at once.
+                // Small responses must be sent without delay.
                 let _ = stream.set_nodelay(true);
                 // A connection from one of this machine's own addresses counts as local, like
                 // loopback.
@@ -157,7 +158,8 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Accepted {
                 return Accepted { stream, from: ClientAddress(from), permit };
             }
             Err(error) => {
-                // Most likely the process has no free file descriptors. A pause avoids a busy loop.
+                // Most likely the process has no free file descriptors. The pause before the next
+                // try avoids a busy loop.
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "accepting a connection failed; will retry"

@@ -9,25 +9,27 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::Failure;
 
-/// Histogram buckets in seconds of requests and lateness: 1 ms is good, 1 s is the promise.
+/// Histogram buckets in seconds for request durations and lateness of runs. A good lateness is 1
+/// ms, and Evenkeel promises less than 1 s.
 const SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// Buckets of the slack between a start and its deadline.
+/// Histogram buckets in seconds for the time from the start of a run to its deadline.
 const SLACK: [f64; 10] =
     [0.001, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0];
 
-/// Buckets of run durations, up to a day.
+/// Histogram buckets in seconds for run durations, up to a day.
 const DURATIONS: [f64; 14] = [
     0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0,
     86_400.0,
 ];
 
-/// Buckets of the time that runs wait for a worker, up to a day.
+/// Histogram buckets in seconds for the time that runs wait for a worker, up to a day.
 const WAITS: [f64; 12] =
     [0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0];
 
-/// Buckets of placement times, around a microsecond.
+/// Histogram buckets in seconds for the time to choose a job's start time, which takes about a
+/// microsecond.
 const PLACEMENTS: [f64; 9] = [5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2];
 
 /// Installs the recorder.
@@ -51,8 +53,8 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         .map_err(failure)?;
     describe();
     let upkeep = handle.clone();
-    // The exporter keeps samples in memory until it aggregates them, which it otherwise does only
-    // when it is read.
+    // The exporter keeps samples in memory until it aggregates them. Without this task, it would
+    // aggregate only when a client reads the metrics.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -62,12 +64,12 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
     Ok(handle)
 }
 
-/// Updates the number of jobs by state at an interval.
+/// Updates the metric that counts jobs by state, at the interval `every`.
 pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
     loop {
         match store.all_job_counts().await {
             Ok(counts) => show_jobs_by_state(&counts),
-            // The store's own loops log outages; the metric keeps its last value.
+            // An outage of the store is already logged elsewhere, so this line has level debug.
             Err(error) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,

@@ -1,4 +1,4 @@
-//! The server: starts its parts in order, and stops them.
+//! Starts the parts of the server in order, and stops them on a signal.
 
 mod access;
 mod banner;
@@ -56,14 +56,14 @@ use tls::Tls;
 /// Time limit for closing the store.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// File descriptors for all calls of workers and connections.
+/// Number of file descriptors that worker calls and client connections may need.
 const OPEN_FILES: u64 = 65_536;
 
 struct Shared {
     config: ServeConfig,
     dir: Arc<DataDir>,
     store: Arc<dyn Store>,
-    /// Whether the store accepts changes.
+    /// Records whether the store accepts writes.
     health: Arc<WriteHealth>,
     registry: Arc<Registry>,
     secrets: Arc<Secrets>,
@@ -76,7 +76,7 @@ struct Shared {
 pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     logging::start(&config.log)?;
     raise_open_files();
-    // From here on, a signal starts an orderly shutdown.
+    // From here on, a stop signal starts a graceful shutdown.
     let mut stop = Stop::listen()?;
     let rendering = metrics::install()?;
     let dir = Arc::new(DataDir::lock(&config.data_dir, &config.store)?);
@@ -86,7 +86,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let url = url_of(listener.local_addr()?, tls.is_some());
 
     let (stopping, is_stopping) = watch::channel(false);
-    // While the server waits for its database, requests are answered with the reason.
+    // While the server waits for its database, it answers requests with status 503 and the reason.
     let progress = Arc::new(Progress::default());
     let (answers, current) = watch::channel(starting::router(Arc::clone(&progress)));
     let answering = tokio::spawn(http::serve(listener, current, tls.clone(), is_stopping.clone()));
@@ -96,7 +96,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         let engine = start_engine(&shared).await?;
         Ok::<_, Failure>((shared, engine))
     };
-    // A stop signal also ends the wait for a database.
+    // A stop signal also ends the process while it waits for its database.
     let (shared, engine) = tokio::select! {
         started = starting => started?,
         code = stop.wait() => std::process::exit(code),
@@ -119,7 +119,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     dir.remove("server.json");
     stopping.send_replace(true);
     engine.drain(shared.config.drain_grace).await;
-    // The wait is bounded, and a panic in the task was logged.
+    // The HTTP task stops within a few seconds. If it panicked, the panic was already logged.
     let _ = answering.await;
     match tokio::time::timeout(CLOSING, shared.store.close()).await {
         Ok(Ok(())) => {}
@@ -133,17 +133,18 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Thousands of calls need thousands of descriptors, and the usual limit is 1,024.
+/// Raises the limit of open files, because thousands of concurrent calls need thousands of file
+/// descriptors. The usual limit is 1,024.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let target = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
     if limit.current.is_some_and(|now| now < target) {
-        // With a lower limit, fewer calls run at once.
+        // If the limit cannot be raised, fewer calls can run at the same time.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(target), ..limit });
     }
 }
 
-/// Prepares everything that the node needs before it joins.
+/// Opens the store and creates everything that the node needs before it joins the cluster.
 async fn prepare(
     config: ServeConfig,
     dir: Arc<DataDir>,
@@ -186,7 +187,8 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         poll: config.poll,
         run_log_bytes: config.run_log_bytes,
         metrics_interval: config.metrics_interval,
-        // Measuring the queue costs more than writing statistics.
+        // Queue metrics are updated less often, because measuring the queue costs more than writing
+        // statistics.
         queue_metrics_every: config.metrics_interval * 3,
         long_run_after: config.long_run_after,
         retention: config.retention,
@@ -211,7 +213,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
     })
 }
 
-/// Resolves tenant names to numbers, and creates tenants that do not exist.
+/// Replaces tenant names in the limits by tenant numbers, and creates tenants that do not exist.
 async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, Failure> {
     let mut tenants = BTreeMap::new();
     for (name, limit) in &config.tenants {
@@ -224,7 +226,7 @@ async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, F
     Ok(Limits { tenant: config.tenant, tenants, lanes: config.lanes })
 }
 
-/// Builds the router: the whole API, or only health and metrics for a node without the role api.
+/// Builds the HTTP router. A node without the role `api` serves only health checks and metrics.
 async fn router(
     shared: &Shared,
     engine: &Engine,
@@ -296,7 +298,8 @@ async fn router(
     Ok(if config.roles.api { router } else { readiness::only(router) })
 }
 
-/// Reads the load, so that the first created job does not wait for it.
+/// Reads the load of existing jobs in the background, so that the first created job does not wait
+/// for it.
 async fn read_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     let read = async { balance.refresh(store.now().await?).await };
     if let Err(error) = read.await {
@@ -305,8 +308,8 @@ async fn read_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     }
 }
 
-/// Returns the default address for callbacks: this server, if it has the API and listens on one
-/// address.
+/// Returns the URL for callbacks of HTTP receivers: the configured URL, or else the URL of this
+/// server if it has the role `api` and listens on a single address.
 fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     let configured = config.executors.public_url.clone();
     let own_is_usable = config.roles.api && !config.listen.ip().is_unspecified();
@@ -324,7 +327,8 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-/// Writes the address and fingerprint of the server for local commands.
+/// Returns a function that writes the server's address and certificate fingerprint for local
+/// commands.
 fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
     let (dir, url) = (Arc::clone(dir), url.to_owned());
     Arc::new(move || {
@@ -339,7 +343,7 @@ fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
     })
 }
 
-/// Returns the URL by which this machine reaches a listening address.
+/// Returns the URL with which clients on this machine reach a listening address.
 fn url_of(address: SocketAddr, is_encrypted: bool) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

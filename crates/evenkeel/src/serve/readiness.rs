@@ -14,11 +14,12 @@ use evenkeel_engine::{Clock, HealthProbe, WriteHealth, unserved_pools};
 use evenkeel_store::{Store, StoreError, Unwritable};
 use tokio::sync::Mutex;
 
-/// Pools are checked at most this often, because the endpoint needs no token.
+/// Minimum time between two checks of the worker pools. Anyone can call the endpoint, because it
+/// needs no token.
 const POOLS_EVERY: Duration = Duration::from_secs(5);
-/// Time limit for the check of the pools.
+/// Time limit for one check of the worker pools.
 const POOLS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of pools to name.
+/// Maximum number of pool names in the result.
 const NAMED_MAX: usize = 10;
 
 pub struct NodeReadiness {
@@ -26,7 +27,7 @@ pub struct NodeReadiness {
     store: Arc<dyn Store>,
     health: Arc<WriteHealth>,
     clock: Arc<dyn Clock>,
-    /// The last result of the check of the pools, and its time.
+    /// The time and the result of the last check of the worker pools.
     pools: Mutex<Option<(Duration, String)>>,
 }
 
@@ -59,14 +60,15 @@ impl NodeReadiness {
     }
 
     async fn unserved(&self) -> Result<Vec<String>, StoreError> {
-        // The smallest scan shows which pools have waiting runs.
+        // The limit 0 makes the query as cheap as possible; the result still names the pools with
+        // waiting runs.
         let queue = self.store.queue_depths(0).await?;
         let (_, members) = self.store.members().await?;
         Ok(unserved_pools(&queue, &members).into_keys().collect())
     }
 }
 
-/// A store that accepts no changes can't start or end runs.
+/// Checks that the store accepts writes, because runs can't start or finish otherwise.
 fn writes(unwritable: Option<Unwritable>) -> Check {
     let detail = match unwritable {
         None => "are stored".into(),
@@ -96,7 +98,8 @@ impl Readiness for NodeReadiness {
         } else {
             "is not a member: it is rejoining, has lost its lease, or is draining".into()
         };
-        // Without signals everything works up to a second later, so the node stays ready.
+        // Without notifications from other nodes, work is delayed by up to a second, so the node
+        // stays ready.
         let listener = if self.store.signals().is_remote_lost() {
             "receives no signals of other nodes; polls every second instead"
         } else {
@@ -107,7 +110,7 @@ impl Readiness for NodeReadiness {
             writes(self.health.unwritable()),
             Check { name: "migrations".into(), ok: true, detail: "are up to date".into() },
             Check { name: "listener".into(), ok: true, detail: listener.into() },
-            // Other pools are served, so the node stays ready.
+            // Jobs of other pools still run, so the node stays ready.
             Check { name: "pools".into(), ok: true, detail: self.pools().await },
         ]
     }

@@ -12,13 +12,14 @@ use super::data_dir::DataDir;
 use crate::Failure;
 use crate::config::{SecretKeys, ServeConfig, StoreChoice};
 
-/// The key file in the data directory of an embedded store.
+/// Name of the key file in the data directory, used with SQLite.
 const OWN_FILE: &str = "secret-key";
 
 /// Time limit for the command that prints the keys.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// Reads the keys. PostgreSQL has no default key, because all nodes need the same.
+/// Reads the encryption keys of secrets. With PostgreSQL there is no default key, because all nodes
+/// need the same key.
 pub async fn load(
     config: &ServeConfig,
     dir: &DataDir,

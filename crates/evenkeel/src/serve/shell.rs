@@ -18,18 +18,20 @@ use super::executors::supervisor_command;
 use crate::Failure;
 use crate::config::{EnableShell, SecretKeys, ServeConfig, ShellConfig, StoreChoice};
 
-/// Returns the shell executor, if it is enabled. It is created before the server waits for programs
-/// of its predecessor, because it stops what is left of them.
+/// Returns the shell executor, if it is enabled. Call this before waiting for programs of the
+/// previous server process, because creating the executor kills their remaining processes.
 pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecutor>, Failure> {
     let shell = &config.shell;
     if !shell.enabled.is_on() {
         return Ok(None);
     }
-    // Otherwise a program of the same user could read this process's memory and environment.
+    // Without this setting, a program of the same user could read the server's memory and
+    // environment.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| Failure::because("the server's memory can't be protected", &error))?;
     let user = user(shell)?;
-    // A body may outlive its lease by this time, and must have ended before another node starts it.
+    // After a node loses its lease, its program must be dead before the grace ends and another node
+    // starts the attempt.
     let half_grace = Duration::from(config.leases.grace) / 2;
     let defaults = ShellSettings::new(supervisor_command());
     let mut env_allow = defaults.env_allow.clone();
@@ -63,7 +65,7 @@ pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecu
     Ok(Some(executor))
 }
 
-/// Restricts the executor to its tenants, and creates tenants that do not exist.
+/// Restricts the shell executor to the configured tenants, and creates tenants that do not exist.
 pub async fn for_tenants(
     executor: ShellExecutor,
     config: &ShellConfig,
@@ -90,7 +92,7 @@ pub async fn for_tenants(
     Ok(executor.for_tenants(Tenants::Only(tenants), users))
 }
 
-/// Returns the user for programs; `None` for the server's own.
+/// Returns the user that runs programs; `None` for the server's user.
 fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
     let named = shell.user.iter().chain(shell.tenant_users.iter().map(|(_, user)| user));
     for user in named {
@@ -109,7 +111,8 @@ fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
     Ok(shell.user.clone().or_else(default))
 }
 
-/// Returns the confinement. Fails if it is needed and not possible.
+/// Returns the confinement. Returns an error if confinement is required and this machine does not
+/// support it.
 fn sandbox(
     config: &ServeConfig,
     dir: &DataDir,
@@ -130,7 +133,8 @@ fn sandbox(
     }
     let sandbox = SandboxSettings { hidden: hidden(config, dir) };
     let Err(error) = try_sandbox(&settings.supervisor, &sandbox) else { return Ok(Some(sandbox)) };
-    // Another user protects the server, but not one tenant's programs from another's.
+    // Running programs as another user protects the server, but does not protect the programs of
+    // one tenant from those of another tenant.
     let is_one_tenants = matches!(&shell.enabled, EnableShell::Tenants(names) if names.len() == 1);
     if geteuid().is_root() && (is_one_tenants || as_root) {
         if !as_root {
@@ -151,7 +155,8 @@ fn sandbox(
     ))
 }
 
-/// Without namespaces, file permissions must protect these paths.
+/// Returns an error if every user can read one of these paths. Without namespaces, only file
+/// permissions protect them.
 fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_open = |path: &&PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
@@ -178,17 +183,18 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     hidden.extend(config.executors.identities.iter().map(|files| files.key.clone()));
     hidden.extend(store_files(&config.store));
     if !geteuid().is_root() {
-        // Sockets in this folder could ask the user's other services to start programs.
+        // Through the sockets in this folder, a program could ask other services of the user to
+        // start programs.
         hidden.push(format!("/run/user/{}", geteuid().as_raw()).into());
     }
     hidden.extend(config.shell.hide.clone());
-    // Absolute, because the supervisor starts in another folder. Paths that do not exist are
-    // skipped later.
+    // The paths must be absolute, because the supervisor starts in another folder. Later, paths
+    // that do not exist are skipped.
     hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
 }
 
-/// Returns the files of a database outside the data directory, or the socket on which PostgreSQL
-/// may identify the server by its user.
+/// Returns the database files to hide. For PostgreSQL, returns the Unix socket, because PostgreSQL
+/// may authenticate a connection by its operating-system user.
 fn store_files(store: &StoreChoice) -> Vec<PathBuf> {
     match store {
         StoreChoice::Sqlite(file) => ["", "-wal", "-shm", "-journal", ".lock"]

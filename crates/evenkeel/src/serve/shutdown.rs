@@ -23,7 +23,7 @@ impl Stop {
         })
     }
 
-    /// Waits for a signal, and returns the exit code of a process that it ends.
+    /// Waits for a stop signal, and returns the exit code of a process that this signal ends.
     pub async fn wait(&mut self) -> i32 {
         tokio::select! {
             _ = self.terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
@@ -31,7 +31,7 @@ impl Stop {
         }
     }
 
-    /// Ends the process at the next signal.
+    /// Exits immediately when another stop signal is received.
     pub fn exit_on_next_signal(mut self, dir: Arc<DataDir>) {
         tokio::spawn(async move {
             let code = self.wait().await;

@@ -1,4 +1,4 @@
-//! Answers while the server starts.
+//! Responses to requests while the server starts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl Progress {
     }
 }
 
-/// Answers health checks, and everything else with 503.
+/// Answers health checks while the server starts, and all other requests with status 503.
 pub fn router(progress: Arc<Progress>) -> Router {
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))

@@ -10,7 +10,7 @@ use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// Opens the database and brings its tables up to date.
+/// Opens the database and migrates its tables to this version.
 pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
     match choice {
         StoreChoice::Sqlite(path) => match SqliteStore::open(SqliteOptions::new(path)).await {
@@ -28,7 +28,8 @@ pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
     }
 }
 
-/// Retries for a while, because a database is often started together with the server.
+/// Opens the database. Retries for about 16 s if it is unavailable, because a database is often
+/// started together with the server.
 pub async fn open_with_retries(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
     const WAITS: [u64; 6] = [250, 500, 1000, 2000, 4000, 8000];
     let StoreChoice::Postgres(url) = choice else { return open(choice).await };

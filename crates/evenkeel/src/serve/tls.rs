@@ -1,4 +1,4 @@
-//! TLS for the server. The certificate can be replaced while it runs.
+//! TLS for the server. The certificate can be replaced while the server runs.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,14 +28,15 @@ impl Tls {
         Ok(Self { current: RwLock::new(read(files)?), files: files.clone() })
     }
 
-    /// Reloads the files. If they are invalid, the former ones stay in use.
+    /// Reloads the certificate and key files. If the new files are invalid, the previous
+    /// certificate stays in use.
     pub fn reload(&self) -> Result<(), Failure> {
         let fresh = read(&self.files)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         Ok(())
     }
 
-    /// Returns an acceptor with the present certificate.
+    /// Returns a TLS acceptor that uses the current certificate.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current().config)
     }
