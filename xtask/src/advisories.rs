@@ -7,8 +7,8 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Checks advisories, licences and banned crates with cargo-deny and `deny.toml`, or advisories
-/// alone with cargo-audit.
+/// Checks advisories, banned crates and crate sources with cargo-deny and `deny.toml`, or only
+/// advisories with cargo-audit.
 pub fn run() -> Result<()> {
     if is_installed("deny") {
         return succeed(&mut cargo(&["deny", "check", "advisories", "bans", "sources"]), LIMIT);
@@ -20,13 +20,13 @@ pub fn run() -> Result<()> {
 }
 
 /// Runs as a step of `cargo xtask test`. Prints a message and succeeds if the tool or the network
-/// is missing. `cargo xtask tidy` finds the worst crates without them.
+/// is missing. `cargo xtask tidy` finds the worst crates without a tool or network.
 pub fn run_if_possible() -> Result<()> {
     if !is_installed("deny") && !is_installed("audit") {
         println!("skipped: advisories not checked: cargo-deny is not installed");
         return Ok(());
     }
-    // Without the database, which comes from its repository, the check cannot say anything.
+    // The check needs the RustSec database, which is downloaded from its repository.
     if is_installed("deny") && !quietly(&["deny", "fetch", "db"]) {
         println!("skipped: advisories not checked: their database can't be fetched");
         return Ok(());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Checks the syntax of the rules, and that each rule fires exactly when it should.
+/// Checks the syntax of the alert rules, and that each rule fires exactly when it should.
 pub fn run() -> Result<()> {
     test(&provision::promtool()?)
 }

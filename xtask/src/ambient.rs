@@ -1,8 +1,9 @@
-//! The only access to the environment and the clock.
+//! The only module that reads environment variables and the clock.
 
 use std::time::Instant;
 
-/// The cargo that runs this program, so that every step uses the same toolchain.
+/// Returns the path of the cargo that runs this program, so that every step uses the same
+/// toolchain.
 #[expect(clippy::disallowed_methods, reason = "the only place where xtask reads its environment")]
 pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())

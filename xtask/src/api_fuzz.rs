@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Tells server and client which store to use.
+/// The environment variable that selects the store of the server and of client commands.
 const STORE_VARIABLE: &str = "EVENKEEL_STORE";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const START_LIMIT: Duration = Duration::from_secs(60);
 const FUZZ_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// The checks that must pass. Schemathesis cannot tell which generated jobs are valid, so
-/// acceptance is not checked. Bad tokens are not checked, because the rate limiter soon rejects
-/// them.
+/// The checks that must pass. Schemathesis does not know which generated jobs are valid, so no
+/// check requires that a request is accepted. Requests with invalid tokens are not sent, because
+/// the rate limiter would soon reject all requests.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance,response_headers_conformance,\
                       unsupported_method";
@@ -31,7 +31,7 @@ pub struct Options {
     /// Number of requests generated for each operation
     #[arg(long, default_value_t = 25)]
     examples: u32,
-    /// Seed of the generated requests [default: today's date]
+    /// Seed of the generated requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -48,9 +48,9 @@ pub fn run(options: &Options) -> Result<()> {
     against_both(&server, &["build", "--package", "evenkeel"], options)
 }
 
-/// Fuzzes a server on each store, built by `cargo` with the arguments `build`. Packages that are
-/// built together share their features: after a build of the whole workspace, building `evenkeel`
-/// alone would rebuild most of its dependencies.
+/// Fuzzes a server on each store. `build` contains the arguments of `cargo` that build the server.
+/// After a build of the whole workspace, building only `evenkeel` would rebuild most dependencies,
+/// because their features differ.
 pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Options) -> Result<()> {
     let folder = workspace::target()?.join("schemathesis");
     let python = python::with_tool(&folder, "schemathesis")?;
@@ -91,7 +91,7 @@ fn fuzz(python: &Path, server: &Server, options: &Options) -> Result<()> {
     succeed(&mut command, FUZZ_LIMIT)
 }
 
-/// A server of this source tree; killed on drop.
+/// A server built from this source tree. It is killed on drop.
 struct Server {
     binary: PathBuf,
     server_dir: PathBuf,
@@ -149,7 +149,8 @@ impl Server {
         Ok(String::from_utf8(answer(&mut command)?)?)
     }
 
-    /// Returns a hook with ids that exist: requests with random ids would only ever get 404.
+    /// Returns a Schemathesis configuration with ids that exist, because requests with random ids
+    /// would always get status 404.
     fn known_ids(&self) -> Result<String> {
         let job = self.evenkeel(&[
             "job", "create", "--noop", "--name", "fuzzed", "--every", "1h", "--json",
@@ -159,7 +160,8 @@ impl Server {
         let run = self.evenkeel(&["job", "trigger", job, "--json"])?;
         let run: Value = serde_json::from_str(&run)?;
         let run = run["run_id"].as_str().context("the trigger response has no run_id")?;
-        // Leaves out the operations that delete or end the job, because later requests need it.
+        // Excludes the operations that delete or cancel the job, because later requests need the
+        // job.
         Ok(format!(
             "[[operations]]\ninclude-path-regex = \"/jobs/\"\nexclude-method = \"DELETE\"\n\
              exclude-path-regex = \"/cancel$\"\nparameters = {{ id = \"{job}\" }}\n\n\

@@ -7,7 +7,8 @@ use clap::Args;
 use std::time::Duration;
 
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// Limit for everything except the test itself: start, drain, evaluation.
+/// Time limit for starting and draining the servers and for the evaluation, in addition to the test
+/// itself.
 const REST_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, Args)]
@@ -15,10 +16,10 @@ pub struct Options {
     /// Duration of the test in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// Repeat the faults of an earlier run [default: random]
+    /// Seed of the faults; the seed of an earlier run repeats its faults [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// The servers' store: postgres or sqlite
+    /// Store of the servers: postgres or sqlite
     #[arg(long, default_value = "postgres", value_parser = ["postgres", "sqlite"])]
     store: String,
     /// Number of servers; always 1 on SQLite
@@ -37,8 +38,8 @@ pub fn run(options: &Options) -> Result<()> {
         provision::postgres()?;
     }
     let profile: &[&str] = if options.release { &["--release"] } else { &[] };
-    // Built one by one: packages that are built together share their features, and would be rebuilt
-    // each time.
+    // The packages are built one by one. Building them together would change their features and
+    // rebuild them each time.
     for package in ["evenkeel", "evenkeel-crash-test"] {
         let mut build = cargo(&["build", "--package", package]);
         succeed(build.args(profile), BUILD_LIMIT)
@@ -47,7 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut test = cargo(&["run", "--quiet", "--package", "evenkeel-crash-test"]);
     test.args(profile).args(["--bin", "evenkeel-crash-test", "--"]).args(arguments(options));
     let minutes = Duration::from_secs(options.minutes.saturating_mul(60));
-    // The test has already printed what is wrong.
+    // The test program has already printed the error.
     match succeed(&mut test, minutes.saturating_mul(2).saturating_add(REST_LIMIT)) {
         Ok(()) => Ok(()),
         Err(error) => bail!("the crash test {error}"),

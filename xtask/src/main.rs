@@ -31,8 +31,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install the tools that the tests need, then check formatting, lints and rules, and run every
-    /// test
+    /// Run all checks: install missing tools, check formatting, lints and source rules, and run
+    /// every test
     Test {
         /// Arguments for `cargo nextest run`, or for `cargo test` if nextest is not installed
         #[arg(last = true)]
@@ -42,20 +42,22 @@ enum Task {
     Tidy,
     /// Run a private PostgreSQL server until Enter or Ctrl-C
     Postgres,
-    /// Test the tests: apply each of mutants/*.patch and expect a test to fail
+    /// Test the tests: apply each patch in mutants/, which breaks the code, and expect a test to
+    /// fail
     Mutants {
-        /// Run only mutants whose name contains one of these
+        /// Run only mutants whose name contains one of these texts
         names: Vec<String>,
     },
     /// Kill, freeze and restart real servers while jobs run, and check the results
     Crash(crash::Options),
     /// Check dependencies against the RustSec database; needs cargo-deny or cargo-audit, and a network
     Advisories,
-    /// Check the alert rules of tools/alerts with Prometheus' promtool, and test when they fire
+    /// Check the alert rules in tools/alerts with Prometheus' promtool, and test when they fire
     Alerts,
     /// Send generated requests to real servers on both stores; needs Python and a network
     ApiFuzz(api_fuzz::Options),
-    /// Compare our cron with two independent implementations; needs Python and a network
+    /// Compare Evenkeel's cron schedules with two independent implementations; needs Python and a
+    /// network
     CronOracle(cron_oracle::Options),
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: tests the tests. Each `mutants/*.patch` breaks the code on purpose and
-//! names the tests that must fail.
+//! `cargo xtask mutants`: checks that the tests detect broken code. Each `mutants/*.patch` breaks
+//! the code on purpose and names the tests that must fail.
 
 mod patch;
 mod tree;
@@ -80,7 +80,7 @@ struct MutantRunner {
 }
 
 impl MutantRunner {
-    /// `sound` caches which checks pass on the unmodified tree.
+    /// `sound` caches the checks that pass on the unmodified source tree.
     fn try_mutant(
         &self,
         patch: &Patch,
@@ -91,7 +91,7 @@ impl MutantRunner {
             return void("no line `# check: cargo nextest run …`");
         };
         self.tree.reset()?;
-        // A test that also fails without the mutant detects nothing.
+        // A test that also fails on the unmodified tree does not detect the mutant.
         if !sound.contains_key(check) {
             let passes = self.nextest(check, "", TEST_LIMIT + BUILD_LIMIT)? == Some(0);
             sound.insert(check.clone(), passes);
@@ -108,7 +108,7 @@ impl MutantRunner {
         Ok(judge(self.nextest(check, "", TEST_LIMIT)?))
     }
 
-    /// Runs a check with one more option and returns its exit code.
+    /// Runs a check with one additional option and returns its exit code.
     fn nextest(&self, check: &str, option: &str, limit: Duration) -> Result<Option<i32>> {
         let script = format!("exec {} {option} {check}", patch::PREFIX);
         println!("--> {} {option} {check}", patch::PREFIX);

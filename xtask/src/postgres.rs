@@ -1,4 +1,4 @@
-//! `cargo xtask postgres`: runs a private server.
+//! `cargo xtask postgres`: runs a private PostgreSQL server.
 
 use crate::{provision, test};
 use anyhow::Result;
@@ -13,8 +13,8 @@ pub fn run() -> Result<()> {
     println!("Enter or Ctrl-C stops the server and deletes its data.");
     let mut line = String::new();
     let ended = stdin().read_line(&mut line)? == 0;
-    // In the background, standard input is closed: the task runs until it is killed, and then the
-    // server's guard stops the server, as after Ctrl-C.
+    // In the background, standard input is closed, so the task runs until it is killed. A guard
+    // process then stops the PostgreSQL server, as after Ctrl-C.
     while ended && !stdin().is_terminal() {
         std::thread::park();
     }

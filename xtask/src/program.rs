@@ -11,24 +11,25 @@ use std::time::Duration;
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(20);
-/// Limit for a program that only prints information.
+/// Time limit for a program that only prints information.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// A `cargo` command in the root of the workspace.
+/// Returns a `cargo` command that runs in the root of the workspace.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(ambient::cargo());
     command.args(arguments).current_dir(workspace::root()).stdin(Stdio::null());
     command
 }
 
-/// Runs a program and returns its status. Fails if the program takes longer than `limit`.
+/// Runs a program and returns its status. Returns an error if the program takes longer than
+/// `limit`.
 pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
     if let Some(status) = bounded::wait(&mut child, limit)? {
         return Ok(status);
     }
-    // SIGTERM first, so that nextest ends the tests that it started.
+    // The program gets SIGTERM first, so that nextest ends the tests that it started.
     kill_process(Pid::from_child(&child), Signal::TERM)?;
     if bounded::wait(&mut child, GRACE)?.is_none() {
         child.kill()?;
@@ -37,7 +38,7 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     bail!("{name} was still running after {} minutes", limit.as_secs() / 60)
 }
 
-/// Like [`finish`], but also returns the output, which is shown while it arrives.
+/// Like [`finish`], but also returns the output. The output is also printed while the program runs.
 pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String)> {
     let (reader, writer) = std::io::pipe().context("cannot open a pipe")?;
     command.stdout(writer);
@@ -52,13 +53,14 @@ pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(Exi
             output.push_str(&line);
             output.push('\n');
         }
-        // The receiver is gone if this is late.
+        // Sending fails if the caller has stopped waiting, which does no harm.
         let _ = done.send(());
     });
     let status = finish(command, limit);
     // The command itself holds the write end of the pipe open.
     command.stdout(Stdio::null());
-    // A process that the program left behind may also hold the pipe open, so the wait is limited.
+    // A child process that outlives the program may also hold the pipe open, so the wait is
+    // limited.
     let _ = is_done.recv_timeout(GRACE);
     let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((status?, output))
@@ -73,7 +75,8 @@ pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
         .spawn()
         .with_context(|| format!("cannot run {name}"))?;
     let mut pipe = child.stdout.take().context("the output was not piped")?;
-    // Read while waiting, because a full pipe would block the program.
+    // The output is read while waiting for the program, because a full pipe would block the
+    // program.
     let reader = std::thread::spawn(move || {
         let mut output = Vec::new();
         pipe.read_to_end(&mut output).map(|_| output)

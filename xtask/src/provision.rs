@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Runs as root. The setting keeps Debian's PostgreSQL package from creating and starting a
-/// cluster.
+/// This script runs as root. The setting `create_main_cluster` keeps Debian's PostgreSQL package
+/// from creating and starting a cluster.
 const INSTALL: &str = r#"
 set -e
 if [ "$1" = postgresql ] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
@@ -25,7 +25,7 @@ apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
     install -y --no-install-recommends "$1"
 "#;
 
-/// Needs no root rights, unless the package lists are missing.
+/// This script needs no root rights, unless the package lists are missing.
 const UNPACK: &str = r#"
 set -e
 apt-get download "$1" || { apt-get -o DPkg::Lock::Timeout=300 update && apt-get download "$1"; }
@@ -53,7 +53,7 @@ pub fn postgres() -> Result<()> {
     Ok(())
 }
 
-/// Python with the modules for virtual environments.
+/// Installs Python with the modules for virtual environments.
 pub fn python() -> Result<()> {
     if works(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         return Ok(());
@@ -61,8 +61,8 @@ pub fn python() -> Result<()> {
     debian_package("python3-venv")
 }
 
-/// Returns promtool. Debian's package is unpacked but not installed, because installing it would
-/// start a Prometheus server and add many dependencies.
+/// Returns promtool. Debian's package `prometheus` is unpacked but not installed. Installing it
+/// would start a Prometheus server and add many dependencies.
 pub fn promtool() -> Result<PathBuf> {
     let installed = PathBuf::from("promtool");
     if works(Command::new(&installed).arg("--version")) {
@@ -109,8 +109,8 @@ fn component(subcommand: &str, name: &str) -> Result<()> {
     succeed(Command::new("rustup").args(["component", "add", name]), DOWNLOAD_LIMIT)
 }
 
-/// True if nextest is installed. It is optional: building it takes longer than it saves, so `cargo
-/// test` runs the tests otherwise.
+/// True if nextest is installed. nextest is optional and not installed automatically, because
+/// building it takes longer than it saves. Without it, `cargo test` runs the tests.
 pub fn has_nextest() -> bool {
     works(&mut program::cargo(&["nextest", "--version"]))
 }

@@ -1,4 +1,4 @@
-//! Tools written in Python, each in its own virtual environment.
+//! Installs tools written in Python, each in a separate virtual environment.
 
 use crate::{program, provision, workspace};
 use anyhow::{Context, Result};
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Returns a Python with the packages of `tools/<tool>/requirements.txt`, in an environment below
-/// `folder` that is created if it is missing.
+/// Returns the path of a Python interpreter with the packages of `tools/<tool>/requirements.txt`.
+/// Creates its virtual environment below `folder` if it is missing.
 pub fn with_tool(folder: &Path, tool: &str) -> Result<PathBuf> {
     let environment = folder.join("venv");
     let python = environment.join("bin/python");

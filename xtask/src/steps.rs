@@ -1,4 +1,4 @@
-//! Runs steps one after another, with a headline and a duration for each.
+//! Runs the steps of a task one after another, and prints a headline and the duration of each step.
 
 use crate::ambient;
 use anyhow::{Context, Result};

@@ -10,7 +10,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Reads nextest's report; its first tag has the totals.
+    /// Reads the test totals from the first tag of nextest's JUnit report.
     pub fn from_junit(report: &str) -> Result<Self> {
         let start = report.find("<testsuites ").context("the test report has no summary")?;
         let tag = report[start..].split('>').next().unwrap_or_default();
@@ -24,7 +24,7 @@ impl Tally {
         Ok(Self { passed: number("tests")?.saturating_sub(failed), failed })
     }
 
-    /// Reads the output of `cargo test`, with one result line per crate.
+    /// Adds up the result lines in the output of `cargo test`, one per test binary.
     pub fn from_libtest(output: &str) -> Self {
         let results = output.lines().filter(|line| line.starts_with("test result: "));
         results.fold(Self::default(), |tally, line| {

@@ -10,15 +10,16 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The superuser's URL of a server in which tests create their databases.
+/// The environment variable with the superuser's URL of the PostgreSQL server on which tests create
+/// databases.
 pub const POSTGRES_VARIABLE: &str = "EVENKEEL_TEST_POSTGRES";
 
 const QUICK_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// The first build takes long on a small machine.
+/// The limit is high, because the first build takes long on a small machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const TEST_LIMIT: Duration = Duration::from_secs(90 * 60);
 
-/// Prints errors itself, so that the summary is the last line.
+/// Runs all checks. Prints errors before the summary, so that the summary is the last line.
 pub fn run(extra: &[String]) -> ExitCode {
     let mut steps = Steps::default();
     let mut tally = Tally::default();
@@ -43,7 +44,7 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
     steps.take("cargo xtask tidy", tidy::run)?;
     steps.take("cargo xtask advisories", advisories::run_if_possible)?;
     steps.take("cargo xtask alerts", alerts::run_if_possible)?;
-    // Stopped on drop, also if a step fails.
+    // The server is stopped on drop, even if a step fails.
     let server = steps
         .take("start a private PostgreSQL", || Ok(PrivatePostgres::start(Options::unit_test())?))?;
     if provision::has_nextest() {
@@ -52,11 +53,12 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
         println!("\ncargo-nextest is not installed: cargo test runs the tests");
         let outcomes = LIBTEST_RUNS
             .map(|(name, choice)| steps.take(name, || libtest(&server, tally, extra, choice)));
-        // All tests run, even if some fail.
+        // Both test runs are executed, even if the first one fails.
         outcomes.into_iter().collect::<Result<()>>()?;
     }
     steps.take("cargo test --workspace --doc", || doctests(&server, tally))?;
-    // The same arguments as the tests used: see `against_both`.
+    // These arguments are the same as for the tests, so that cargo rebuilds little; see
+    // `against_both`.
     let built = ["build", "--workspace", "--all-targets"];
     steps.take("cargo xtask api-fuzz", || {
         api_fuzz::against_both(&server, &built, &Default::default())
@@ -64,13 +66,14 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
 }
 
 /// Tests that start and kill processes have `crash_` in their names and run one at a time;
-/// `.config/nextest.toml` does the same for nextest.
+/// `.config/nextest.toml` contains the same rule for nextest.
 const LIBTEST_RUNS: [(&str, &[&str]); 2] = [
     ("cargo test --workspace -- --skip crash_", &["--skip", "crash_"]),
     ("cargo test --workspace -- crash_ --test-threads 1", &["crash_", "--test-threads", "1"]),
 ];
 
-/// Runs the tests without nextest: one binary after another, each with its tests in threads.
+/// Runs the tests without nextest. Test binaries run one after another, and the tests of a binary
+/// run in threads.
 fn libtest(
     server: &PrivatePostgres,
     tally: &mut Tally,
@@ -90,7 +93,7 @@ fn libtest(
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
     let report = workspace::target()?.join("nextest/default/junit.xml");
-    // The report of an earlier run would be counted if this run writes none.
+    // An old report is deleted, because it would be counted if this run writes no report.
     if report.exists() {
         fs::remove_file(&report)?;
     }

@@ -16,7 +16,7 @@ const DOCUMENTS: [&str; 6] =
 /// The two stores must have the same file names in `queries` and `src`.
 const STORES: [&str; 2] = ["crates/evenkeel-store-sqlite", "crates/evenkeel-store-postgres"];
 
-/// Modules that only one store has, because they handle its kind of database connection.
+/// Modules that exist in only one store, because they handle connections to its kind of database.
 const OWN_MODULES: &str = "src/connection";
 
 /// The result of a rule.
@@ -52,7 +52,7 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in files {
         let bytes = fs::read(root.join(file))?;
-        // Files that are not UTF-8 are not text.
+        // A file that is not UTF-8 is not text and is skipped.
         let Ok(text) = String::from_utf8(bytes) else { continue };
         let name = file.display().to_string();
         findings.extend(rules::absolute_path(&name, &text, root));
@@ -74,8 +74,8 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The statement files and modules of a store, without extensions: a module may be a file in one
-/// store and a folder in the other.
+/// Returns the names of the SQL files and modules of a store. The names have no extensions, because
+/// a module may be a file in one store and a folder in the other.
 fn twins(files: &BTreeSet<PathBuf>, store: &str) -> BTreeSet<String> {
     let in_store = files.iter().filter_map(|file| file.strip_prefix(store).ok());
     let twins = in_store.filter(|file| {
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// An old cargo prints the first key that it cannot read; it prints neither comments nor
+    /// An old cargo shows only the first manifest key that it cannot read, and neither comments nor
     /// `rust-version`.
     #[test]
     fn the_manifest_shows_an_old_cargo_which_rust_it_needs() {

@@ -22,8 +22,8 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(target))
 }
 
-/// Every file that git tracks or would track, relative to the root and sorted. In an unpacked
-/// archive without git, walks the folders instead.
+/// Returns every file that git tracks or would track, sorted, as paths relative to the root. In an
+/// unpacked archive without git, lists the files of all folders instead.
 pub fn files() -> Result<BTreeSet<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -39,7 +39,7 @@ pub fn files() -> Result<BTreeSet<PathBuf>> {
     Ok(files)
 }
 
-/// Every file below a folder, relative to it, without build output and `.git`.
+/// Returns every file below `folder`, as relative paths, without build output and `.git`.
 pub fn walk(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut pending = vec![PathBuf::new()];

@@ -1,5 +1,5 @@
-//! Explains why an oracle's times differ from ours. `docs/cron-oracle.md` describes the same
-//! differences in more detail.
+//! Explains why the run times of another cron implementation (an oracle) differ from Evenkeel's.
+//! `docs/cron-oracle.md` describes the same differences in more detail.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ fn crosses_midnight(range: &Range<i64>) -> bool {
     range.contains(&(range.start + (-range.start).rem_euclid(DAY)))
 }
 
-/// A case in which an oracle's times differ from ours.
+/// A case in which the run times of an oracle differ from Evenkeel's.
 pub struct Differing<'a> {
     pub case: &'a Case<'a>,
     pub only_ours: Vec<i64>,
@@ -32,13 +32,13 @@ impl<'a> Differing<'a> {
         Self { case, only_ours: only(ours, theirs), only_theirs: only(theirs, ours) }
     }
 
-    /// Returns why cronsim differs, if known.
+    /// Returns the reason why cronsim's run times differ, if it is known.
     pub fn cronsim(&self) -> Option<&'static str> {
         let (change, expression) = (self.case.change, self.case.expression);
         let gap = change.at + change.before..change.at + change.after;
         let repeated = gap.end..gap.start;
-        // cronsim compares only the local clock with the expression, so the local clock decides
-        // which result is right.
+        // cronsim only compares local time with the expression, so local time decides which result
+        // is right.
         if expression.is_rhythmic() || expression.has_seconds() {
             if !self.clocks_prove_us_right() {
                 return None;
@@ -56,7 +56,7 @@ impl<'a> Differing<'a> {
         None
     }
 
-    /// Returns why croniter differs, if known.
+    /// Returns the reason why croniter's run times differ, if it is known.
     pub fn croniter(&self) -> Option<&'static str> {
         let (change, expression) = (self.case.change, self.case.expression);
         let jumped = change.after > change.before;
@@ -84,20 +84,20 @@ impl<'a> Differing<'a> {
         None
     }
 
-    /// True if the local time just before or after the change is not a full hour.
+    /// True if local time is not a full hour just before or after the clock change.
     fn is_off_the_hour(&self) -> bool {
         let Change { at, before, after } = self.case.change;
         (at + before) % HOUR != 0 || (at + after) % HOUR != 0
     }
 
-    /// True if the local clock matches the expression at each time that only we return, and at no
+    /// True if local time matches the expression at each time that only Evenkeel returns, and at no
     /// time that only the oracle returns.
     fn clocks_prove_us_right(&self) -> bool {
         self.only_ours.iter().all(|time| self.is_shown(*time))
             && !self.only_theirs.iter().any(|time| self.is_shown(*time))
     }
 
-    /// True if the local clock matches the expression at `time`. Evaluated with a fixed offset.
+    /// True if local time matches the expression at `time`. Uses the fixed UTC offset at that time.
     fn is_shown(&self, time: i64) -> bool {
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         let local = time + i64::from(self.case.zone.offset_at(at(time)));
@@ -105,7 +105,7 @@ impl<'a> Differing<'a> {
         cron.count(at(local), at(local + 1), &Zone::utc(), Dst::default()) == 1
     }
 
-    /// True if all differences are in the `secs` seconds from `start`.
+    /// True if all differing run times are within `secs` seconds after `start`.
     fn all_within(&self, start: i64, secs: i64) -> bool {
         let mut all = self.only_ours.iter().chain(&self.only_theirs);
         all.all(|time| (start..=start + secs).contains(time))

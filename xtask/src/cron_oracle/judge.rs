@@ -1,4 +1,4 @@
-//! Compares our times with those of the oracles.
+//! Compares Evenkeel's run times with those of two other cron implementations, the oracles.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use evenkeel_core::{Timestamp, Zone};
 use super::explain::Differing;
 use super::matrix::{Change, Expression};
 
-/// One expression at one clock change of a zone.
+/// One cron expression at one clock change of a time zone.
 pub struct Case<'a> {
     pub zone: &'a Zone,
     pub change: Change,
@@ -23,7 +23,7 @@ pub struct Answer {
     croniter: Times,
 }
 
-/// Unix times, or the oracle's error.
+/// Run times in Unix seconds, or the oracle's error.
 type Times = Result<Vec<i64>, String>;
 
 impl Answer {
@@ -49,8 +49,8 @@ fn read_times(text: &str) -> Result<Times> {
     Ok(Ok(times))
 }
 
-/// The result of a case: for each oracle the times that agree, or the explanation of the
-/// difference.
+/// The result of a case. For each oracle, it contains the run times on which both agree, or the
+/// reason for the difference.
 pub struct Verdict {
     pub cronsim: Result<Vec<i64>, &'static str>,
     pub croniter: Result<Vec<i64>, &'static str>,
@@ -85,7 +85,7 @@ impl Case<'_> {
     }
 }
 
-/// cronsim's DST policy: with 6 fields it only looks at the local clock.
+/// cronsim's DST policy: for an expression with 6 fields, it only compares local time.
 fn cronsim_policy(expression: &Expression) -> Dst {
     if expression.has_seconds() {
         Dst { gap: Gap::Skip, overlap: Overlap::Both }
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
     use crate::cron_oracle::matrix::expressions;
 
-    /// Judges `expression` at the clock change of Berlin on 29 March 2026, with `times` as the
-    /// oracles' result.
+    /// Judges `expression` at Berlin's clock change of 29 March 2026. `times` is the result of both
+    /// oracles.
     fn judged(expression: &str, offsets: &str, times: &str) -> Tally {
         let change = Change { at: 1_774_746_000, before: 3600, after: 7200 };
         let all = expressions().unwrap();

@@ -1,4 +1,5 @@
-//! The cases: each clock change of every zone, with a few of several hundred expressions.
+//! Generates the cases. Each clock change of every time zone is combined with a few of several
+//! hundred cron expressions.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +8,15 @@ use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Timestamp, Zone};
 use jiff::tz::TimeZone;
 
-/// Number of expressions per clock change; the next change gets the next expressions.
+/// Number of expressions per clock change. Each clock change gets the next expressions of the list.
 pub const EACH: usize = 3;
-/// Seconds before and after a change, for expressions with a few times per day.
+/// Compared seconds before and after a clock change, for expressions with a few runs per day.
 const FAR: i64 = 26 * 3600;
-/// Seconds before and after a change, for expressions with many times per day.
+/// Compared seconds before and after a clock change, for expressions with many runs per day.
 const NEAR: i64 = 3 * 3600;
 const MANY: u64 = 100;
 
-/// The instant at which the offset of a zone changes, in Unix seconds, with both offsets.
+/// A clock change: the instant in Unix seconds, and the UTC offsets before and after it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     pub at: i64,
@@ -31,7 +32,7 @@ pub struct ZoneChanges {
 pub struct Expression {
     pub text: String,
     pub cron: Cron,
-    /// Seconds before and after a change that are compared.
+    /// Number of compared seconds before and after a clock change.
     pub around: i64,
 }
 
@@ -44,12 +45,12 @@ impl Expression {
         Ok(Self { text, cron, around })
     }
 
-    /// True if the first field is seconds.
+    /// True if the expression has 6 fields, of which the first is seconds.
     pub fn has_seconds(&self) -> bool {
         self.text.split(' ').count() == 6
     }
 
-    /// The field at `index`, not counting seconds.
+    /// Returns the field at `index`, not counting the seconds field.
     pub fn field(&self, index: usize) -> &str {
         let skipped = usize::from(self.has_seconds());
         self.text.split(' ').nth(skipped + index).unwrap_or_default()
@@ -60,14 +61,14 @@ impl Expression {
         self.field(0).starts_with('*') || self.field(1).starts_with('*')
     }
 
-    /// The compared range around a change.
+    /// Returns the time range around a clock change that is compared.
     pub fn range(&self, change: Change) -> (i64, i64) {
         let around = self.around + (change.after - change.before).abs();
         (change.at - around, change.at + around)
     }
 }
 
-/// Returns the expressions; most have times at which clocks change.
+/// Returns the cron expressions. Most of them run at hours at which clocks change.
 pub fn expressions() -> Result<Vec<Expression>> {
     let minutes = [
         "0", "30", "15,45", "*/15", "5-10", "59", "0/20", "1-59/2", "*", "7", "0,1,59", "10-50/10",
@@ -81,7 +82,7 @@ pub fn expressions() -> Result<Vec<Expression>> {
         "* 3,4,9-11 MON-FRI", "25-31 * 1-5/2", "1-7 * */7", "* 10/1 6#4,5L", "15W * *",
     ];
     let all = minutes.len() * hours.len() * days.len();
-    // Steps of a prime number visit the combinations in a mixed order.
+    // Stepping by a prime number visits the combinations in a mixed order.
     let mixed = (0..360).map(|index| index * 1_009 % all).map(|index| {
         let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
         format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
@@ -91,12 +92,12 @@ pub fn expressions() -> Result<Vec<Expression>> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Neighbours are similar, so the list is mixed again.
+    // Neighbouring expressions are similar, so the list is mixed again.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|i| Expression::new(unique[i * 211 % unique.len()].clone())).collect()
 }
 
-/// Returns all zones of the bundled data with their clock changes from 1970 to 2100.
+/// Returns all time zones of the bundled database with their clock changes from 1970 to 2100.
 pub fn zones() -> Result<Vec<ZoneChanges>> {
     let mut names: Vec<_> = jiff::tz::db().available().map(|name| name.to_string()).collect();
     names.sort_unstable();
@@ -105,7 +106,7 @@ pub fn zones() -> Result<Vec<ZoneChanges>> {
 
 fn changes(zone: Zone, name: &str) -> Result<ZoneChanges> {
     let rules = TimeZone::get(name)?;
-    // The range of the first change must not begin before 1970.
+    // The compared range of the first clock change must not begin before 1970.
     let first = jiff::Timestamp::from_second(10 * 86_400)?;
     let end: jiff::Timestamp = "2101-01-01T00:00:00Z".parse().context("parsing the last day")?;
     let mut before = i64::from(rules.to_offset(first).seconds());

@@ -1,4 +1,5 @@
-//! `cargo xtask cron-oracle`: compares our cron with two independent implementations.
+//! `cargo xtask cron-oracle`: compares Evenkeel's cron schedules with two independent
+//! implementations.
 
 mod explain;
 mod judge;
@@ -23,10 +24,11 @@ const ORACLE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Record the oracles' results for the test that runs without them and without a network
+    /// Record the results of the other implementations, for a test that needs neither them nor a
+    /// network
     #[arg(long)]
     record: bool,
-    /// Evaluate the results of the previous run again
+    /// Evaluate the saved results of the previous run again
     #[arg(long)]
     again: bool,
 }

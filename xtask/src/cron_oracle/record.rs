@@ -1,6 +1,6 @@
-//! Records the oracles' results in a short form for the source tree: for each clock change, one
-//! digest of all the times on which we agree. `crates/evenkeel-core/tests/cron/oracle.rs` reads the
-//! file.
+//! Records the oracles' results in a short form in the source tree. For each clock change, the
+//! record has one digest of all run times on which Evenkeel and the oracles agree.
+//! `crates/evenkeel-core/tests/cron/oracle.rs` reads the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,14 +14,14 @@ use crate::workspace;
 
 const FILE: &str = "crates/evenkeel-core/tests/cron/oracle.txt";
 
-/// Writes the cases in their order.
+/// Writes the cases in the order in which they are judged.
 pub struct Recorder {
-    /// Index of each pair of offsets, before and after a change.
+    /// Index of each pair of UTC offsets, before and after a clock change.
     offsets: BTreeMap<(i64, i64), usize>,
     zones: String,
     zone: String,
     last: i64,
-    /// State of the change that is being written.
+    /// State of the clock change that is being written.
     cases: usize,
     agreed: [u32; 2],
     digest: Digest,
@@ -34,7 +34,7 @@ impl Digest {
     const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
     fn add(&mut self, times: &[i64]) {
-        // The length separates two lists from one longer list.
+        // The length is part of the digest, so that two lists differ from one longer list.
         for number in [times.len() as i64].iter().chain(times) {
             for byte in number.to_le_bytes() {
                 self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

@@ -16,7 +16,8 @@ pub struct Patch {
     pub check: Option<String>,
 }
 
-/// Returns every patch in a folder, by name; empty if the folder does not exist.
+/// Returns all patches in a folder, sorted by name. Returns an empty list if the folder does not
+/// exist.
 pub fn all(folder: &Path) -> Result<Vec<Patch>> {
     if !folder.exists() {
         return Ok(Vec::new());

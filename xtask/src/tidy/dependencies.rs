@@ -1,13 +1,13 @@
 //! Finds banned crates in `Cargo.lock`, also indirect dependencies.
 //!
-//! This needs no network and knows only the crates listed here. `cargo xtask advisories` checks the
-//! whole RustSec database.
+//! The check needs no network and knows only the crates listed in this file. `cargo xtask
+//! advisories` checks the whole RustSec database.
 
 use super::Finding;
 
 struct Banned {
     name: &'static str,
-    /// The first version that is allowed; `None` if no version is.
+    /// The first allowed version; `None` if no version is allowed.
     allowed_from: Option<[u64; 3]>,
     why: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The rules: each takes text and returns its findings.
+//! The rules of `cargo xtask tidy`. Each rule takes a text and returns its findings.
 
 use super::Finding::{self, Note, Wrong};
 use std::collections::BTreeSet;
@@ -7,10 +7,10 @@ use std::path::Path;
 const LINES_MAX: usize = 500;
 const LINES_WELCOME: usize = 300;
 
-/// Split, so that this file does not break its own rule.
+/// The texts are split, so that this file does not break the rule that it defines.
 const UNFINISHED: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
 
-/// Limits the length of a file.
+/// Limits the number of lines of a file.
 pub fn length(name: &str, text: &str) -> Option<Finding> {
     let lines = text.lines().count();
     if lines > LINES_MAX {
@@ -27,7 +27,7 @@ pub fn unfinished(name: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Finds absolute paths of the checkout, so that the tree works wherever it is checked out. Skips a
-/// checkout directly below `/`, since `/app` is part of too many other paths.
+/// checkout directly below `/`, because a short path such as `/app` is part of many other paths.
 pub fn absolute_path(name: &str, text: &str, root: &Path) -> Vec<Finding> {
     let root = root.display().to_string();
     if root.matches('/').count() < 2 {
@@ -46,7 +46,8 @@ fn mentions(line: &str, path: &str) -> bool {
     })
 }
 
-/// Requires every crate to inherit the lints of the workspace. The workspace itself declares them.
+/// Requires every crate to inherit the lints of the workspace. The workspace manifest itself
+/// declares the lints.
 pub fn lints(name: &str, manifest: &str) -> Option<Finding> {
     let mut section = "";
     let mut is_package = false;
@@ -73,11 +74,12 @@ pub fn documents(required: &[&str], present: impl Fn(&&str) -> bool) -> Vec<Find
     missing.map(|document| Wrong(format!("{document} is missing"))).collect()
 }
 
-/// A store's folder and the names of its statement files and modules.
+/// The folder of a store, and the names of its SQL files and modules.
 pub type StoreTree<'a> = (&'a str, BTreeSet<String>);
 
-/// Two stores have the same files, so that a reader who knows one finds the counterpart in the other.
-/// A module that is one file in one store may be split into several in the other.
+/// Requires both stores to have the same files, so that a reader who knows one store finds the
+/// counterpart in the other. A module that is one file in one store may be split into several files
+/// in the other store.
 pub fn same_tree(one: &StoreTree<'_>, other: &StoreTree<'_>) -> Vec<Finding> {
     let mut findings = lost(one, other);
     findings.extend(lost(other, one));

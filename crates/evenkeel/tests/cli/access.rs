@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CommandResult, Server, program, request, run, wait_for};
 
-/// Runs a client with the given credential.
+/// Runs a client command with the given token or API key.
 fn run_as(server: &Server, credential: &str, args: &[&str]) -> CommandResult {
     let mut command = program(server.folder.path());
     CommandResult::new(command.args(args).env("EVENKEEL_TOKEN", credential).output().unwrap())
@@ -53,7 +53,7 @@ fn api_key_is_created_used_audited_and_revoked() {
     assert!(!server.log().contains(&key["ek_".len()..]), "the key is in the log");
 }
 
-/// Writes a self-signed certificate for another host name and its key.
+/// Writes a self-signed certificate for another host name, and the key of the certificate.
 fn write_certificate(folder: &Path) {
     let created = rcgen::generate_simple_self_signed(vec!["elsewhere.example".into()]).unwrap();
     std::fs::write(folder.join("cert.pem"), created.cert.pem()).unwrap();
@@ -92,7 +92,7 @@ fn local_commands_trust_the_server_by_its_certificate() {
     wait_for("the new certificate", || known(&server).filter(|now| *now != before));
     let result = server.run(&["job", "list"]);
     assert_eq!(result.code, 0, "{result:?}");
-    // An invalid file does not replace the certificate.
+    // An invalid certificate file does not replace the certificate in use.
     std::fs::write(files.path().join("cert.pem"), "nonsense").unwrap();
     server.signal(Signal::HUP);
     wait_for("the log line about the failed reload", || {

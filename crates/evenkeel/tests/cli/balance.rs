@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::Server;
 
-/// A server that may move just placed jobs, with jobs that all run in the same slot.
+/// Starts a server whose jobs all run in the same time slot, and which may move new jobs at once.
 fn clustered() -> Server {
     let server = Server::start(&["--balance-cooldown", "0s", "--balance-protection", "0s"]);
     // All jobs prefer the same 15 minutes.
@@ -17,7 +17,7 @@ fn clustered() -> Server {
         .collect();
     std::fs::write(server.folder.path().join("jobs.ndjson"), lines).unwrap();
     assert_eq!(server.run(&["job", "create", "--file", "jobs.ndjson"]).code, 0);
-    // Without the preference the jobs keep their time, and may be moved.
+    // Without the preferred window, the jobs keep their start time, and a rebalance may move them.
     for n in 0..12 {
         let name = format!("job {n}");
         let result = server.run(&["job", "update", &name, "--set", "prefer_window=null"]);

@@ -1,10 +1,11 @@
-//! Commands that talk to a server.
+//! Tests of commands that send requests to a server.
 
 use serde_json::json;
 
 use crate::support::{Server, create_from_json, program, run, wait_for};
 
-/// A first run in 24 h: without a start time, placement by load could choose any time, even now.
+/// Makes the first run start in 24 h. Without a start time, the server could choose any start time,
+/// even now.
 const IN_A_DAY: [&str; 4] = ["--every", "24h", "--start-at", "+24h"];
 
 #[test]

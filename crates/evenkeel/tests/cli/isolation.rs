@@ -1,5 +1,5 @@
-//! The isolation of shell programs from the server: which files they cannot read and which
-//! processes they cannot signal, and which tenants may run programs.
+//! Tests that shell programs cannot read the server's files or signal its processes, and that only
+//! allowed tenants may run programs.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, create_from_json, request, wait_for};
 
-/// A user id without a name, a home or rights.
+/// A user id without a name, a home directory or permissions.
 const UNKNOWN_UID: u32 = 54_321;
 
 /// A script that prints one line for each resource of the server that it can access, and its user
@@ -35,7 +35,7 @@ fn attack(server: &Server) -> String {
     )
 }
 
-/// Runs the attack and returns the resources that it accessed.
+/// Runs the attack script as a job and returns the resources of the server that it could access.
 fn accessed(server: &Server) -> Vec<String> {
     let job = json!({
         "name": "attack", "executor_type": "shell", "max_retries": 0,
@@ -45,7 +45,7 @@ fn accessed(server: &Server) -> Vec<String> {
     assert_eq!(result.code, 0, "{result:?}");
     let run = server.wait_for_run("attack", "completed");
     let output = run["output"].as_str().unwrap_or_default();
-    // The script also prints the token itself.
+    // The script also prints the token, which is removed here.
     output.lines().filter(|line| !line.contains('.')).map(String::from).collect()
 }
 
@@ -81,7 +81,7 @@ fn program_of_a_non_root_server_has_no_access() {
     assert_eq!(accessed(&server), [format!("uid {uid}")]);
 }
 
-/// Shows that the attack works without isolation.
+/// Shows that the attack script works if programs are not isolated.
 #[test]
 fn unconfined_program_has_access_to_the_server() {
     let unconfined = ["--enable-shell", "--shell-unconfined"];
@@ -93,12 +93,12 @@ fn unconfined_program_has_access_to_the_server() {
     if geteuid().is_root() {
         let server = Server::start_as(UNKNOWN_UID, &unconfined);
         let got = accessed(&server);
-        // The server's memory and environment stay protected.
+        // Even an unconfined program cannot read the server's memory and environment.
         assert_eq!(got, ["token", "store", "signal", &format!("uid {UNKNOWN_UID}")]);
     }
 }
 
-/// Like root in many containers: may switch users, but not create namespaces.
+/// Starts the server like root in many containers: it may switch users, but not create namespaces.
 const NO_NAMESPACES: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin"];
 
 #[test]
@@ -110,7 +110,7 @@ fn server_without_namespaces_refuses_shell_for_all_tenants() {
     let error = refusal(folder.path(), "--enable-shell=*");
     assert!(error.contains("programs can't be isolated from the server's files"), "{error}");
     assert!(error.contains("--shell-unconfined"), "{error}");
-    // For a single tenant, another user is enough isolation if that user cannot read the data
+    // For a single tenant, it is enough that programs run as another user who cannot read the data
     // directory.
     let data = folder.path().join("evenkeel-data");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -180,8 +180,8 @@ fn shell_is_enabled_only_for_listed_tenants() {
     wait_for("a run of acme", || runs(&server, "completed"));
     server.signal(rustix::process::Signal::TERM);
     server.wait_for_exit();
-    // Without tenants, `--enable-shell` applies to the tenant default. Jobs that acme created
-    // before fail with the reason.
+    // Without a list of tenants, `--enable-shell` applies to the tenant `default`. Runs of jobs
+    // that acme created earlier fail with an error message.
     server.restart_with(&["--enable-shell"]);
     let failed = wait_for("a run that is refused", || runs(&server, "failed"));
     let error = failed["error_message"].as_str().unwrap();

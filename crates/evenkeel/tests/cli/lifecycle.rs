@@ -1,4 +1,4 @@
-//! Starting, running and stopping a server.
+//! Tests of starting, running and stopping a server.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,5 @@
-//! The command line as users run it: real processes, a real data directory, a real port.
+//! Tests the command line as users run it, with real processes, a real data directory and a real
+//! port.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 

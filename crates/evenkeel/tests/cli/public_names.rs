@@ -1,9 +1,10 @@
-//! Lists the names that programs rely on. A change of any of them breaks users, so each is listed
-//! in `docs/public-names.txt`, and a change shows in the diff of that file.
+//! Lists the names that client programs rely on, such as API paths and flags. A changed name breaks
+//! client programs. Therefore every name is listed in `docs/public-names.txt`, and the diff of that
+//! file shows every change.
 //!
-//! The API, the command line, the configuration and the executors are read from their registries.
-//! Codes, metrics, environment variables, headers, template variables and log lines have no
-//! registry: they are found as string literals in certain places of the sources.
+//! The API, the command line, the configuration and the executors are read from the definitions in
+//! the code. Codes, metrics, environment variables, headers, template variables and log lines have
+//! no central definition. They are found as string literals in certain places of the source files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +22,7 @@ const TOOLS: [&str; 4] = [
     "evenkeel-bench", "evenkeel-crash-test", "evenkeel-private-postgres", "evenkeel-store-testkit",
 ];
 
-/// Source text that precedes a code.
+/// Source text that precedes a string literal with a public code.
 const CODE_PLACES: [&str; 4] = ["=> ", "=> Some(", "Err(", "of("];
 
 /// Prefixes of the log lines that the specification prescribes.
@@ -36,7 +37,7 @@ const LOG_LINES: [&str; 8] = [
     "placed ",
 ];
 
-/// Refresh the file with `UPDATE=1 cargo nextest run -p evenkeel public_names`.
+/// Update `docs/public-names.txt` with `UPDATE=1 cargo nextest run -p evenkeel public_names`.
 #[test]
 fn public_names_are_the_listed_ones() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -170,11 +171,12 @@ fn add_folder(folder: &Path, krate: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds literals that are public names by their shape or by the code before them.
+/// Adds string literals that are public names, recognised by their form or by the source text
+/// before them.
 fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<String>) {
     let has_codes = match krate {
         "evenkeel" | "evenkeel-store-sqlite" | "evenkeel-store-postgres" => false,
-        // Most literals of this crate name SQL statements.
+        // Most string literals of this crate are names of SQL statements.
         "evenkeel-store" => ["events", "scope"].contains(&stem),
         _ => true,
     };
@@ -213,7 +215,7 @@ fn add_variants(source: &str, names: &mut BTreeSet<String>) {
         let body = after.split_once(" enum ").map_or("", |(_, body)| body);
         let mut lines = body.split("\n}").next().unwrap().lines().skip(1);
         while let Some(line) = lines.next().map(str::trim_start) {
-            // `rename` gives the name of the next variant.
+            // The attribute `rename` contains the name of the next variant.
             if let Some((_, name)) = line.split_once("#[serde(rename = \"") {
                 names.insert(format!("code {}", name.split('"').next().unwrap()));
                 lines.next();

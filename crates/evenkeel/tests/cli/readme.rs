@@ -1,9 +1,9 @@
 //! Checks that the commands of the README and of the server's banner can be pasted unchanged.
 //!
-//! The `sh` blocks of the README run in their order, each pasted whole into a shell in the folder
-//! of a server. Blocks that need a terminal, a database or minutes are recognised by their first
-//! words and skipped ([`Block::of`]). Jobs that call example.com are created; whether their calls
-//! succeed does not matter.
+//! The `sh` blocks of the README run in order. Each block is pasted as a whole into a shell in the
+//! folder of a server. Blocks that need a terminal or a database, or that take minutes, are skipped
+//! ([`Block::of`]). Jobs that call example.com are created; whether their calls succeed does not
+//! matter.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::{Server, wait_for};
 const README: &str = include_str!("../../../../README.md");
 
 enum Block {
-    /// Start the server with these arguments, after stopping a running one.
+    /// Stop the running server, if any, and start a server with these arguments.
     Serve(Vec<&'static str>),
     Paste(&'static str),
     Skip,
@@ -28,7 +28,7 @@ impl Block {
                 .or(line.strip_prefix("evenkeel serve"))
         };
         let is_elsewhere = |line: &str| {
-            // These build and test everything, need a database, or take minutes.
+            // These commands build and test everything, need a database, or take minutes.
             line.starts_with("cargo xtask")
                 || line.contains("postgres://")
                 || line.starts_with("evenkeel bench")
@@ -56,8 +56,8 @@ fn blocks() -> Vec<&'static str> {
     blocks
 }
 
-/// Pastes a block into a shell in the server's folder. The PATH contains the program, as after
-/// `cargo run --release`.
+/// Pastes a block into a shell in the server's folder. The PATH contains the folder of the program,
+/// as the README assumes after `cargo run --release`.
 fn paste(server: &Server, block: &str) {
     let built = server.folder.path().join("target/release");
     std::fs::create_dir_all(&built).unwrap();
@@ -65,7 +65,7 @@ fn paste(server: &Server, block: &str) {
     if !program.exists() {
         symlink(env!("CARGO_BIN_EXE_evenkeel"), &program).unwrap();
     }
-    // The README uses the default port, the test server another one.
+    // The README uses the default port, and the test server uses a free port.
     let address = server.url().replace("http://", "");
     let block = block.replace("localhost:8060", &address);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -92,7 +92,7 @@ fn shell(folder: &Path, text: &str, path: Option<std::ffi::OsString>) {
 fn readme_blocks_can_be_pasted() {
     let mut server: Option<Server> = None;
     let mut pasted = 0;
-    // Created with `curl`, which succeeds whatever the server answers.
+    // The README creates this job with `curl`, which succeeds even if the server refuses the job.
     let mut names = vec!["ping"];
     for block in blocks() {
         match (Block::of(block), &mut server) {

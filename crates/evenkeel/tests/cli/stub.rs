@@ -8,10 +8,10 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-/// The requests that a stub received.
+/// The requests that a stub server received.
 #[derive(Default)]
 pub struct ReceivedRequests {
-    /// The created job documents, in order; the index is the id.
+    /// The documents of the created jobs, in order. The id of a job is its index.
     pub jobs: Vec<Value>,
     /// Number of bulk requests.
     pub requests: usize,
@@ -19,7 +19,7 @@ pub struct ReceivedRequests {
     pub paused: Vec<String>,
     /// The idempotency key of each bulk request.
     pub keys: Vec<String>,
-    /// Failures of the next requests, the last one first.
+    /// Failures of the next requests, in reverse order.
     faults: Vec<Fault>,
 }
 
@@ -28,7 +28,7 @@ pub struct ReceivedRequests {
 pub enum Fault {
     /// The store is unavailable: the response has only the first line.
     StoreUnavailable,
-    /// The same request is still being processed.
+    /// The server reports that the same request is still being processed.
     InProgress,
     /// The response is empty.
     Empty,
@@ -62,7 +62,7 @@ impl Stub {
         Self { url, received, runtime }
     }
 
-    /// Makes the next requests fail in these ways.
+    /// Makes the next requests fail, one with each of these faults.
     pub fn fail(&self, faults: &[Fault]) {
         self.received.lock().unwrap().faults = faults.iter().rev().copied().collect();
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longest wait; only a failing test waits that long.
+/// Maximum time to wait for a condition. Only a failing test waits that long.
 const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// The program with an empty environment except for the PATH.
+/// Returns a command that runs the program with no environment variable except PATH.
 pub fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
     command.env_clear().current_dir(folder).stdin(Stdio::null());
@@ -189,7 +189,7 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
     if let Some((first, others)) = under.split_first() {
         let mut evenkeel = PathBuf::from(command.get_program());
         if others.iter().any(|other| other == "--reuid") {
-            // The other user may have no access to the build folder.
+            // The program is copied, because the other user may have no access to the build folder.
             let copy = folder.join("program");
             if !copy.exists() {
                 std::fs::copy(&evenkeel, &copy).unwrap();
@@ -211,7 +211,7 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
         .unwrap()
 }
 
-/// Sends a request without an HTTP library. Returns the status and the body.
+/// Sends a request without an HTTP library. Returns the status and the body of the response.
 pub fn request(url: &str, method: &str, path: &str, header: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
     let length = body.len();

@@ -89,7 +89,7 @@ fn pool_without_workers_is_reported_everywhere() {
     assert_eq!((&reason["code"], &reason["pool"]), (&json!("no_worker_for_pool"), &json!("gpu")));
     wait_for("the pool in the readiness check", || {
         let pools = pools_of(&server);
-        // Other pools have workers, so the node stays ready.
+        // All other pools have workers, so the node stays ready.
         assert_eq!(pools["ok"], true);
         pools["detail"].as_str().unwrap().ends_with("without live nodes: gpu").then_some(())
     });
@@ -107,7 +107,7 @@ fn pool_without_workers_is_reported_everywhere() {
         text = metrics();
         expected.iter().all(|line| text.contains(line)).then_some(())
     });
-    // Without waiting runs, the pool is no longer reported.
+    // A pool without waiting runs is no longer reported.
     server.json(&["job", "cancel", "stranded"]);
     wait_for("the pool to disappear from the reports", || {
         let in_metrics = metrics().contains("evenkeel_pool_unserved{pool=\"gpu\"} 0");
@@ -161,7 +161,7 @@ fn alert_rules_use_existing_metrics() {
         missing = expected.iter().filter(|name| !is_there(name)).copied().collect();
         missing.is_empty().then_some(())
     });
-    // The labels used by the alerts exist too.
+    // The metrics also have the labels that the alert rules use.
     let text = metrics();
     for label in ["reason=\"misfire\"", "outcome=\"timed_out\"", "condition=\"error\""] {
         assert!(text.contains(label), "{label}");
@@ -182,7 +182,8 @@ fn readiness_lists_its_checks() {
 fn readiness_reports_a_missing_database() {
     use std::process::Stdio;
     let folder = tempfile::tempdir().unwrap();
-    // The system chooses a free port, and the listener is closed again.
+    // The system chooses a free port. The listener is closed again, so that the server can use the
+    // port.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let listen = format!("127.0.0.1:{port}");
     let mut child = crate::support::program(folder.path())

@@ -51,7 +51,7 @@ impl Listener {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// Returns the next event of this kind; skips others, such as those of joining nodes.
+    /// Returns the next event of this kind; skips events of other kinds, such as joining nodes.
     fn event_of(&self, kind: &str) -> Value {
         loop {
             let event = self.event();
@@ -108,7 +108,7 @@ fn events_of_other_nodes_are_streamed() {
     let worker = database.serve(&["--node-name", "busy"]);
     let front = database.serve(&["--node-name", "front", "--roles", "api"]);
     let listener = Listener::of_events(&front, &["--kinds", "run.*"]);
-    // All nodes notice the listener within one second.
+    // All nodes notice within one second that a client listens for events.
     std::iter::repeat_with(|| {
         worker.json(&["job", "create", "--noop"]);
         listener.lines.recv_timeout(Duration::from_secs(1))
@@ -121,8 +121,8 @@ fn events_of_other_nodes_are_streamed() {
     .expect("the events of the other node arrive");
 }
 
-/// The output of a run, standard error included, can be read while it runs and after it ends, and a
-/// follower gets each line once.
+/// The output of a run, including standard error, can be read while it runs and after it ends. A
+/// client that follows the log receives each line once.
 #[test]
 fn logs_follow_both_streams_and_are_kept_after_the_run() {
     let server = Database::sqlite().serve(&["--enable-shell", "--shell-unconfined"]);

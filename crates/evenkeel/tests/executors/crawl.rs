@@ -22,7 +22,8 @@ on_both_stores!(
 
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
 
-/// A site of `count` pages that link to their neighbours; `content` returns the text of a page.
+/// Starts a website of `count` pages, each with links to its neighbours. `content` returns the text
+/// of a page.
 fn site(count: usize, content: impl Fn(usize) -> String + Send + Sync + 'static) -> Receiver {
     Receiver::start(move |got, _| {
         let number = match got.path.as_str() {
@@ -138,7 +139,7 @@ fn crawl_resumes_from_the_checkpoint_of_a_killed_worker(database: &Database) {
     create(&server, &site, &json!({"delay_ms": 60, "depth": 60, "max_pages": 100}));
     let run = server.wait_for_run("crawl", "running");
     let id = run["id"].as_str().unwrap();
-    // Reported progress is stored together with a checkpoint.
+    // When an attempt reports progress, its checkpoint is stored too.
     wait_for("a third of it", || {
         let shown = server.json(&["run", "show", id]);
         (shown["progress"]["done"].as_u64() > Some(25)).then_some(())

@@ -54,14 +54,15 @@ fn call_is_signed_and_its_response_is_stored(database: &Database) {
     assert!(signature_is_right(got, key["keys"][0].as_str().unwrap()), "{got:?}");
     assert!(!signature_is_right(got, "whsec_AAAA"));
     if !database.args().is_empty() {
-        // The SQLite store in the folder would give another key.
+        // The server uses PostgreSQL, so a signing key from the default SQLite store would be
+        // wrong.
         let result = server.run(&["token", "signing-key"]);
         assert_eq!(result.code, 2, "{result:?}");
         assert!(result.err.contains("--store"), "{}", result.err);
     }
 }
 
-/// Verifies a signature as a receiver does (Standard Webhooks).
+/// Verifies the signature of a call as a receiver does (Standard Webhooks).
 fn signature_is_right(got: &ReceivedRequest, key: &str) -> bool {
     use base64::Engine as _;
     use hmac::{KeyInit as _, Mac as _};

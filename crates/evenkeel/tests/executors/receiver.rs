@@ -22,9 +22,9 @@ impl ReceivedRequest {
 }
 
 pub enum Reply {
-    /// Status, headers (each with its line end) and body.
+    /// A response with this status, these headers (each with its line break) and this body.
     Now(u16, &'static str, String),
-    /// No response: the connection stays open until the client closes it.
+    /// Sends no response. The connection stays open until the client closes it.
     Never,
 }
 
@@ -38,7 +38,7 @@ impl Reply {
     }
 }
 
-/// A server that records the requests.
+/// A web server that records the requests that it receives.
 pub struct Receiver {
     pub url: String,
     got: Arc<Mutex<Vec<ReceivedRequest>>>,

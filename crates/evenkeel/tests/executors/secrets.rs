@@ -1,4 +1,4 @@
-//! Checks that receivers get the value of a secret and that it appears nowhere else.
+//! Checks that HTTP receivers get the value of a secret, and that the value appears nowhere else.
 
 use std::path::Path;
 
@@ -19,9 +19,9 @@ on_both_stores!(
     missing_secret_is_named_at_creation_and_at_run_time,
 );
 
-/// A part of the value that is the same in every encoding.
+/// The part of the secret value that is the same in every encoding.
 const CORE: &str = "cAnArY-7f3a91";
-/// A value that JSON and URLs encode differently.
+/// A secret value that JSON and URLs encode differently.
 const CANARY: &str = "cAnArY-7f3a91\"/&=% {{x}}";
 
 /// The test writes secrets and keys outside the server's folder, because it searches that folder.
@@ -187,7 +187,7 @@ fn answers(server: &Server) -> Vec<(String, String)> {
     all
 }
 
-/// Searches every file: the database, its log, the token.
+/// Searches every file of the server: the database, its log and the token.
 fn assert_not_in(folder: &Path) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -251,7 +251,8 @@ fn encryption_keys_are_rotated_and_the_old_key_is_removed(database: &Database) {
     create(&server, "call", "http", config.clone(), Value::Null);
     server.wait_for_run("call", "completed");
     assert_eq!(receiver.requests()[0].header("x-key"), "v1");
-    // With only another key, both the attempt and the rotation name the missing key.
+    // If the server has only another key, the errors of the attempt and of the key rotation name
+    // the missing key.
     restart(&mut server, &key(3));
     create(&server, "again", "http", config, Value::Null);
     let failed = server.wait_for_run("again", "failed");

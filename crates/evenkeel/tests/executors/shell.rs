@@ -18,8 +18,8 @@ on_both_stores!(
     killed_server_leaves_no_processes_and_the_next_attempt_resumes,
 );
 
-/// Programs write to the server's folder, and tests find them by the process ids that they write
-/// there.
+/// Flags that let programs write to the server's folder. Programs write their process ids there, so
+/// that the tests can find them.
 pub const ENABLED: [&str; 2] = ["--enable-shell", "--shell-unconfined"];
 
 fn create(server: &Server, script: &str, more: &Value) {
@@ -138,7 +138,7 @@ fn killed_server_leaves_no_processes_and_the_next_attempt_resumes(database: &Dat
     let file = server.folder.path().join("pids");
     let family = wait_for("the family", || Some(pids(&file)).filter(|pids| pids.len() == 3));
     let run = server.wait_for_run("script", "running");
-    // The output is stored together with the checkpoint.
+    // The output is stored when the checkpoint is stored.
     wait_for("its output in the store", || {
         let shown = server.json(&["run", "show", run["id"].as_str().unwrap()]);
         shown["output"].as_str().is_some_and(|text| text.contains("still here")).then_some(())

@@ -52,7 +52,7 @@ fn shown(api: &ApiClient, id: i64) -> Value {
     jobs.iter().find(|job| job["id"] == id).unwrap().clone()
 }
 
-/// Returns the queue position of each of these jobs. A trigger that is not queued yet is missing.
+/// Returns the queue position of each of these jobs. Omits triggered runs that are not queued yet.
 fn positions(api: &ApiClient, ids: &[i64]) -> Vec<u64> {
     let position = |id: &i64| {
         let uuid = shown(api, *id)["uuid"].as_str().unwrap().to_owned();
@@ -109,7 +109,7 @@ fn status_of_a_waiting_job_is_set(database: &Database) {
     let named: Vec<&Value> =
         answer["results"].as_array().unwrap().iter().map(|result| &result["id"]).collect();
     assert_eq!(named, [1, 2, 3, 4, 5]);
-    // The runs stay in the queue, because no worker serves the pool.
+    // The runs stay in the queue, because the pool has no workers.
     wait_for("five queued runs", || (positions(&api, &ids) == [0, 1, 2, 3, 4]).then_some(()));
     assert_eq!(set(&api, 1, "success")["status"], "success");
     assert_eq!(set(&api, 2, "failed")["status"], "failed");
@@ -135,7 +135,7 @@ fn status_of_a_running_job_is_set_and_its_body_is_stopped(database: &Database) {
         let after = set(&api, id, status);
         assert_eq!(after["status"], status);
         wait_for("the end of the call", || (site.disconnected() > count).then_some(()));
-        // A later report of the worker does not change the status.
+        // When the worker reports the result later, the status does not change.
         assert_eq!(shown(&api, id)["status"], status);
     }
     let runs = api.get("/api/v1/executions");

@@ -1,5 +1,5 @@
-//! Aging prevents starvation: with one worker and fast aging, a run that has waited starts before
-//! later runs with the highest priority.
+//! Tests that aging prevents starvation. With one worker and fast aging, a run that has waited
+//! starts before newer runs with the highest priority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use crate::receiver::{Receiver, Reply};
 use crate::stores::on_both_stores;
 use crate::support::wait_for;
 
-/// After 1 s of waiting, a run gains 60 points per second, so that its effective priority exceeds
-/// 100 even though 100 is shown.
+/// After 1 s in the queue, a run gains 60 priority points per second. Its effective priority
+/// exceeds 100, although the displayed priority stays at 100.
 const CONFIG: &str = r#"
 [queue]
 aging_every = "1s"
@@ -27,7 +27,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// Creates a job that calls at once. Returns its id.
+    /// Creates an HTTP job that runs once, immediately. Returns its id.
     fn call(&self, name: &str, priority: u8) -> String {
         let job = json!({
             "name": name, "executor_type": "http", "max_retries": 0, "priority": priority,
@@ -76,7 +76,7 @@ fn waiting_run_starts_before_newer_runs_of_the_highest_priority(database: &Datab
         (job["effective_priority"] == 100).then_some(())
     });
     let newer: Vec<String> = (0..3).map(|n| caller.call(&format!("newer-{n}"), 100)).collect();
-    // All newer runs are queued, each behind the two older ones.
+    // All newer runs are queued, each behind the two older runs.
     for id in &newer {
         let ahead = wait_for("a newer run in the queue", || caller.ahead(id));
         assert!(ahead >= 2, "{ahead}");

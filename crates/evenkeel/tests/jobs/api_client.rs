@@ -27,7 +27,7 @@ pub(crate) struct ApiClient {
 }
 
 impl ApiClient {
-    /// Starts a server whose jobs may call this machine.
+    /// Starts a server whose HTTP jobs may call addresses of this machine.
     pub(crate) fn new(database: &Database) -> Self {
         Self::of(database.serve(&["--allow-network", "127.0.0.0/8"]), database)
     }

@@ -1,5 +1,5 @@
-//! Several nodes on one database: each run has one owner, and the runs of killed nodes are taken
-//! over.
+//! Tests several nodes on one database. Each run is executed by one node, and other nodes take over
+//! the runs of killed nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::{Server, wait_for};
 
 const NODES: usize = 5;
 const RUNS: usize = 100;
-/// Fewer than the runs, so that no node runs all of them.
+/// Workers per node. There are fewer workers than runs, so that no node can run all runs.
 const WORKERS: &str = "25";
 
 struct Cluster {
@@ -46,7 +46,7 @@ impl Cluster {
     }
 }
 
-/// Number of distinct runs in these calls.
+/// Number of different runs among these HTTP calls.
 fn runs_of(calls: &[ReceivedRequest]) -> usize {
     calls.iter().map(|got| got.header("idempotency-key")).collect::<BTreeSet<_>>().len()
 }
@@ -88,7 +88,7 @@ fn cluster_of_five_nodes_finishes_100_runs_after_two_are_killed() {
     assert!(of_node.len() >= RUNS / 25, "{of_node:?}");
     assert_eq!(callee.requests().len(), RUNS, "a run was called twice although no node was killed");
 
-    // Two nodes are killed; from now on the receiver answers calls.
+    // Two nodes are killed, and from now on the receiver responds to calls.
     let on_killed: usize = of_node
         .iter()
         .filter(|(node, _)| ["node-4", "node-5"].contains(&node.as_str()))

@@ -1,5 +1,5 @@
-//! The requests of the manuals of interval jobs and of the crawl queue's admin API, against the
-//! real program on both stores; and several nodes at once.
+//! Sends the requests from the manuals of interval jobs and of the crawl queue's admin API to the
+//! real program, on both stores. Also tests several nodes on one database.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 

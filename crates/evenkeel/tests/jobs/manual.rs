@@ -52,7 +52,7 @@ fn interval_job_is_created_paused_resumed_changed_and_cancelled(database: &Datab
     has(&resumed, &["next_run_at"]);
     assert!(resumed["paused_at"].is_null(), "{resumed}");
 
-    // A change that does not touch the schedule keeps the phase.
+    // A change that does not include the schedule keeps the next run time.
     let more = json!({"max_retries": 5, "retry_backoff_seconds": 120});
     let changed = api.ask("PUT", &path, &more, 200);
     assert_eq!(
@@ -141,7 +141,7 @@ fn failed_job_is_retried_by_request(database: &Database) {
 
 fn scheduler_metrics_are_returned(database: &Database) {
     let api = ApiClient::new(database);
-    // Without a start time, placement by load could choose any time, even now.
+    // Without a start time, the server could choose any start time, even now.
     api.create(&json!({"name": "later", "executor_type": "noop", "interval_minutes": 30,
                           "start_at": "2099-01-01T00:00:00Z"}));
     let job = api.create(&json!({"name": "now", "executor_type": "noop"}));

@@ -14,7 +14,8 @@ use crate::support::wait_for;
 const JOBS: usize = 2_000;
 const WORKERS: usize = 2;
 const PRIORITIES: [u64; 4] = [10, 40, 70, 90];
-/// All jobs are created at least this long before they are due, so that the node has loaded them.
+/// All jobs are created at least this long before they are due, so that the node can load them in
+/// time.
 const LOADED: Span = Span::from_secs(5);
 
 struct Caller(ApiClient);
@@ -25,8 +26,8 @@ impl Caller {
         one["as_of"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Creates the jobs, all due at one instant. Returns their priorities, or `None` if it took too
-    /// long.
+    /// Creates the jobs, all due at one instant. Returns the priority of each job, or `None` if
+    /// creating the jobs took too long.
     fn create(&self, lead: Span) -> Option<BTreeMap<String, u64>> {
         let due = self.now().saturating_add(lead);
         let priority = |nth: usize| PRIORITIES[nth * 7 / 3 % PRIORITIES.len()];
@@ -44,7 +45,7 @@ impl Caller {
         (self.now().saturating_add(LOADED) < due).then_some(priorities)
     }
 
-    /// Returns the start and job of each finished run.
+    /// Returns the start time and the job id of each finished run.
     fn starts(&self) -> Vec<(Timestamp, String)> {
         let (mut starts, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -65,7 +66,7 @@ impl Caller {
 fn runs_start_in_the_order_of_their_priorities(database: &Database) {
     let server = database.serve(&["--workers", &WORKERS.to_string()]);
     let caller = Caller(ApiClient::of(server, database));
-    // A slow machine gets another try with more time.
+    // A slow machine gets another try, with more time to create the jobs.
     let leads = [20, 60, 180].map(Span::from_secs);
     let priorities = leads.into_iter().find_map(|lead| caller.create(lead)).unwrap();
     let (mut ended, mut known) = (Vec::new(), 0);
@@ -81,7 +82,7 @@ fn runs_start_in_the_order_of_their_priorities(database: &Database) {
     let mut waiting: BTreeMap<u64, usize> = BTreeMap::new();
     priorities.values().for_each(|priority| *waiting.entry(*priority).or_default() += 1);
     let mut overtaking = 0;
-    // Runs with the same start time were claimed together.
+    // Runs with the same start time were claimed in one batch.
     for together in ended.chunk_by(|one, other| one.0 == other.0) {
         for (_, job) in together {
             *waiting.get_mut(&priorities[job]).unwrap() -= 1;
