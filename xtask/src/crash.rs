@@ -38,8 +38,8 @@ pub fn run(options: &Options) -> Result<()> {
         provision::postgres()?;
     }
     let profile: &[&str] = if options.release { &["--release"] } else { &[] };
-    // The packages are built one by one. Building them together would change their features and
-    // rebuild them each time.
+    // The packages are built one by one. Building the packages together would change the features
+    // of their dependencies and rebuild them each time.
     for package in ["evenkeel", "evenkeel-crash-test"] {
         let mut build = cargo(&["build", "--package", package]);
         succeed(build.args(profile), BUILD_LIMIT)

@@ -110,7 +110,7 @@ fn component(subcommand: &str, name: &str) -> Result<()> {
 }
 
 /// True if nextest is installed. nextest is optional and not installed automatically, because
-/// building it takes longer than it saves. Without it, `cargo test` runs the tests.
+/// building it takes longer than it saves. Without nextest, `cargo test` runs the tests.
 pub fn has_nextest() -> bool {
     works(&mut program::cargo(&["nextest", "--version"]))
 }

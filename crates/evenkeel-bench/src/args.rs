@@ -45,7 +45,7 @@ pub enum Load {
         #[arg(long, default_value_t = 30)]
         seconds: u64,
     },
-    /// Measure the highest firing rate: more jobs are due than the node can run.
+    /// Measure the highest firing rate, with more due jobs than the node can run.
     Max {
         /// Number of jobs that become due repeatedly.
         #[arg(long, default_value_t = 100_000)]

@@ -144,7 +144,7 @@ pub fn doubled(sorted: &[Executed]) -> u64 {
     sorted.windows(2).filter(same).count() as u64
 }
 
-/// Keeps, for each job, the expected run times up to its last executed run.
+/// Drops the expected run times of each job that are later than its last executed run.
 pub fn until_last(
     sorted: &[Executed],
     mut expected: BTreeMap<JobNo, Vec<Timestamp>>,
@@ -175,7 +175,7 @@ pub fn missing(
     missing
 }
 
-/// Numbers of expected run times without an executed run, by cause.
+/// Numbers of expected runs that were not executed, by cause.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct NotExecuted {
     /// Runs that are still in the queue, because the measurement ended before a worker claimed

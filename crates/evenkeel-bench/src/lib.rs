@@ -1,4 +1,4 @@
-//! Benchmarks of Evenkeel: the same engine, defaults and durability as `serve`.
+//! Benchmarks of Evenkeel, with the same engine, defaults and durability as `serve`.
 //!
 //! Lost and doubled runs are counted from a file in which each execution is recorded, never from
 //! the store.

@@ -286,8 +286,8 @@ impl Bench {
             census.running
         );
         let expected = if overloaded {
-            // More runs were due than the node could run. So a run counts as missing only if a
-            // later run of the same job was executed.
+            // More runs were due than the node could run. Therefore a run counts as missing only if
+            // a later run of the same job was executed.
             ledger::until_last(&counted, plan.expected(until))
         } else {
             plan.expected(until)

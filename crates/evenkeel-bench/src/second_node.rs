@@ -66,7 +66,7 @@ pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<
         .context("writing the CPU time")
 }
 
-/// The file, next to the ledger, in which the child reports its CPU seconds.
+/// The file in which the child process reports its CPU seconds.
 fn cpu_file(ledger: &Path) -> PathBuf {
     ledger.with_extension("cpu")
 }

@@ -91,10 +91,10 @@ impl Registrar<'_> {
         Ok(())
     }
 
-    /// Registers `count` jobs with periods from 1 s to `longest` and random start times within one
-    /// period from `start` on. The misfire limit and the tolerance of these jobs are a century. So
-    /// a late run still starts and misses no deadline, and the node spends no time on misfires.
-    /// `like` completes each definition.
+    /// Registers `count` jobs with periods from 1 s to `longest`. The first run of each job is at a
+    /// random time within one period after `start`. The misfire limit and the tolerance of these
+    /// jobs are a century. Therefore a late run still starts and misses no deadline, and the node
+    /// spends no time on misfires. `like` completes each definition.
     pub async fn busy(
         &self,
         count: u64,

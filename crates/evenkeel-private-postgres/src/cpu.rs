@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Fields of `/proc/PID/stat`; times in clock ticks.
+/// Fields of `/proc/PID/stat`. CPU times are in clock ticks.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,

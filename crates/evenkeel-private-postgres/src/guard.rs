@@ -26,7 +26,7 @@ fi
 rm -rf -- "$1"
 "#;
 
-/// This limit is longer than the script can take.
+/// Time limit for the clean-up script, longer than the script can take.
 const LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]

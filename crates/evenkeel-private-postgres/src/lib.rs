@@ -118,7 +118,7 @@ impl PrivatePostgres {
     }
 
     /// Stops the server as a crash would: without a checkpoint, and with open sessions
-    /// disconnected. Does nothing if the server is already stopped.
+    /// disconnected. Succeeds without effect if the server is already stopped.
     ///
     /// # Errors
     /// If the server's process cannot be signalled or waited for.
@@ -137,8 +137,8 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// Restarts the server on the same data and port, after
-    /// [`stop_immediately`](Self::stop_immediately) if it is running. Every URL stays valid.
+    /// Restarts the server with the same data and port. If the server is running, calls
+    /// [`stop_immediately`](Self::stop_immediately) first. Every URL stays valid.
     ///
     /// # Errors
     /// If the server does not start.

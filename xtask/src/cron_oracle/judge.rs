@@ -49,8 +49,8 @@ fn read_times(text: &str) -> Result<Times> {
     Ok(Ok(times))
 }
 
-/// The result of a case. For each oracle, it contains the run times on which both agree, or the
-/// reason for the difference.
+/// The result of a case. For each oracle, the verdict contains the run times on which Evenkeel and
+/// the oracle agree, or the reason for the difference.
 pub struct Verdict {
     pub cronsim: Result<Vec<i64>, &'static str>,
     pub croniter: Result<Vec<i64>, &'static str>,

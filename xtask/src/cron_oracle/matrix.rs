@@ -68,7 +68,7 @@ impl Expression {
     }
 }
 
-/// Returns the cron expressions. Most of them run at hours at which clocks change.
+/// Returns the cron expressions. Most of the expressions have runs at hours at which clocks change.
 pub fn expressions() -> Result<Vec<Expression>> {
     let minutes = [
         "0", "30", "15,45", "*/15", "5-10", "59", "0/20", "1-59/2", "*", "7", "0,1,59", "10-50/10",

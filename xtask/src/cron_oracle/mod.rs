@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<()> {
     compare(&zones, &expressions, &answers, options.record)
 }
 
-/// All cases, in the order in which the oracles get them.
+/// Returns all cases, in the order in which the oracles receive them.
 fn cases<'a>(
     zones: &'a [ZoneChanges],
     expressions: &'a [Expression],

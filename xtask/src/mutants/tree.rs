@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const APPLY_LIMIT: Duration = Duration::from_secs(60);
 
-/// The path of the copy is always the same, and unchanged files keep their modification times. So
-/// cargo rebuilds only the crates that a mutant changes.
+/// The path of the copy is always the same, and unchanged files keep their modification times.
+/// Therefore cargo rebuilds only the crates that a mutant changes.
 pub struct Tree {
     path: PathBuf,
     files: BTreeSet<PathBuf>,

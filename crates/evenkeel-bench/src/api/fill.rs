@@ -14,7 +14,7 @@ use crate::workload::BATCH;
 const IDS_MAX: u64 = 50_000;
 
 /// Registers `load.jobs` jobs that are due in 1 to 30 days and `load.due` jobs that are due in the
-/// time slot `due_slot`. Returns a sample of the ids of these jobs, spread evenly.
+/// time slot `due_slot`. Returns an evenly spaced sample of the job ids.
 pub(super) async fn register(
     bench: &mut Bench,
     load: &ApiLoad,

@@ -26,7 +26,8 @@ use request::{Connections, Request};
 pub use report::ApiReport;
 
 const BULK_LINES: u64 = 10_000;
-/// The server reads one bulk request while it writes another to the store.
+/// Two connections, because the server can read one bulk request while it writes another to the
+/// store.
 const BULK_CONNECTIONS: usize = 2;
 const POLLS: usize = 20;
 /// The scheduler's page size.
@@ -73,7 +74,7 @@ pub(crate) async fn measure(bench: &mut Bench, load: &ApiLoad) -> anyhow::Result
     })
 }
 
-/// Measures each kind of request, one after another.
+/// Measures all kinds of requests, one kind after another.
 async fn requests(
     bench: &Bench,
     load: &ApiLoad,

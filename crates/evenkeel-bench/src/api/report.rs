@@ -24,7 +24,7 @@ pub struct ApiReport {
     pub depth: u64,
     /// One job per request.
     pub create: Figures,
-    /// Bulk requests; `None` if the server does not support them.
+    /// Results of bulk requests; `None` if the server does not support bulk requests.
     pub bulk: Option<Figures>,
     pub poll: PollFigures,
     pub rss_mb: f64,
@@ -35,7 +35,7 @@ pub struct ApiReport {
     pub kept: Option<String>,
 }
 
-/// Results of one kind of request.
+/// Measured results of one kind of request.
 #[derive(Copy, Clone, Debug, Default, Serialize)]
 pub struct Figures {
     pub requests: u64,

@@ -179,8 +179,8 @@ impl Kinds {
         let secs = match self.mix {
             Mix::Daily | Mix::Odd => 30.0 * dice.bell().exp(),
             Mix::Frequent => 5.0 * dice.bell().exp(),
-            // A Pareto distribution. It is capped, because the longest of a million runs would take
-            // days.
+            // The durations have a Pareto distribution. Durations are capped, because the longest
+            // of a million runs would take days.
             Mix::HeavyTailed => 2.0 * (1.0 - dice.share()).powf(-1.0 / 1.1),
         };
         secs.min(4.0 * HOUR as f64).min(longest)

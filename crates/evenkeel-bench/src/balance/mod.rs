@@ -13,9 +13,9 @@ use mixes::Mix;
 
 pub use report::BalanceReport;
 
-/// Compares the placement policies on every mix, with each of these numbers of jobs. Measures how
-/// long choosing one start time takes, with the smallest and the largest number. Plans a rebalance
-/// of each mix with the largest number. Needs no store.
+/// Compares the placement policies on every mix of jobs, once for each number in `sizes`. Measures
+/// how long choosing one start time takes, with the fewest and with the most jobs. Plans a
+/// rebalance of each mix with the most jobs. Needs no store.
 pub(crate) fn measure(sizes: &[u64], quiet: bool) -> anyhow::Result<BalanceReport> {
     anyhow::ensure!(sizes.iter().all(|jobs| *jobs > 0), "--jobs must be at least 1");
     let clock = SystemClock::default();

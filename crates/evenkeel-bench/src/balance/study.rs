@@ -18,7 +18,7 @@ pub enum Strategy {
     NowPlusInterval,
     /// The first run is at a random time within one interval.
     Jitter,
-    /// A hash of the job's id determines the start time.
+    /// A hash of the job's id determines the first run time.
     Hash,
     /// The first run is in the time slot in which the fewest jobs have their next run.
     Next,
@@ -174,7 +174,8 @@ pub fn compare(mix: Mix, count: u64) -> anyhow::Result<Vec<Outcome>> {
     let jobs = kinds.jobs(count);
     let outcome = |way: Strategy| {
         let plan = placed(&jobs, way);
-        // Jobs are added one by one, because the lower bound needs the heaviest job of each slot.
+        // Jobs are added one by one, because the lower bound depends on the longest job of each
+        // time slot.
         let mut loads = Loads::new(Horizon::new(&plan.settings, Kinds::end()));
         for (profile, cost) in &plan.each {
             loads.add(profile, 1, *cost);

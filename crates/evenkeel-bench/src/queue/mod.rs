@@ -1,10 +1,10 @@
 //! Measures how fast attempts are claimed from a queue, at a given depth.
 //!
-//! The queue is filled through the store's own `fire`, with attempts of random priorities. Several
-//! concurrent tasks claim and finish attempts from the filled queue, as workers do. If the queue
-//! becomes empty before the measurement ends, it is filled again; the time to fill it does not
-//! count. The number of jobs does not depend on the depth, so two measurements differ only in the
-//! queue. Each job has at most one queued attempt.
+//! The queue is filled with attempts of random priorities, through the store's method `fire`.
+//! Several concurrent tasks claim and finish attempts from the filled queue, as workers do. If the
+//! queue becomes empty before the measurement ends, it is filled again; the time to fill it does
+//! not count. The number of jobs does not depend on the depth, so two measurements differ only in
+//! the queue. Each job has at most one queued attempt.
 
 mod fill;
 mod report;

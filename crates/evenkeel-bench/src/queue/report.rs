@@ -12,7 +12,7 @@ pub struct QueueReport {
     pub pending: u64,
     pub tasks: usize,
     pub limits: bool,
-    /// Number of claimed attempts. They were also finished, unless `unfinished`.
+    /// Number of claimed attempts. The attempts were also finished, unless `unfinished`.
     pub claimed: u64,
     /// Attempts still in the queue.
     pub left: u64,

@@ -11,7 +11,7 @@ const DAY: Span = Span::from_secs(24 * 3600);
 /// Minimum time from now to the first due job. No job is due during the measurement or within the
 /// `protection` time of a rebalance.
 const LEAD: Span = Span::from_secs(6 * 3600);
-/// All daily jobs start in the same period of the day, which has this many seconds.
+/// All daily jobs start within one period of the day that has this length in seconds.
 const DAILY_WITHIN: u64 = 3 * 3600;
 /// All hourly jobs start within this many seconds after the full hour.
 const HOURLY_WITHIN: u64 = 15 * 60;

@@ -89,7 +89,7 @@ pub(crate) async fn measure(
     })
 }
 
-/// Reads the load as a starting node does. Returns how long that took.
+/// Reads the load of all jobs, as a node does when it starts. Returns how long that took.
 async fn rebuild(
     store: &Arc<dyn Store>,
     scope: &Scope,

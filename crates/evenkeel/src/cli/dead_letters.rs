@@ -70,7 +70,7 @@ struct ListArgs {
     /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Cursor from the end of a previous list
+    /// Cursor that the previous page printed, to show the next page
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }

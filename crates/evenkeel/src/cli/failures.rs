@@ -24,7 +24,7 @@ pub struct FailuresArgs {
     /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Cursor from the end of a previous list
+    /// Cursor that the previous page printed, to show the next page
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }

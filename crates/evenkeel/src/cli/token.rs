@@ -48,7 +48,7 @@ struct SigningKeyArgs {
     /// Tenant whose HTTP calls are signed with the keys
     #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
     tenant: String,
-    /// Signing secrets of the server's configuration, if it sets them
+    /// Signing secrets, if the server's configuration sets them
     #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
     #[arg(value_name = "SECRETS")]
     signing_secrets: Option<Vec<String>>,

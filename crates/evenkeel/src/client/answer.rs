@@ -42,7 +42,7 @@ fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure 
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
         // For these statuses, the detail is a complete message.
         (404 | 409 | 412, Some(detail)) => detail.to_owned(),
-        // The hint lists all errors, one per line, so the message omits them.
+        // The hint lists all errors, one per line, so the message does not repeat the errors.
         (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,
         (_, Some(detail)) => format!("{title}: {detail}"),
         (_, None) => title,

@@ -63,7 +63,7 @@ pub struct RawAccess {
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_tenant_claim: Option<String>,
 
-    /// Also accept tokens of `evenkeel token create`
+    /// Accept tokens of `evenkeel token create` in addition to the identity provider's tokens
     #[arg(long, env = "EVENKEEL_JWT_LOCAL", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
@@ -113,7 +113,8 @@ pub struct TlsFiles {
 pub struct ProviderConfig {
     pub settings: ExternalSettings,
     pub keys: KeyFile,
-    /// Also accept tokens that are signed with the store's secret.
+    /// True if tokens signed with the store's secret are accepted in addition to the provider's
+    /// tokens.
     pub with_local: bool,
 }
 

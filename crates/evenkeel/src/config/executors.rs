@@ -55,7 +55,7 @@ pub struct RawExecutors {
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub crawl_export_dir: Option<PathBuf>,
 
-    /// Allow crawls to ignore robots.txt; for your own sites
+    /// Allow crawls to ignore robots.txt; use this only for your own websites
     #[arg(long, env = "EVENKEEL_CRAWL_IGNORE_ROBOTS", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_short_help = true, help_heading = "Executors")]

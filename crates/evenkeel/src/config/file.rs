@@ -56,7 +56,8 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
                     return Err(unknown(key.clone(), known));
                 }
             }
-            // A value that should be a table is refused later, by an error with the line number.
+            // A value that should be a table is refused later, with an error that contains the line
+            // number.
             (_, Some(_)) => {}
             (_, None) if top.contains(key) => {}
             (_, None) => match tables.iter().find(|(_, keys)| keys.contains(key)) {

@@ -12,7 +12,7 @@ use super::ConfigError;
 use super::raw::fill;
 use super::resolve::invalid;
 
-/// Limits by name. In the config file this is a table, and in a flag a list such as
+/// Limits by name. The config file contains a table of limits, and a flag a list such as
 /// `news=50,shop=20`.
 #[derive(Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 #[serde(transparent)]

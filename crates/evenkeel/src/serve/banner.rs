@@ -37,8 +37,8 @@ fn on_path() -> Option<PathBuf> {
     found.filter_map(|program| program.canonicalize().ok()).next()
 }
 
-/// Returns the shell command that runs `program` from `folder`. This is the name if the PATH
-/// contains the program, or else its path, relative to `folder` if possible.
+/// Returns the shell command that runs `program` from `folder`. The command is the program's name
+/// if the PATH contains the program, or else its path, relative to `folder` if possible.
 fn called(program: &Path, folder: Option<&Path>, on_path: Option<&Path>) -> String {
     if on_path == Some(program) {
         return "evenkeel".into();

@@ -37,7 +37,7 @@ pub async fn attempt_tokens(
     Ok(AttemptTokens::new(secret.as_bytes()))
 }
 
-/// Returns the codec of run and attempt ids. Its key in the store never changes, because ids that
+/// Returns the codec of run and attempt ids. The key of the codec never changes, because ids that
 /// clients have saved would become invalid with another key.
 pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds, Failure> {
     let secret = secret(store, "run_id_secret", chance).await?;
@@ -90,7 +90,7 @@ impl LocalToken {
         Ok(token)
     }
 
-    /// Writes a new token if the current one expires soon. Returns true if it wrote a token.
+    /// Writes a new token if the current token expires soon. Returns true if it wrote a token.
     fn renew_if_old(&mut self) -> Result<bool, Failure> {
         let now = self.clock.wall();
         if self.expires_at.since(now) > RENEW_AT {

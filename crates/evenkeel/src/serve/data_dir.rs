@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// Time limit for shell programs of the previous server process to end. Their supervisors stop the
+/// Time limit for shell programs of the previous server process to end. The supervisors stop these
 /// programs within one or two seconds.
 const BODIES_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -28,8 +28,8 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if necessary and locks it. Also locks the database file, which a
-    /// server with another data directory might use.
+    /// Creates the directory if necessary and locks it. Also locks a SQLite database file, because
+    /// a server with another data directory might use the same file.
     pub fn lock(path: &Path, store: &StoreChoice) -> Result<Self, Failure> {
         create(path)?;
         let path = std::fs::canonicalize(path).map_err(|error| unusable(path, &error))?;

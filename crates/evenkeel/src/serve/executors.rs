@@ -123,8 +123,8 @@ fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
     })
 }
 
-/// Returns the command that starts a supervisor. It uses the program that is running, even if an
-/// update has replaced the file.
+/// Returns the command that starts a supervisor. The command uses the program that is running, even
+/// if an update has replaced the file.
 pub fn supervisor_command() -> SupervisorCommand {
     SupervisorCommand { program: "/proc/self/exe".into(), args: vec![SUPERVISE.into()] }
 }

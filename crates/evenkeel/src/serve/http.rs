@@ -21,7 +21,8 @@ use tower::ServiceExt as _;
 
 use super::tls::Tls;
 
-/// Maximum number of open connections. Further connections wait until one is closed.
+/// Maximum number of open connections. Additional connections wait until an open connection is
+/// closed.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// Time limit for request headers and for idle connections.

@@ -53,8 +53,8 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         .map_err(failure)?;
     describe();
     let upkeep = handle.clone();
-    // The exporter keeps samples in memory until it aggregates them. Without this task, it would
-    // aggregate only when a client reads the metrics.
+    // The exporter keeps samples in memory until it aggregates them. Without this task, the
+    // exporter would aggregate only when a client reads the metrics.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;

@@ -156,7 +156,7 @@ fn sandbox(
 }
 
 /// Returns an error if every user can read one of these paths. Without namespaces, only file
-/// permissions protect them.
+/// permissions protect the paths.
 fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_open = |path: &&PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
@@ -188,8 +188,8 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
         hidden.push(format!("/run/user/{}", geteuid().as_raw()).into());
     }
     hidden.extend(config.shell.hide.clone());
-    // The paths must be absolute, because the supervisor starts in another folder. Later, paths
-    // that do not exist are skipped.
+    // The paths must be absolute, because the supervisor starts in another folder. The supervisor
+    // skips paths that do not exist.
     hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
 }
 

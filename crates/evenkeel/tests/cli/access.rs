@@ -153,7 +153,7 @@ fn identity_provider_tokens_are_accepted_besides_local_tokens() {
     };
     assert_eq!(ask(&token("evenkeel")), 200);
     assert_eq!(ask(&token("others")), 401);
-    // Tokens signed with the store's own secret are rejected unless the operator allows them.
+    // Tokens signed with the store's secret are rejected unless the operator allows them.
     let own = server.run(&["token", "create", "--role", "admin"]);
     assert_eq!(ask(own.out.trim()), 401);
 }

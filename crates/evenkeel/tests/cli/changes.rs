@@ -1,4 +1,4 @@
-//! Commands that update jobs, one by one and many at once.
+//! Tests of commands that update one job or many jobs at once.
 
 use serde_json::{Value, json};
 

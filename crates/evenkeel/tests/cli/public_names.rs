@@ -4,7 +4,8 @@
 //!
 //! The API, the command line, the configuration and the executors are read from the definitions in
 //! the code. Codes, metrics, environment variables, headers, template variables and log lines have
-//! no central definition. They are found as string literals in certain places of the source files.
+//! no central definition. The test finds these names as string literals in certain places of the
+//! source files.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Targets and the jobs that follow them.
+//! Tests of targets and of the jobs that crawl them.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;

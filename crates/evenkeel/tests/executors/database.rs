@@ -30,7 +30,8 @@ impl Database {
             let (client, connection) =
                 tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
             let connection = tokio::spawn(connection);
-            // An earlier process may have had the same process id.
+            // The database may exist already, because an earlier process may have had the same
+            // process id.
             let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
             client.batch_execute(&drop).await.unwrap();
             client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();

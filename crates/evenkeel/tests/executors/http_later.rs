@@ -1,4 +1,4 @@
-//! Receivers that answer 202 and report the outcome later.
+//! Tests of HTTP receivers that respond with status 202 and report the outcome of the run later.
 
 use serde_json::{Value, json};
 

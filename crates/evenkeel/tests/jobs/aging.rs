@@ -12,8 +12,8 @@ use crate::receiver::{Receiver, Reply};
 use crate::stores::on_both_stores;
 use crate::support::wait_for;
 
-/// After 1 s in the queue, a run gains 60 priority points per second. Its effective priority
-/// exceeds 100, although the displayed priority stays at 100.
+/// After 1 s in the queue, a run gains 60 priority points per second. The effective priority of a
+/// run can exceed 100, although the displayed priority stays at 100.
 const CONFIG: &str = r#"
 [queue]
 aging_every = "1s"

@@ -73,8 +73,8 @@ fn cluster_of_five_nodes_finishes_100_runs_after_two_are_killed() {
         .collect();
     cluster.ask(0, "POST", "/api/v1/jobs/bulk", &json!({"jobs": jobs}));
 
-    // All runs are active at once, each on one node, and each job shows the execution that holds
-    // its lock.
+    // All runs are active at once, each on one node. Each job shows the execution that currently
+    // runs it.
     wait_for("a hundred calls", || (runs_of(&callee.requests()) == RUNS).then_some(()));
     let running = wait_for("a hundred jobs that run", || {
         let jobs = cluster.list(1, "jobs", "jobs");

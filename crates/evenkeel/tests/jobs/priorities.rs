@@ -26,8 +26,8 @@ impl Caller {
         one["as_of"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Creates the jobs, all due at one instant. Returns the priority of each job, or `None` if
-    /// creating the jobs took too long.
+    /// Creates jobs that are all due at the same instant. Returns the priority of each job, or
+    /// `None` if creating the jobs took too long.
     fn create(&self, lead: Span) -> Option<BTreeMap<String, u64>> {
         let due = self.now().saturating_add(lead);
         let priority = |nth: usize| PRIORITIES[nth * 7 / 3 % PRIORITIES.len()];

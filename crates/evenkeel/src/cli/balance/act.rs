@@ -71,7 +71,7 @@ pub struct RebalanceArgs {
     /// Number of moved jobs or of rebalances to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Cursor from the end of a previous list
+    /// Cursor that the previous page printed, to show the next page
     #[arg(long, value_name = "CURSOR", requires = "list")]
     cursor: Option<String>,
 }

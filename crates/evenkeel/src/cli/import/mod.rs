@@ -147,7 +147,7 @@ async fn from_legacy(
         rename_duplicates: args.rename_duplicates,
         executors: CATALOG,
     };
-    // The connection to the server is checked before anything is read.
+    // The connection to the server is checked before the import reads any job.
     let sender = args.mode.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
     let mut source = Source::open(&args.from, &args.table, args.format).await?;
     let mut import = LegacyImport::new(options);

@@ -7,8 +7,8 @@ use super::source::{BATCH, NumberedRow};
 use crate::failure::chain;
 use crate::{Exit, Failure};
 
-/// A table that is read through a cursor in one read-only transaction. So all rows are from the
-/// same moment, and only one batch of rows is in memory.
+/// A table that is read through a cursor in one read-only transaction. Therefore all rows are from
+/// the same moment, and only one batch of rows is in memory.
 pub(super) struct Table {
     client: Client,
     shown: String,

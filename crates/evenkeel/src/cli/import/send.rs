@@ -16,8 +16,8 @@ use crate::{Exit, Failure};
 /// becoming due before it is paused.
 const PAUSED_BATCH: usize = 50;
 
-/// Delays between repeated requests in milliseconds. Their sum is slightly longer than the time for
-/// which the idempotency key of a crashed server stays locked.
+/// Delays between repeated requests in milliseconds. The sum of the delays is slightly longer than
+/// the time for which the idempotency key of a crashed server stays locked.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -143,7 +143,7 @@ fn read(answer: &Value) -> Sent {
     }
 }
 
-/// Returns the message of a refusal, which is a text or a problem document.
+/// Returns the message of an error, which is a text or a problem document.
 fn message(error: &Value) -> String {
     let text = |value: &Value, field: &str| value[field].as_str().map(String::from);
     let all = error["errors"].as_array().map(|errors| {

@@ -67,7 +67,7 @@ impl Source {
         self.name.clone()
     }
 
-    /// Returns the next rows; an empty list at the end.
+    /// Returns the next batch of rows, or an empty list after the last row.
     pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
         match &mut self.rows {
             Rows::Csv(rows) => rows.next_rows(),

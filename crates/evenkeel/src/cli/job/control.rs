@@ -56,8 +56,8 @@ pub(super) async fn run(
         return context.output.line(&answer.text);
     }
     let mut text = verb.describe(&answer, &clean(job), context.now());
-    // A job that is retried has no running attempts, and the response to a resume does not list
-    // them.
+    // A job that is retried has no running attempts. The response to a resume request does not list
+    // running attempts.
     if matches!(verb, Verb::Pause | Verb::Cancel) {
         text.push_str(&still_running(&answer, verb == Verb::Cancel));
     }

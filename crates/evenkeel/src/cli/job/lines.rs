@@ -21,8 +21,8 @@ use crate::{Exit, Failure};
 const LINES_MAX: usize = 5000;
 /// Maximum number of bytes per request.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Delays before a request is repeated, in milliseconds. Their sum is slightly longer than the time
-/// for which the idempotency key of a crashed server stays locked.
+/// Delays before a request is repeated, in milliseconds. The sum of the delays is slightly longer
+/// than the time for which the idempotency key of a crashed server stays locked.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 /// Maximum number of refused lines to show.
 const SHOWN_MAX: usize = 20;
@@ -124,7 +124,7 @@ fn is_temporary(refusal: &Value) -> bool {
 }
 
 impl Results {
-    /// Counts the results of one request. Their line numbers start at 1 in each request.
+    /// Counts the results of one request. The server's line numbers start at 1 in each request.
     fn add(
         &mut self,
         context: &Context,
@@ -160,14 +160,14 @@ impl Results {
     fn broken_off(self, line: u64) -> Failure {
         let created = self.created;
         let mut what = format!(
-            "the server has no answer for line {line} and what follows it (after {created} created \
-             jobs)"
+            "the server sent no result for line {line} and the lines after it ({created} jobs were \
+             created before)"
         );
         if self.refused > 0 {
             what.push_str(&format!("; {}", self.refusals()));
         }
         Failure::failed(what).or_else(format!(
-            "look whether the jobs from line {line} on are there, then send those that are not"
+            "check which jobs from line {line} on exist, then send only the missing jobs"
         ))
     }
 

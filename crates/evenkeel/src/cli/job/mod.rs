@@ -99,7 +99,7 @@ enum JobCommand {
         /// The priority of this run and its retries, 0 to 100 [default: the job's]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100))]
         priority: Option<u8>,
-        /// Follow the run until it ends; exit with an error if it fails
+        /// Follow the run until it ends; the exit code is an error if the run fails
         #[arg(long)]
         watch: bool,
     },
@@ -219,7 +219,8 @@ impl JobCommand {
     }
 }
 
-/// Applies a command to one or several jobs. The response for one job has more details.
+/// Applies a command to one or several jobs. The response to a command for one job has more
+/// details.
 async fn command(
     context: &Context,
     client: &Client,

@@ -9,8 +9,8 @@ const LOOKED_AT: &str = "1000";
 const SUGGESTED_MAX: usize = 3;
 
 /// Returns job names similar to `name`, the most similar first. Compares `name` with up to 1,000
-/// names that share its first half. If none of them is similar, compares it with the first 1,000
-/// names of all jobs.
+/// names that share its first half. If none of these names is similar, compares `name` with the
+/// first 1,000 names of all jobs.
 pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     let half = name.chars().take(name.chars().count().div_ceil(2)).collect::<String>();
     for prefix in [half.as_str(), ""] {

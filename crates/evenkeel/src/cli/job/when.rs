@@ -37,9 +37,10 @@ pub(super) struct WhenArgs {
     #[arg(long, value_name = "TIME", requires = "periodic", help_heading = "When")]
     #[arg(conflicts_with_all = ["every", "cron", "at", "now", "schedule", "file"])]
     cooldown: Option<Span>,
-    /// Deadline of a run, as a delay after its scheduled time; a job that misses it has the
-    /// condition ERROR. With --every and --cron, the run must end by then [default: the next run
-    /// time]; with --at, it must start by then [default: one minute]
+    /// Deadline of each run, as a delay after its scheduled time. With --every and --cron, a run
+    /// must end before its deadline [default: the next run time]; with --at, a run must start
+    /// before its deadline [default: one minute]. A job with a missed deadline has the condition
+    /// ERROR
     #[arg(long, value_name = "TIME", help_heading = "When")]
     #[arg(conflicts_with_all = ["periodic", "schedule", "file"])]
     tolerance: Option<Span>,

@@ -92,7 +92,8 @@ async fn follow(
                 _ => {}
             }
         }
-        // The server closed the stream before the run ended; reconnect and continue.
+        // The server closed the stream before the run ended, so the client reconnects and
+        // continues.
         tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }
@@ -147,7 +148,7 @@ impl Printer {
         }
     }
 
-    /// Prints the end of the log.
+    /// Finishes the output at the end of the log.
     fn end(&self, data: &Value) -> Result<(), Failure> {
         if self.output.is_json() {
             return self.output.line(&data.to_string());

@@ -42,7 +42,7 @@ enum RunCommand {
         /// Id of a run or execution
         id: String,
     },
-    /// Follow a run until it ends; exit with an error if it fails
+    /// Follow a run until it ends; the exit code is an error if the run fails
     #[command(after_help = "Examples:
   evenkeel run watch 0006442d-7b2b-8640-8000-000000040000
   evenkeel job trigger hello --watch")]
@@ -73,7 +73,7 @@ struct ListArgs {
     /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Cursor from the end of a previous list
+    /// Cursor that the previous page printed, to show the next page
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
