@@ -1,4 +1,4 @@
-//! Confirmation before commands that affect many jobs.
+//! Asks for confirmation before commands that affect many jobs.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 

@@ -144,7 +144,7 @@ mod tests {
         Args::command().debug_assert();
     }
 
-    /// An argument with the name of a global argument would hide it.
+    /// An argument with the same name as a global argument would hide the global argument.
     #[test]
     fn no_argument_hides_a_global_argument() {
         let faults = hidden(&Args::command(), &mut Vec::new());

@@ -15,8 +15,8 @@ use crate::Failure;
 use crate::serve::tls::fingerprint;
 
 /// Returns the TLS configuration, which trusts the machine's certificate authorities. For the
-/// server of the data directory, it trusts exactly the certificate recorded there, whatever host
-/// name the certificate contains.
+/// server of the data directory, the client trusts exactly the certificate recorded in that
+/// directory, whatever host name the certificate contains.
 pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Failure> {
     let failure = |error: Error| Failure::because("TLS can't be set up", &error);
     let provider = Arc::new(rustls::crypto::ring::default_provider());

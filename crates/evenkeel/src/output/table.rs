@@ -56,9 +56,9 @@ impl Table {
         self.noted_row(cells, "");
     }
 
-    /// Adds a row with a note of any length. Notes are the last column if the table then fits the
-    /// terminal, or without a terminal. If the table is too wide, each note is printed below its
-    /// row, so that the terminal does not cut it.
+    /// Adds a row with a note of any length. Notes are the last column if the table fits the
+    /// terminal or if there is no terminal. If the table is too wide, each note is printed below
+    /// its row, so that the terminal does not cut it.
     pub fn noted_row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>, note: &str) {
         let cells = cells.into_iter().map(|(text, tone)| (clean(&text), tone)).collect();
         self.rows.push(Row { cells, note: clean(note.trim_end()) });

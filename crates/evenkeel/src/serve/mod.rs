@@ -119,7 +119,8 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     dir.remove("server.json");
     stopping.send_replace(true);
     engine.drain(shared.config.drain_grace).await;
-    // The HTTP task stops within a few seconds. If it panicked, the panic was already logged.
+    // The HTTP task stops within a few seconds. If the HTTP task panicked, the panic was already
+    // logged.
     let _ = answering.await;
     match tokio::time::timeout(CLOSING, shared.store.close()).await {
         Ok(Ok(())) => {}
@@ -304,7 +305,10 @@ async fn read_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     let read = async { balance.refresh(store.now().await?).await };
     if let Err(error) = read.await {
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "reading the load failed; the next created job reads it");
+        tracing::warn!(
+            error,
+            "reading the load of existing jobs failed; will retry when a job is created"
+        );
     }
 }
 

@@ -28,8 +28,8 @@ pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
     }
 }
 
-/// Opens the database. Retries for about 16 s if it is unavailable, because a database is often
-/// started together with the server.
+/// Opens the database. Retries for about 16 s if the database is unavailable, because a database is
+/// often started together with the server.
 pub async fn open_with_retries(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
     const WAITS: [u64; 6] = [250, 500, 1000, 2000, 4000, 8000];
     let StoreChoice::Postgres(url) = choice else { return open(choice).await };

@@ -1,4 +1,5 @@
-//! Authentication over real connections: API keys, TLS, tokens of an identity provider.
+//! Tests authentication over real connections, with API keys, TLS and tokens of an identity
+//! provider.
 
 use std::path::Path;
 

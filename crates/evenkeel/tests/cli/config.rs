@@ -1,4 +1,4 @@
-//! Flags, environment variables and the config file.
+//! Tests of flags, environment variables and the config file.
 
 use crate::support::{Server, program, run};
 

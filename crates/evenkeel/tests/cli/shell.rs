@@ -41,7 +41,7 @@ fn program_ends_with_its_killed_server_and_runs_again_after_the_restart() {
     let first = crate::support::wait_for("the program", || pids().first().copied());
     server.signal(rustix::process::Signal::KILL);
     server.wait_for_exit();
-    // The server starts only after the program of its killed predecessor has ended.
+    // The server starts only after the shell program of the killed server process has ended.
     server.restart();
     let first = rustix::process::Pid::from_raw(first).unwrap();
     assert!(rustix::process::test_kill_process(first).is_err(), "the program still runs");

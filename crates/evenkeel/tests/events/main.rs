@@ -1,4 +1,4 @@
-//! Events, metrics and logs, through the real program on both stores.
+//! Tests events, metrics and logs of the real program on both stores.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 

@@ -1,4 +1,4 @@
-//! Metrics, readiness and the log of a server.
+//! Tests of the metrics, the readiness checks and the log of a server.
 
 use std::collections::BTreeSet;
 

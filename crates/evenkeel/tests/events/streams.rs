@@ -1,4 +1,4 @@
-//! `evenkeel events` and `evenkeel run logs`.
+//! Tests of `evenkeel events` and `evenkeel run logs`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -35,8 +35,8 @@ impl Listener {
         Self { child, lines }
     }
 
-    /// Starts `evenkeel events` and waits until the server has accepted the stream: it requests an
-    /// event from the past and receives a `gap`.
+    /// Starts `evenkeel events` and waits until the server has accepted the stream. The command
+    /// asks for an event from the past, so the server first sends a `gap` event.
     fn of_events(server: &Server, args: &[&str]) -> Self {
         let listener = Self::start(server, &[&["events", "--json", "--after", "1"], args].concat());
         assert_eq!(listener.event()["event"], "gap");

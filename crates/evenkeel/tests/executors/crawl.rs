@@ -157,7 +157,7 @@ fn crawl_resumes_from_the_checkpoint_of_a_killed_worker(database: &Database) {
     assert_eq!(fetched.len(), 60, "every page was fetched");
     assert!(fetched.values().all(|times| *times <= 2), "{fetched:?}");
     let twice = fetched.values().filter(|times| **times == 2).count();
-    // The second attempt continues from the checkpoint: it fetches few pages again.
+    // The second attempt continues from the checkpoint, so it fetches only a few pages again.
     assert!(twice < before / 2, "{twice} pages of {before} were fetched again");
     assert_eq!(server.json(&["page", "list", "--job", "crawl"])["total"], 60);
 }

@@ -9,7 +9,7 @@ const SPARKS_MAX: usize = 12;
 /// Longest bar, for readability.
 const BAR_MAX: usize = 72;
 
-/// Draws a day in lines of at most `width` characters.
+/// Draws the load of a day, in lines of at most `width` characters.
 pub(super) fn draw(day: &Day, width: usize, output: Output) -> String {
     let by_cost = day.by == "cost";
     let value = |hour: &Hour| if by_cost { hour.cost_seconds } else { hour.job_count };

@@ -28,7 +28,7 @@ pub(super) fn draw(
     text
 }
 
-/// Draws the hours of a day before and after the rebalance.
+/// Draws the load of each hour of a day, before and after a rebalance.
 pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width: usize) -> String {
     let counts = |shape: &Shape| {
         let mut hours = [0.0; 24];

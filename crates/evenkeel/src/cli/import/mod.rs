@@ -77,8 +77,8 @@ struct LegacyArgs {
     /// Time zone of the predecessor
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// Keep the next run times of interval jobs; otherwise the server chooses start times with
-    /// little load
+    /// Keep the next run times of interval jobs; without this flag, the server chooses start times
+    /// with little load
     #[arg(long)]
     keep_phase: bool,
     /// Also import jobs with a disabled schedule, as paused jobs
@@ -117,7 +117,7 @@ struct CrontabArgs {
 
 #[derive(Args, Clone)]
 struct ImportMode {
-    /// Create the jobs; otherwise only show a preview
+    /// Create the jobs; without this flag, only show a preview
     #[arg(long)]
     yes: bool,
     /// Number of entries to show for each kind of result

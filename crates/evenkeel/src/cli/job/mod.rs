@@ -81,8 +81,8 @@ enum JobCommand {
         /// The name or id of the job
         job: String,
     },
-    /// Count jobs by condition, and list the jobs that may miss their deadline, the next one to
-    /// miss it first
+    /// Count jobs by condition, and list the jobs that may miss their deadline, earliest deadline
+    /// first
     #[command(after_help = "Examples:
   evenkeel job conditions
   evenkeel job conditions --level error

@@ -254,7 +254,8 @@ fn spread(job: &Value) -> Option<String> {
     }
 }
 
-/// Formats the next run time. While a periodic job is running, this is the latest possible time.
+/// Formats the next run time. While a periodic job is running, its next run may start earlier than
+/// this time.
 fn next_run(job: &Value, time: Option<String>) -> Option<String> {
     let open = job["schedule"]["kind"] == "periodic" && job["status"] == "running";
     time.map(|time| if open { format!("{time}, at the latest") } else { time })

@@ -191,7 +191,7 @@ mod tests {
     struct Only {
         #[command(flatten)]
         args: WhenArgs,
-        /// This flag belongs to the real command that contains these arguments.
+        /// Stands for the flag `--file` of `job create`, because other flags refer to it.
         #[arg(long)]
         file: Option<String>,
     }

@@ -133,7 +133,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
 
 /// Returns the names of the jobs to which these runs belong.
 async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>, Failure> {
-    /// Maximum number of names to request, because each name needs a request. Further jobs are
+    /// Maximum number of names to request, because each name needs a request. All other jobs are
     /// shown by id.
     const MAX: usize = 50;
     let ids = runs.iter().filter_map(|run| run["job_id"].as_str().map(String::from));
