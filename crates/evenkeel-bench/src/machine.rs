@@ -27,7 +27,7 @@ pub fn cpu_seconds() -> f64 {
         .take(2)
         .filter_map(|field| field.parse::<f64>().ok())
         .sum();
-    // Linux counts CPU time in ticks of 10 ms on every platform that we build for.
+    // Linux counts CPU time in ticks of 10 ms on every platform that Evenkeel supports.
     ticks / 100.0
 }
 

@@ -28,7 +28,8 @@ const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
 /// Maximum number of missing runs that are looked up in the store. Any further missing run counts
 /// as lost.
 const LOOKED_UP_MAX: usize = 100_000;
-/// Number of runs that are due per second in the benchmark `max`. No machine can run that many.
+/// Number of runs that are due per second in the benchmark `max`. No machine can run so many jobs
+/// per second.
 const OVERLOAD_RATE: f64 = 150_000.0;
 
 pub struct Bench {

@@ -81,7 +81,7 @@ impl From<Spread> for Figures {
 }
 
 /// The load as a node stores it: job counts by interval and start offset. The load per time slot is
-/// recomputed when the current slot changes.
+/// recomputed whenever a new time slot begins.
 pub struct Plan {
     settings: BalanceSettings,
     /// Jobs by interval and start offset; cron jobs by the index of their kind.

@@ -48,7 +48,8 @@ pub(super) async fn uneven(
     Ok(())
 }
 
-/// Returns a time in the first `within` seconds after the full hour that follows [`LEAD`].
+/// Returns a start time in the first `within` seconds of the first full hour that is at least
+/// [`LEAD`] from now.
 fn time_of(n: u64, within: u64, now: Timestamp) -> Timestamp {
     let earliest = now.saturating_add(LEAD);
     let hour = HOUR.as_micros().cast_signed();

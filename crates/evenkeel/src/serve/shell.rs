@@ -188,7 +188,7 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
         hidden.push(format!("/run/user/{}", geteuid().as_raw()).into());
     }
     hidden.extend(config.shell.hide.clone());
-    // The paths must be absolute, because the supervisor starts in another folder. The supervisor
+    // The paths must be absolute, because the supervisor starts in another folder. The sandbox
     // skips paths that do not exist.
     hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
 }
