@@ -164,7 +164,9 @@ impl Intake {
     /// Returns the [`Intake`] of a request, which the layer [`hold`] added.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         request.extensions().get().cloned().ok_or_else(|| {
-            tracing::error!("a route does not reserve memory for its requests; answering 500");
+            tracing::error!(
+                "bug in the server: this route was registered without a memory limit; answering 500"
+            );
             Problem::internal()
         })
     }

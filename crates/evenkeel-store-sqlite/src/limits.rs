@@ -267,7 +267,7 @@ impl<'a> Release<'a> {
             .collect();
         let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != queue);
         let others = self.count_others(others)?;
-        let pass = ReleasePass { queue: queue, own, others, to_wider };
+        let pass = ReleasePass { queue, own, others, to_wider };
         let leaving = pass.select(first, RELEASED_MAX as usize);
         let is_cut =
             is_cut || leaving.to_queue.len() + leaving.to_limits.len() >= RELEASED_MAX as usize;

@@ -386,7 +386,7 @@ pub fn claim_of(node: NodeNo, capacity: usize) -> Claim {
         node,
         node_name: "node-1".into(),
         pools: vec![DEFAULT_POOL.into()],
-        capacity: capacity,
+        capacity,
         guaranteed: [0; 3],
         aging: Aging::default(),
         limits: Limits::default(),

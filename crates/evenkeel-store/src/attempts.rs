@@ -314,8 +314,8 @@ verbs! {
     /// reason from [`Overlap`](evenkeel_core::advance::SkipReason::Overlap) to
     /// [`EndNotStored`](evenkeel_core::advance::SkipReason::EndNotStored).
     ///
-    /// A job is judged immediately if its attempt did not succeed, if [`Finish::judge`] is set, or
-    /// if the job is at risk.
+    /// The condition of the job (OK, WARNING or ERROR) is computed again immediately if its attempt
+    /// did not succeed, if [`Finish::judge`] is set, or if the job may miss its deadline.
     write fn finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
 
     /// Takes attempts away from `node`, each only if its fence is current. Returns true for each

@@ -196,9 +196,9 @@ fn replace_parameters(text: &str, mut replacement: impl FnMut(&str) -> String) -
             let length =
                 after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
             out.push_str(before);
-            if after.starts_with(':') {
+            if let Some(cast) = after.strip_prefix(':') {
                 out.push_str("::");
-                rest = &after[1..];
+                rest = cast;
             } else if length == 0 || after.starts_with(|c: char| c.is_ascii_digit()) {
                 out.push(':');
                 rest = after;

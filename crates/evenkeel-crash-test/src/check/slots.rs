@@ -166,7 +166,7 @@ fn check_slot(
         // Reported above.
         "running" => {}
         "pending" => {
-            report.add(ViolationKind::Unfinished, format!("{name} at {slot}: still pending"))
+            report.add(ViolationKind::Unfinished, format!("{name} at {slot}: still pending"));
         }
         status => report.add(ViolationKind::Failed, format!("{name} at {slot}: {status}")),
     }

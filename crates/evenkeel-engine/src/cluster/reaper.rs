@@ -60,7 +60,7 @@ impl Reaper {
                     warn!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "another node is silent; this node takes over its attempts unless it pings"
+                        "another node is silent; its attempts will be taken over unless that node pings again"
                     );
                 }
                 Ok(())

@@ -274,14 +274,17 @@ fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
             worse += 1;
             if worse <= LOGGED_MAX {
                 let reason = judgement.reason.as_str();
-                warn!(job.no = job.no.0, reason, "job missed its deadline or will miss it");
+                warn!(job.no = job.no.0, reason, "job has missed its deadline or will miss it");
             }
         }
         better += usize::from(before == Level::Error && after < before);
     }
     if worse > LOGGED_MAX {
         let more = worse - LOGGED_MAX;
-        warn!(jobs.count = more, "jobs missed their deadline that are not logged one by one");
+        warn!(
+            jobs.count = more,
+            "more jobs missed their deadline; they are not logged individually"
+        );
     }
     if better > 0 {
         info!(jobs.count = better, "jobs meet their deadline again");

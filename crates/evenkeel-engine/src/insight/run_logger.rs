@@ -141,13 +141,16 @@ impl RunLogger {
         }
         let more = run_log.left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            info!(runs.count = more, "runs started or ended that are not logged one by one");
+            info!(
+                runs.count = more,
+                "more runs started or ended; they are not logged individually"
+            );
         }
         let more = run_log.failures_left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
             warn!(
                 runs.count = more,
-                "runs failed or were taken over that are not logged one by one"
+                "more runs failed or were taken over; they are not logged individually"
             );
         }
     }

@@ -222,7 +222,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Records that a job missed its deadline or will miss it.
+    /// Records that a job has missed its deadline or will miss it.
     pub fn note_late(&mut self, job: JobNo) {
         self.late.push(job);
     }

@@ -1,4 +1,4 @@
-//! Starts the program of an attempt, called the body.
+//! Starts the program that an attempt runs. The code calls this program the body.
 
 use std::ffi::OsString;
 use std::fs::File;

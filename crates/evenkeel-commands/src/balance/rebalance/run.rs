@@ -329,7 +329,7 @@ impl Mover {
         if skipped > 0 {
             tracing::warn!(
                 skipped,
-                "jobs were skipped during the rebalance that are not logged one by one"
+                "more jobs were skipped during the rebalance; they are not logged individually"
             );
         }
         let score = self.balancing.score(&self.scope).await.ok();

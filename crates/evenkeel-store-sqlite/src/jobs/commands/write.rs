@@ -57,7 +57,7 @@ pub(super) fn act(
             targets::change_of_job(connection, job, None, now)?;
         }
         Action::Resume { next_at: Some(next_at) } => {
-            set_next_time(connection, job, Some(*next_at), now)?
+            set_next_time(connection, job, Some(*next_at), now)?;
         }
         // The job has no next run time, and the command sets none.
         Action::Resume { next_at: None } => {}
