@@ -1,7 +1,5 @@
 //! Tests that recounting repairs wrong load counts of jobs.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};

@@ -168,13 +168,13 @@ fn every_time_is_run_or_skipped(
                     }
                     (Some(_), 0) | (None, 1) => {}
                     (Some(_), _) => {
-                        violations.push(format!("I1: job {job} at {time} is run and skipped"))
+                        violations.push(format!("I1: job {job} at {time} is run and skipped"));
                     }
                     (None, 0) if time >= checked_until => {}
                     (None, 0) => violations
                         .push(format!("I1: job {job} at {time} was neither run nor skipped")),
                     (None, _) => {
-                        violations.push(format!("I1: job {job} at {time} is skipped twice"))
+                        violations.push(format!("I1: job {job} at {time} is skipped twice"));
                     }
                 }
                 time = time.saturating_add(every);

@@ -81,7 +81,7 @@ async fn serve_within(
                             );
                         }
                         Err(_) => {
-                            tracing::debug!("TLS handshake took too long; closing the connection")
+                            tracing::debug!("TLS handshake took too long; closing the connection");
                         }
                     }
                 }
