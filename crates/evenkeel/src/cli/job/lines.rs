@@ -264,7 +264,8 @@ mod tests {
     fn broken_off_transfer_names_the_first_open_line() {
         let shown = vec!["  line 2: no".into()];
         let failure = Results { created: 7, found: 0, refused: 3, shown }.broken_off(5001);
-        for words in ["line 5001 and what follows", "after 7 created", "line 2: no", "and 2 more"] {
+        for words in ["line 5001 and the lines after it", "7 jobs were", "line 2: no", "and 2 more"]
+        {
             assert!(failure.what.contains(words), "{words}: {}", failure.what);
         }
     }
