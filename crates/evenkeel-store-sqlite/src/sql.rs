@@ -7,10 +7,8 @@ use evenkeel_store::statements::{Placeholder, Statements};
 
 static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     let files = [
-        // These two files come first, because fragments of later files include their fragments.
-        include_str!("../queries/attempts.sql"),
-        include_str!("../queries/jobs.sql"),
         include_str!("../queries/access.sql"),
+        include_str!("../queries/attempts.sql"),
         include_str!("../queries/balance_scores.sql"),
         include_str!("../queries/cancel.sql"),
         include_str!("../queries/claim.sql"),
@@ -25,6 +23,7 @@ static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
         include_str!("../queries/fire.sql"),
         include_str!("../queries/fire_delayed.sql"),
         include_str!("../queries/job_counts.sql"),
+        include_str!("../queries/jobs.sql"),
         include_str!("../queries/limits.sql"),
         include_str!("../queries/list_jobs.sql"),
         include_str!("../queries/load_profiles.sql"),

@@ -1,4 +1,4 @@
-//! A row of the predecessor's table, from a database or a file.
+//! A row of the job table of the scheduler that Evenkeel replaces, from a database or a file.
 
 use evenkeel_core::Timestamp;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Parses a row of the predecessor's table. The error lists all invalid columns.
+    /// Parses a row of the job table of the scheduler that Evenkeel replaces. The error lists all invalid columns.
     pub(super) fn read(columns: &Map<String, Value>) -> Result<Self, String> {
         let mut reader = Reader { columns, faults: Vec::new() };
         let row = Self {

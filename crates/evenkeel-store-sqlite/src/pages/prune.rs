@@ -43,7 +43,7 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     Ok(pages)
 }
 
-/// Returns deleted jobs that have pages. Every job with pages has a row in `page_usage`, and that
+/// Returns deleted jobs whose crawled pages are still stored. Every job with pages has a row in `page_usage`, and that
 /// table is short.
 pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
     let mut statement = db.prepare_cached(sql!("clear_pages_jobs"))?;
