@@ -18,7 +18,6 @@ const FORGOTTEN_AT_ONCE: u32 = 1000;
 
 pub struct Access {
     pub authenticator: Authenticator,
-    /// Blocks IP addresses that send many invalid credentials.
     pub limiter: Limiter,
     /// Limits the audit log entries for requests without a credential, so that they cannot fill the
     /// log.
@@ -29,7 +28,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Must be called inside a Tokio runtime, because it starts the task that writes the audit log.
+    /// Call `new` inside a Tokio runtime, because it starts the task that writes the audit log.
     pub fn new(store: Arc<dyn Store>, trust: Trust, chance: Arc<dyn Chance>) -> Self {
         Self {
             authenticator: Authenticator::new(Arc::clone(&store), trust),
@@ -47,7 +46,7 @@ impl Access {
     }
 
     /// Creates an API key. Returns the id and the secret of the key; only a hash of the secret is
-    /// stored. Returns `None` if the name is taken.
+    /// stored. Returns `None` if another key already has this name.
     pub async fn create_key(
         &self,
         scope: &Scope,
@@ -81,7 +80,7 @@ impl Upkeep {
     }
 
     /// Saves the last use of API keys, and deletes a limited number of old audit log entries.
-    /// Returns true if more old entries are left.
+    /// Returns true if more old audit log entries are left.
     pub async fn run_once(&self, now: Timestamp) -> Result<bool, StoreError> {
         let store = &self.access.store;
         let used = self.access.authenticator.take_used();
@@ -99,7 +98,7 @@ impl Upkeep {
                 let source = &error as &dyn std::error::Error;
                 tracing::warn!(
                     error = source,
-                    "upkeep of API keys and the audit log failed; will retry"
+                    "saving the last use of API keys or deleting old audit entries failed; will retry"
                 );
                 false
             });

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use evenkeel_store::{AuditEntry, Store};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// Maximum number of entries that wait to be written. If the queue is full, entries for refused
-/// requests are dropped and counted, and entries for changes wait.
+/// Maximum number of audit entries that wait to be written. If the queue is full, entries for
+/// refused requests are dropped and counted, and entries for changes wait.
 const WAITING_MAX: usize = 10_000;
-/// Maximum number of entries in one transaction.
+/// Maximum number of audit entries in one transaction.
 const BATCH_MAX: usize = 1000;
-/// Maximum number of concurrent transactions. With only one, an entry that just missed a
-/// transaction would wait for two transactions. The stores commit concurrent transactions together.
+/// Maximum number of concurrent transactions. With only one concurrent transaction, an audit entry
+/// that just missed a transaction would wait for two. The stores commit concurrent transactions
+/// together.
 const SIDE_BY_SIDE: usize = 4;
 /// Maximum length of a text in an entry, in characters; longer texts are cut.
 const TEXT_CHARS_MAX: usize = 500;
@@ -22,20 +23,20 @@ const DROPPED: &str = "evenkeel_audit_dropped_total";
 
 struct Waiting {
     entry: AuditEntry,
-    /// Receives whether the entry was written.
+    /// Receives true if the entry was written.
     done: Option<oneshot::Sender<bool>>,
 }
 
 /// Records changes and refused requests in the audit log. All clones share one queue.
 ///
-/// Entries that arrive while transactions run are written together, so many requests need few
+/// Audit entries that arrive while transactions run are written together, so many requests need few
 /// transactions.
 #[derive(Clone)]
 pub struct AuditLog(mpsc::Sender<Waiting>);
 
 impl AuditLog {
-    /// Starts a task that writes entries to `store`, until the last clone is dropped. Must be
-    /// called inside a Tokio runtime.
+    /// Starts a task that writes audit entries to `store` until the last clone of the audit log is
+    /// dropped. Call `start` inside a Tokio runtime.
     pub fn start(store: Arc<dyn Store>) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         tokio::spawn(write(store, receiver));
@@ -50,7 +51,7 @@ impl AuditLog {
     }
 
     /// Queues the entry of a refused request without waiting, because refused requests must not
-    /// slow the server down. Drops the entry if the queue is full.
+    /// slow the server down. If the queue is full, the audit entry is dropped.
     pub fn record_refusal(&self, entry: AuditEntry) {
         if self.0.try_send(Waiting { entry: neat(entry), done: None }).is_err() {
             metrics::counter!(DROPPED).increment(1);

@@ -19,9 +19,8 @@ pub struct Identity {
     pub tenant: String,
     pub role: Role,
     pub subject: String,
-    /// When the credential expires.
     pub expires_at: Option<Timestamp>,
-    /// Set if the credential is an API key.
+    /// Hash of the API key, if the credential is an API key.
     pub key: Option<KeyHash>,
     /// Number of the tenant, if it is already known.
     pub(crate) number: Option<TenantNo>,
@@ -49,7 +48,8 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// The token issuers that the server trusts. API keys are accepted regardless of these settings.
+/// The token issuers that the server trusts. The server always accepts API keys, whatever issuers
+/// it trusts.
 #[derive(Default)]
 pub struct Trust {
     /// Verifies tokens signed with the secret in the store.
@@ -95,8 +95,8 @@ impl Authenticator {
         Ok((identity, scope))
     }
 
-    /// Reads the key from the store for every request, so that a revoked key stops working on all
-    /// nodes at once.
+    /// Reads the API key from the store for every request, so that a revoked key stops working on
+    /// all nodes at once.
     async fn check_api_key(&self, key: &str, now: Timestamp) -> Result<Identity, Refusal> {
         let hash = hash_of(key).ok_or(Refusal::UnknownKey)?;
         let key = self.find_key(&hash, now).await?;

@@ -120,7 +120,8 @@ impl ExternalKeys {
         if algorithm == ExternalAlgorithm::Rs256 {
             let body: String =
                 text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-            // The encoded key contains the modulus, so a shorter encoding means a shorter modulus.
+            // The encoded key contains the modulus, so an encoding below the minimum means that the
+            // modulus is too short.
             if STANDARD.decode(body).is_ok_and(|der| der.len() < RSA_BYTES_MIN) {
                 return Err(KeyFault::Short);
             }
@@ -193,7 +194,6 @@ fn fits(algorithm: ExternalAlgorithm, jwk: &Jwk) -> bool {
     shape && is_for_signing && named
 }
 
-/// Verifies tokens of an external identity provider.
 pub struct ExternalTokens {
     settings: ExternalSettings,
     keys: RwLock<Arc<ExternalKeys>>,
@@ -204,8 +204,8 @@ impl ExternalTokens {
     pub fn new(settings: ExternalSettings, keys: ExternalKeys) -> Self {
         use_ring();
         let mut validation = Validation::new(settings.algorithm.algorithm());
-        // The library would use the system clock; `verify` gets the time as a parameter instead.
-        // `check_claims` checks the other claims, and its errors name the wrong claim.
+        // The token library would use the system clock; `verify` gets the time as a parameter
+        // instead. `check_claims` checks the other claims, and its errors name the wrong claim.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;

@@ -22,7 +22,6 @@ impl ApiKeySecret {
         Self(format!("{KEY_PREFIX}{bits}"))
     }
 
-    /// Returns the secret text of the key.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -15,8 +15,8 @@ const FIRST_WAIT: Span = Span::from_secs(60);
 const LONGEST_WAIT: Span = Span::from_secs(3600);
 /// After this time without a failure, the failures and blocks of an address are forgotten.
 const FORGIVEN_AFTER: Span = Span::from_secs(2 * 3600);
-/// Maximum number of IP addresses whose failures are counted. An attacker with more addresses than
-/// this can try more credentials.
+/// Maximum number of IP addresses whose failures are counted. An attacker who uses more addresses
+/// can try more credentials.
 const ADDRESSES_MAX: usize = 10_000;
 
 /// The consequence of a request with an invalid credential.
@@ -82,7 +82,7 @@ impl Limiter {
 }
 
 /// Returns the address itself, or the /64 network of an IPv6 address, because one host can use all
-/// addresses of such a network.
+/// addresses of a /64 network.
 fn normalized(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,8 +1,8 @@
 //! Implements the cryptography of tokens with the crate `ring`.
 //!
-//! The built-in providers of the token library are not used. One needs the crate `rsa`, whose
-//! private-key operations leak through their timing (RUSTSEC-2023-0071), and the other needs
-//! aws-lc, which takes minutes to compile.
+//! Evenkeel does not use the two built-in providers of the token library. One built-in provider
+//! needs the crate `rsa`, whose private-key operations leak through their timing
+//! (RUSTSEC-2023-0071). The other built-in provider needs aws-lc, which takes minutes to compile.
 
 use std::sync::Once;
 
@@ -39,7 +39,8 @@ fn unsupported<T>() -> Result<T, Error> {
 /// crate that handle tokens call this function.
 pub fn use_ring() {
     static INSTALLED: Once = Once::new();
-    // The library accepts one provider per process, and no other crate of Evenkeel installs one.
+    // The token library accepts one provider per process, and no other crate of Evenkeel installs
+    // one.
     INSTALLED.call_once(|| {
         let _ = PROVIDER.install_default();
     });

@@ -109,7 +109,8 @@ impl Tokens {
         let mut validation = Validation::new(ALGORITHM);
         validation.set_issuer(&[ISSUER]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
-        // The library would use the system clock; `verify` gets the time as a parameter instead.
+        // The token library would use the system clock; `verify` gets the time as a parameter
+        // instead.
         validation.validate_exp = false;
         Ok(Self {
             encoding: EncodingKey::from_secret(secret),

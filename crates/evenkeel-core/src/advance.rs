@@ -28,7 +28,8 @@ pub enum SkipReason {
     /// it.
     Blackout = 4,
     /// The store has no outcome of an earlier run, because the node of that run was lost or could
-    /// not write the outcome. The earlier run may in fact have finished before this scheduled time.
+    /// not write the outcome. A run without a stored outcome may in fact have finished before the
+    /// skipped scheduled time.
     EndNotStored = 5,
 }
 
@@ -120,7 +121,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                     next: timetable.next_after(first_kept),
                 }
             }
-            // After a blackout, one run makes up for all scheduled times in it.
+            // One run after a blackout makes up for all scheduled times in the blackout.
             Some(_) | None if could_start > due => {
                 newest_of(definition, DueTime { now: could_start, ..at }, SkipReason::Blackout)
             }
@@ -142,7 +143,7 @@ fn makes_up(definition: &Definition, due: Timestamp, now: Timestamp) -> bool {
     missed && definition.misfire == MisfirePolicy::All
 }
 
-/// Fires the newest scheduled time between `due` and now, and skips the older ones.
+/// Fires the newest scheduled time from `due` to `now`, and skips the older ones.
 fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advance {
     let DueTime { due, now, .. } = at;
     let timetable = definition.timetable();
@@ -157,8 +158,8 @@ fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advanc
     Advance { skip, fire: Some(newest), next: timetable.next_after(newest) }
 }
 
-/// Skips all scheduled times from `due` to `now` and describes them in one record. Also returns the
-/// next scheduled time.
+/// Returns one record that skips all scheduled times from `due` to `now`, and the next scheduled
+/// time.
 pub fn skip_due(
     definition: &Definition,
     due: Timestamp,
@@ -175,12 +176,12 @@ pub fn skip_due(
 /// active.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WhenBusy {
-    /// Records the scheduled time as skipped and continues with the next one.
+    /// Records the scheduled time as skipped and continues with the next scheduled time.
     Skip(SkipReason),
-    /// Keeps the scheduled time due until the job has no active run.
+    /// The scheduled time waits until the job has no active run.
     Wait,
-    /// Ends the active run with the outcome `superseded`, and keeps the scheduled time due until
-    /// that run is finished.
+    /// Ends the active run with the outcome `superseded`. The scheduled time waits until the
+    /// superseded run has finished.
     Replace,
 }
 
@@ -363,8 +364,8 @@ mod tests {
     }
 
     proptest! {
-        /// Invariants I1 and I11: each scheduled time is fired or skipped exactly once, whatever
-        /// the start time.
+        /// Invariants I1 and I11: each scheduled time is fired or skipped exactly once, however
+        /// late the scheduler is.
         #[test]
         fn every_time_is_fired_or_skipped_once_and_the_rhythm_is_kept(
             secs in 1_u64..90, now in 100_i64..5_000,

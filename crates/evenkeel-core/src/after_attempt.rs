@@ -19,8 +19,7 @@ pub enum Then {
     Retry { due: Timestamp },
 }
 
-/// What a failed attempt reports about its retry, for example an HTTP response with a `Retry-After`
-/// header.
+/// What a failed attempt reports about its retry, for example with the HTTP header `Retry-After`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum RetryHint {
     /// The job's retry policy decides.
@@ -74,7 +73,7 @@ pub fn after_final_failure(definition: &Definition, finished_at: Timestamp, paus
     end(definition, finished_at, pause, stop_job)
 }
 
-/// Ends the run. A periodic job gets its next scheduled time here.
+/// Ends the run. The next scheduled time of a periodic job depends on when its run ends.
 fn end(definition: &Definition, finished_at: Timestamp, pause: Span, stop_job: bool) -> Then {
     let Schedule::Periodic(periodic) = &definition.schedule else {
         return Then::EndRun { stop_job, next_at: None };

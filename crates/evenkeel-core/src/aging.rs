@@ -41,8 +41,8 @@ impl Default for Aging {
 pub struct Rise(pub i64);
 
 impl Rise {
-    /// Returns the rise of the same run with another priority. The time that the run has already
-    /// waited still counts.
+    /// Returns the rise of a run whose priority changes from `old` to `new`. The run keeps the
+    /// priority that it has gained by waiting.
     #[must_use]
     pub fn with_priority(self, old: Priority, new: Priority) -> Self {
         Self(self.0 + i64::from(old.get()) - i64::from(new.get()))
@@ -89,8 +89,7 @@ impl Aging {
         capped.map_or(priority, |capped| capped.max(priority))
     }
 
-    /// Returns the time before which a run must have begun to wait to have gained priority by
-    /// `now`.
+    /// Runs that began to wait before the returned time have gained priority by `now`.
     pub fn gained_before(&self, now: Timestamp) -> Timestamp {
         if self.step == 0 {
             return Timestamp::MIN;
@@ -222,8 +221,8 @@ mod tests {
             prop_assert!(rank(now) <= rank(now + later));
         }
 
-        /// Shows that two fixed orders, by priority and by rise, are enough to find the next runs
-        /// to start.
+        /// Checks that the next runs to start are among the first runs by priority or the first
+        /// runs by rise.
         #[test]
         fn next_runs_are_among_the_first_by_priority_or_by_rise(
             aging in any_aging(),
@@ -244,8 +243,8 @@ mod tests {
             for run in by_rank.iter().take(count) {
                 prop_assert!(firsts.contains(&run));
             }
-            // In the order by rise, only runs that reach the rank of the last run in the order by
-            // priority matter.
+            // Each of the next runs is among the first `count` by priority, or has gained at least
+            // the priority of the last of them.
             if let Some(last) = by_priority.get(count - 1) {
                 let reach = aging.rise_of(Rank(i64::from(last.0.get())), at(now));
                 for run in by_rank.iter().take(count) {

@@ -177,17 +177,14 @@ pub enum AttemptState {
 pub enum Event {
     /// A worker claims the attempt.
     Claimed { by: NodeNo },
-    /// A worker reports the outcome of the attempt.
     Finished {
         by: NodeNo,
         /// The fence number under which the worker ran the attempt.
         fence: Fence,
         outcome: Outcome,
     },
-    /// The worker that ran the attempt lost it without a known result.
     Lost {
         by: NodeNo,
-        /// The fence number under which the node ran the attempt.
         fence: Fence,
         loss: Loss,
         /// The job's policy for a lost attempt that may have started.
@@ -253,7 +250,6 @@ mod tests {
         prop::sample::select(vec![OnLostWorker::Retry, OnLostWorker::Fail])
     }
 
-    /// The event that node 1, the first owner, loses the attempt.
     fn lost(fence: u32, loss: Loss, then: OnLostWorker, max_crashes: u16) -> Event {
         Event::Lost { by: NodeNo(1), fence: Fence(fence), loss, then, max_crashes }
     }

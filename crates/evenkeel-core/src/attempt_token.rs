@@ -15,7 +15,7 @@ use crate::lease::Fence;
 #[derive(Clone)]
 pub struct AttemptTokens(Hmac<Sha256>);
 
-/// Keeps this use of the secret separate from its other uses.
+/// Makes attempt tokens differ from everything else that is derived from the same secret.
 const PURPOSE: &[u8] = b"evenkeel attempt token 1";
 
 impl AttemptTokens {

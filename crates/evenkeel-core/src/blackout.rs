@@ -13,7 +13,7 @@ pub struct Blackout {
     pub end: jiff::civil::Time,
 }
 
-/// Local hours of the day with another meaning than a blackout, such as preferred hours.
+/// Local hours of the day that are not a blackout, such as preferred hours.
 pub type LocalHours = Blackout;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]

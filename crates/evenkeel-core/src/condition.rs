@@ -96,20 +96,18 @@ pub struct Facts<'a> {
     pub since: Timestamp,
     /// False while the job is paused or cancelled.
     pub active: bool,
-    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
     /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
     /// True if the job has an active run.
     pub live: bool,
-    /// When the running attempt started.
     pub running_since: Option<Timestamp>,
 }
 
 /// The condition of a job: its level, the reason, and when it changes next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// The reason also determines the level.
+    /// The reason also determines the level (OK, WARNING or ERROR).
     pub reason: Reason,
     /// The time by which a run must have succeeded; `None` if the job has no deadline.
     pub deadline: Option<Timestamp>,
@@ -129,12 +127,12 @@ impl Condition {
         self.reason.level()
     }
 
-    /// Returns when to compute the condition again because it may change without an event. Returns
-    /// `None` if the job is `OK` and the scheduler will notice the next change.
+    /// Returns when the condition must be computed again, because it may change without an event.
+    /// Returns `None` if the job is `OK` and the scheduler will notice the next change.
     ///
     /// A job that waits for its scheduled time needs no check, because the scheduler notices when
     /// its run is late. A job that is due or running needs a check, because nothing else would
-    /// notice the change.
+    /// notice that its condition changes.
     pub fn next_check_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);
@@ -163,7 +161,6 @@ impl Condition {
     }
 }
 
-/// Judges a job at `now`.
 pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     let failed = facts.history.consecutive_failures > 0;
     let idle = !facts.live && facts.running_since.is_none();
@@ -276,18 +273,18 @@ fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
     Condition { changes_at, ..given_up }
 }
 
-/// Returns the scheduled time for which a run must succeed, and its deadline.
+/// Returns the scheduled time for which a run must succeed, and the deadline of that run.
 fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let time = match (&facts.definition.schedule, facts.next_at) {
         (Schedule::Once(_), next) => {
             let time = next.or(facts.last_fired_at)?;
-            // A job that runs once only has a deadline for its start, which no longer matters once
-            // it has started.
+            // A job that runs once has only a deadline for its start, which no longer matters when
+            // the job has started.
             let last_start = facts.running_since.max(facts.history.last_start_at);
             last_start.is_none_or(|start| start < time).then_some(time)?
         }
         (_, Some(next)) => next,
-        // The last time has come. The deadline of the last scheduled time counts until a run has
+        // After the last scheduled time, the deadline of that time counts until a run has
         // succeeded.
         (_, None) => facts.last_fired_at.filter(|fired| *fired > reference)?,
     };
@@ -355,8 +352,8 @@ mod tests {
         let held = condition(&idle, tick_after(hour(2)));
         assert_eq!((held.reason, held.level()), (Reason::HeldByBlackout, Level::Error));
         assert_eq!(held.blackout_ends_at, Some(hour(5)));
-        // The deadline stays. The blackout counts as the reason for the missed deadline until one
-        // hour after its end.
+        // The blackout does not move the deadline. The blackout counts as the reason for the missed
+        // deadline until one hour after its end.
         assert_eq!((held.deadline, held.changes_at), (Some(hour(2)), Some(tick_after(hour(6)))));
         let running =
             Facts { next_at: Some(hour(6)), live: true, running_since: Some(hour(5)), ..idle };

@@ -15,8 +15,7 @@ const TICK: Span = Span::from_micros(1);
 /// A run that misses its deadline because of a blackout.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BlackoutConflict {
-    /// The scheduled time of the run. For a periodic job, this is the time at which it becomes due
-    /// during the blackout.
+    /// The scheduled time of the run. A periodic job becomes due at this time during the blackout.
     pub time: Timestamp,
     /// The end of the blackout.
     pub starts_at: Timestamp,

@@ -20,7 +20,7 @@ use crate::time::{Span, Timestamp};
 pub struct Dedup {
     /// Only jobs of the same tenant and executor can be duplicates of each other.
     pub key: String,
-    /// True if the key is derived from the job's target and changes with it.
+    /// True if the key is derived from the job's target, and changes when the target changes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub by_target: bool,
     #[serde(default)]
@@ -33,12 +33,13 @@ pub const LONGEST_WINDOW: Span = Span::from_secs(365 * 86_400);
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DedupScope {
-    /// The holder blocks while it has a next scheduled time or a waiting run.
+    /// The holder of the key blocks other jobs while it has a next scheduled time or a waiting run.
     #[default]
     Pending,
-    /// The holder blocks while it has a next scheduled time, a waiting run or an active run.
+    /// The holder of the key blocks other jobs while it has a next scheduled time, a waiting run or
+    /// an active run.
     PendingOrRunning,
-    /// The holder blocks for this long after it took the key.
+    /// The holder of the key blocks other jobs for this long after it took the key.
     Window(Span),
 }
 
@@ -93,7 +94,6 @@ pub struct KeyHolder {
     pub state: JobState,
     /// True if the schedule has more than one run time.
     pub recurs: bool,
-    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
     /// True if a run waits for a worker or for its start time.
     pub waits: bool,
@@ -103,7 +103,7 @@ pub struct KeyHolder {
 }
 
 impl KeyHolder {
-    /// A new job that takes the key at `now`.
+    /// Returns the state of a new job that takes the deduplication key at `now`.
     pub fn new(schedule: &Schedule, next_at: Option<Timestamp>, now: Timestamp) -> Self {
         Self {
             state: JobState::Active,
@@ -143,7 +143,7 @@ impl DedupScope {
         }
     }
 
-    /// True if a job that holds the key is blocked by its own earlier run.
+    /// True if the holder of a deduplication key is blocked by its own earlier run.
     pub fn blocks_itself(self, holder: &KeyHolder, purpose: DedupPurpose, now: Timestamp) -> bool {
         match (purpose, self) {
             // A requeued run already passed the deduplication check when it was created.
@@ -227,7 +227,7 @@ mod tests {
     fn keys_belong_to_one_executor_and_read_back() {
         let key = DedupKey::of("crawl", "https://example.com/");
         assert_ne!(key, DedupKey::of("http", "https://example.com/"));
-        // The hash distinguishes where the executor name ends and the key begins.
+        // The hash depends on where the executor name ends and the deduplication key begins.
         assert_ne!(DedupKey::of("a", "bc"), DedupKey::of("ab", "c"));
         assert_eq!(DedupKey::from_bytes(key.to_bytes()), key);
         assert_eq!(format!("{:?}", DedupKey::of("noop", "x")).len(), "DedupKey()".len() + 32);

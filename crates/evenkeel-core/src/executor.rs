@@ -59,8 +59,8 @@ pub struct ConfigField {
     pub takes_secrets: bool,
 }
 
-/// The kind of data in a field of `executor_config`. The kind decides how much of the field users
-/// with the role viewer can see.
+/// The kind of data in a field of `executor_config`. How much of a field users with the role viewer
+/// can see depends on its kind.
 ///
 /// A field that its executor does not declare is [`Hidden`](Self::Hidden).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -89,7 +89,6 @@ impl ConfigField {
         Self::new(name, FieldKind::Public)
     }
 
-    /// Allows references to secrets in this field.
     #[must_use]
     pub const fn with_secrets(self) -> Self {
         Self { takes_secrets: true, ..self }
@@ -103,7 +102,7 @@ pub struct StartFields {
     /// The configuration field that receives the job's `url`.
     pub url: &'static str,
     /// The configuration field with a list of start URLs. The job's `url` is not added to a
-    /// configuration that has this field.
+    /// configuration that has a list of start URLs.
     pub list: &'static str,
 }
 
@@ -148,7 +147,6 @@ impl ExecutorCatalog {
         self.0.iter().copied()
     }
 
-    /// Returns the declaration of the executor with this name or alias.
     pub fn get(self, kind: &str) -> Option<&'static ExecutorDeclaration> {
         self.iter().find(|one| one.kind == kind || one.aliases.contains(&kind))
     }
@@ -165,8 +163,8 @@ impl ExecutorCatalog {
     }
 
     /// Returns the configuration fields of an executor. An unknown executor has no known fields, so
-    /// its whole configuration is redacted. The configuration of a job that still waits for the
-    /// `url` of its target is treated as that of the executor that will run it.
+    /// its whole configuration is redacted. A job that still waits for the `url` of its target has
+    /// the fields of the executor that will run it.
     pub fn fields(self, kind: &str) -> &'static [ConfigField] {
         let kind = match self.for_urls() {
             Some((for_urls, _)) if kind == ExecutorSpec::NONE => for_urls,

@@ -66,7 +66,6 @@ pub enum Why {
     },
     /// The job forbids all live workers of its pool (`dont_run_on_nodes`).
     NoNodeAllowed {
-        /// The forbidden nodes.
         forbidden: Vec<String>,
     },
     /// No live node of the cluster is a worker.
@@ -138,7 +137,7 @@ pub enum EarlierRun {
 }
 
 impl Why {
-    /// Returns the latest time until which this reason applies, if known.
+    /// Returns the latest time until which the reason applies, if that time is known.
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
             Self::NotDue { until, .. }
@@ -193,17 +192,14 @@ pub struct Facts<'a> {
     pub average: Span,
     pub cancelled: bool,
     pub paused: bool,
-    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
     /// True if the last run failed.
     pub failed: bool,
     pub last_end_at: Option<Timestamp>,
     /// Active runs.
     pub live: u32,
-    /// When the running attempt started.
     pub running_since: Option<Timestamp>,
     pub waiting: &'a [Waiting],
-    /// The live workers.
     pub workers: &'a [WorkerFacts],
     pub aging: Aging,
 }
@@ -212,7 +208,6 @@ pub struct Facts<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkerFacts {
     pub name: String,
-    /// The pools that the worker serves.
     pub pools: Vec<String>,
 }
 
@@ -220,15 +215,14 @@ pub struct WorkerFacts {
 pub struct Explanation {
     /// The most important reason first.
     pub reasons: Vec<Why>,
-    /// The earliest possible start of a run; `None` if it depends on other runs, or if no run
-    /// follows.
+    /// The earliest possible start of a run; `None` if the start depends on other runs, or if the
+    /// job has no further run.
     pub next_possible_start: Option<Timestamp>,
 }
 
 /// If a due run has not started after this time, something blocks it.
 const START_DELAY_MAX: Span = Span::from_secs(5);
 
-/// Explains why a job does not run at `now`.
 pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
     let mut found =
         Found { facts, now, reasons: Vec::new(), starts: Vec::new(), awaits_capacity: false };
@@ -424,7 +418,7 @@ impl Found<'_> {
         })
     }
 
-    /// Puts the reason that no suitable worker exists first, because it matters most.
+    /// A missing suitable worker becomes the first reason, because it matters most.
     fn check_workers(&mut self) {
         let Definition { pool, dont_run_on_nodes: forbidden, .. } = self.facts.definition;
         let workers = self.facts.workers;
@@ -440,7 +434,7 @@ impl Found<'_> {
         };
         self.reasons.retain(|other| !matches!(other, Why::NoCapacity { .. } | Why::Starting));
         self.reasons.insert(0, reason);
-        // No start time can be given while no suitable worker exists.
+        // While no suitable worker exists, no possible start time is known.
         self.starts.clear();
     }
 }

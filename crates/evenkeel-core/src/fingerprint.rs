@@ -9,8 +9,8 @@ use crate::hash::fnv1a;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u64);
 
-/// Number of characters of an error message that count; the rest is mostly a stack trace or a web
-/// page.
+/// Number of characters of an error message that are hashed; the rest is mostly a stack trace or a
+/// web page.
 const CHARS_MAX: usize = 1000;
 
 impl Fingerprint {

@@ -19,15 +19,15 @@ pub struct History {
     pub duration_variance: f64,
 }
 
-/// Weight of the newest duration in the moving average. With this value, the last three runs make
-/// up three quarters of the average.
+/// Weight of the newest duration in the moving average. With a weight of 0.37, the last three runs
+/// make up three quarters of the average.
 pub const DEFAULT_ALPHA: f64 = 0.37;
 
 impl History {
     /// Returns the updated statistics after an attempt that ran from `start` to `end` and has this
     /// `outcome`.
     ///
-    /// Stores do the same computation inside the SQL statement that finishes an attempt, because
+    /// Stores compute these statistics inside the SQL statement that finishes an attempt, because
     /// two runs of a job may finish at the same time. The conformance tests compare the results of
     /// the stores with this function. A cancelled attempt neither succeeded nor failed, so only its
     /// start and end times are recorded. If `alpha` is 0, durations are not averaged at all.

@@ -23,8 +23,8 @@ impl JobId {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// Returns a number computed from the job id: it never changes, and different jobs have evenly
-    /// distributed numbers.
+    /// Returns a constant number that is computed from the job id. The seeds of different jobs are
+    /// evenly distributed.
     pub fn seed(self) -> u64 {
         let (high, low) = self.0.as_u64_pair();
         mix(high ^ low.rotate_left(32))
@@ -98,13 +98,13 @@ pub enum Origin {
     Schedule = 0,
     /// A user or client triggered the job.
     Trigger = 1,
-    /// A backfill: the run makes up for one scheduled time in the past. Reserved for future use: no
-    /// run has this origin yet.
+    /// A backfill: the run makes up for one scheduled time in the past. No run has the origin
+    /// `Backfill` yet; it is reserved for future use.
     Backfill = 2,
     /// A dead letter was redriven.
     Redrive = 3,
-    /// A run of another job, on which this job depends, has finished. Reserved for future use: no
-    /// run has this origin yet.
+    /// A run of another job, on which this job depends, has finished. No run has the origin
+    /// `Dependency` yet; it is reserved for future use.
     Dependency = 4,
 }
 
@@ -117,7 +117,7 @@ names!(Origin {
 });
 
 impl Origin {
-    /// Returns `None` for a number that this version does not know. Codes have 4 bits.
+    /// Returns `None` for an origin that this version of Evenkeel does not know. Codes have 4 bits.
     pub const fn from_bits(bits: u32) -> Option<Self> {
         let index = bits as usize;
         if index < Self::ALL.len() { Some(Self::ALL[index]) } else { None }
@@ -162,7 +162,8 @@ impl Sequence {
     }
 }
 
-/// The primary key of one attempt of a run. Keys have the same sort order as in the stores.
+/// The primary key of one attempt of a run. Attempt keys have the same sort order in this program
+/// and in the stores.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AttemptKey {
     pub scheduled_at: Timestamp,
@@ -177,19 +178,18 @@ impl AttemptKey {
         Self { scheduled_at, job_no, sequence: Sequence::REGULAR, attempt: AttemptNo::FIRST }
     }
 
-    /// Returns the key of another attempt of the same run.
     pub const fn with_attempt(self, attempt: AttemptNo) -> Self {
         Self { attempt, ..self }
     }
 
     /// Returns the key of the run's first attempt. Two attempts belong to the same run if and only
-    /// if this key is equal for both.
+    /// if their first attempts have the same key.
     pub const fn first_attempt(self) -> Self {
         self.with_attempt(AttemptNo::FIRST)
     }
 }
 
-/// Used in error messages of the server's own log, where the job number may be shown.
+/// This text form is for the server's own log, where job numbers may be shown.
 impl fmt::Display for AttemptKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheduled_at, job_no, sequence, attempt } = self;

@@ -34,8 +34,8 @@ pub struct About {
     /// The URL of the job's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The number of the target within the tenant. Stored in a separate column, so that deleting a
-    /// target can clear it in all jobs that refer to it.
+    /// The number of the target within the tenant. The target number is stored in a separate
+    /// column, so that deleting a target can clear it in all jobs of the target.
     #[serde(skip)]
     pub target: Option<i64>,
     /// The original cron expression of a job that now has an interval, kept so that a user can
@@ -45,8 +45,8 @@ pub struct About {
     /// Free data of the users.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
-    /// Rejects duplicates of the job. Firing does not need this field, so jobs that differ only in
-    /// their deduplication keys still share a definition in memory.
+    /// Rejects duplicates of the job. Firing does not need deduplication keys, so jobs that differ
+    /// only in their keys share a definition in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup: Option<Dedup>,
     /// True if the job takes its URL and executor from its target; see
@@ -87,15 +87,15 @@ pub struct Definition {
     pub on_failure: OnFailure,
     #[serde(default)]
     pub on_lost_worker: OnLostWorker,
-    /// An attempt fails once it has lost more workers than this.
+    /// An attempt fails once it has lost more than this number of workers.
     #[serde(default = "default_max_crashes")]
     pub max_crashes: u16,
     /// An attempt is stopped after this long without output or progress.
     pub timeout: Span,
-    /// A log line is written for attempts that run longer than this.
+    /// A log line is written for attempts that run longer than this duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_expected_duration: Option<Span>,
-    /// Attempts that run longer than this are stopped.
+    /// Attempts that run longer than this duration are stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_allowed_duration: Option<Span>,
     #[serde(default)]

@@ -102,13 +102,14 @@ pub enum LeaseVerdict {
     Steal,
 }
 
-/// Tracks how long this node has seen other nodes without a new ping, not counting times in which
-/// this node could not reach the store.
+/// Tracks for how long this node has seen no new ping of each other node. Times in which this node
+/// cannot reach the store do not count.
 #[derive(Debug, Default)]
 pub struct StealWatch {
-    /// For each node, its last known ping and since when this node has seen no newer ping.
+    /// For each other node, its last known ping, and when this node first saw that ping.
     silent: BTreeMap<NodeNo, (Timestamp, Duration)>,
-    /// For each challenged node, the time of the challenge and since when this node has seen it.
+    /// For each challenged node, the time of the challenge, and when this node first saw the
+    /// challenge.
     watched: BTreeMap<NodeNo, (Timestamp, Duration)>,
 }
 
@@ -133,9 +134,9 @@ impl StealWatch {
         }
         let Some(challenged_at) = lease.steal_start_at else {
             self.watched.remove(&lease.node);
-            // The owner stops its attempts by its own clock, counted from its last ping. If the
-            // database clock jumped, the owner may have pinged a moment ago and be too busy to
-            // answer the challenge in time.
+            // The owner of a lease stops its attempts by its own clock, counted from its last ping.
+            // If the database clock jumped, the owner may have pinged a moment ago and be too busy
+            // to answer the challenge in time.
             let silent_for = own_now.saturating_sub(since);
             let silent =
                 ping == lease.last_ping_at && silent_for >= Duration::from(timings.silent_after);

@@ -262,12 +262,12 @@ impl PermitCounts {
         self.running.contains_key(&key)
     }
 
-    /// Sets the number of active runs of a limit; `None` if another transaction is changing it.
+    /// Sets the number of active runs under a limit; `None` if another transaction is changing that
+    /// number.
     pub fn note(&mut self, key: LimitKey, running: Option<u32>) {
         self.running.insert(key, running);
     }
 
-    /// Returns the number of active runs of a limit, if known.
     pub fn running(&self, key: LimitKey) -> Option<u32> {
         self.running.get(&key).copied().flatten()
     }

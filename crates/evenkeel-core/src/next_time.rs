@@ -14,7 +14,6 @@ pub struct ScheduleState {
     pub last_fired_at: Option<Timestamp>,
     /// Active runs.
     pub live: u32,
-    /// The outcome of the last attempt.
     pub last_outcome: Option<Outcome>,
     /// When the schedule was last changed, if known.
     pub since: Option<Timestamp>,
@@ -23,7 +22,7 @@ pub struct ScheduleState {
 /// Returns the next scheduled time of a job that is resumed at `now`. The start time is chosen
 /// anew, so scheduled times that passed during the pause do not count as missed. A job that runs
 /// once gets a scheduled time only if it has not run yet; a run that was cancelled by the pause
-/// does not count. `choose` returns a start time after the given moment.
+/// does not count. `choose` returns a start time after the moment that is passed to it.
 pub fn next_after_resume(
     definition: &Definition,
     state: ScheduleState,
@@ -43,7 +42,7 @@ pub fn next_after_resume(
 }
 
 /// Returns the next scheduled time of a job that had stopped after failures and is retried at
-/// `now`. `choose` returns a start time after the given moment.
+/// `now`. `choose` returns a start time after the moment that is passed to it.
 pub fn next_after_retry(
     definition: &Definition,
     state: ScheduleState,
@@ -57,8 +56,8 @@ pub fn next_after_retry(
 }
 
 /// Returns the next scheduled time of a job whose schedule has changed at `now`. A job that runs
-/// once runs again if its scheduled time is changed. `choose` returns a start time after the given
-/// moment.
+/// once runs again if its scheduled time is changed. `choose` returns a start time after the moment
+/// that is passed to it.
 pub fn next_after_change(
     definition: &Definition,
     state: ScheduleState,

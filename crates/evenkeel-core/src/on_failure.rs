@@ -147,8 +147,6 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that only the last failure of a run has a follow-up action, whatever the random
-        /// number.
         #[test]
         fn only_the_last_failure_of_a_run_has_a_hook(
             on_failure in any_on_failure(), again in any_again(), attempt in 0_u16..12,

@@ -16,8 +16,8 @@ pub enum Lane {
     Critical,
     #[default]
     Standard,
-    /// Attempts in this lane start when the other lanes leave workers free, and always within the
-    /// guaranteed share.
+    /// Attempts in this lane start when the other lanes leave workers free, and always on the
+    /// guaranteed share of workers.
     Batch,
 }
 
@@ -99,8 +99,8 @@ impl Shares {
     /// lane.
     ///
     /// Every lane first gets its guaranteed share, which is at least one worker slot as long as
-    /// slots are left. The remaining worker slots go to the lanes in order. Batch jobs run slowly
-    /// under high load, but they always make progress.
+    /// slots are left. The remaining worker slots go to the lanes in the order critical, standard,
+    /// batch. Batch jobs run slowly under high load, but they always make progress.
     pub fn split(self, free: usize, waiting: [usize; 3]) -> [usize; 3] {
         let mut shares = [0; 3];
         let mut left = free;

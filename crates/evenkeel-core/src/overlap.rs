@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What happens when a job is due while an earlier run of the same job is active.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverlapPolicy {
@@ -11,7 +10,7 @@ pub enum OverlapPolicy {
     #[default]
     Skip,
     /// The new scheduled time waits until the active run has finished. If several scheduled times
-    /// wait, only the newest runs.
+    /// wait, the job runs only for the newest of them.
     Queue,
     Allow,
     /// The active run is stopped with the outcome `superseded`, and the new run starts.

@@ -1,16 +1,16 @@
 //! Redacts the parts of a job that users with the role viewer may not see.
 //!
 //! A redacted value is replaced with `{"redacted": true}`, a redacted part of a URL with `***`.
-//! Neither of the two replacements can be a real value. When a client sends a redacted job back,
-//! [`restore`] replaces unchanged redactions with the stored values, and [`redacted_in`] finds
-//! redactions for which no stored value exists.
+//! Neither `{"redacted": true}` nor `***` can be a real value. When a client sends a redacted job
+//! to the server, [`restore`] replaces unchanged redactions with the stored values. [`redacted_in`]
+//! finds redactions for which no stored value exists.
 
 use serde_json::{Map, Value, json};
 
 use crate::executor::{ConfigField, FieldKind};
 use crate::secret;
 
-/// Replaces a redacted part of a URL.
+/// The text that replaces a redacted part of a URL.
 pub const MASK: &str = "***";
 
 /// Replaces a whole value.

@@ -40,11 +40,11 @@ pub enum Jitter {
     #[default]
     None,
     Symmetric {
-        /// The value 20 means a delay between 80 % and 120 %.
+        /// The value 20 means 80 % to 120 % of the delay.
         percent: u8,
     },
     Additive {
-        /// The value 30 means a delay between 100 % and 130 %.
+        /// The value 30 means 100 % to 130 % of the delay.
         percent: u8,
     },
 }

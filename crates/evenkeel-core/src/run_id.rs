@@ -57,15 +57,13 @@ impl AttemptId {
         AttemptNo((self.0.as_u128() & mask(ATTEMPT_BITS)) as u16)
     }
 
-    /// Returns the id of another attempt of the same run. No key is needed, because the attempt
-    /// number is not encrypted.
+    /// The encryption key is not needed, because the attempt number is not encrypted.
     pub fn with_attempt(self, attempt: AttemptNo) -> Self {
         let run = self.0.as_u128() & !mask(ATTEMPT_BITS);
         Self(Uuid::from_u128(run | (u128::from(attempt.0) & mask(ATTEMPT_BITS))))
     }
 
-    /// Returns the scheduled time of the run. No key is needed, because the scheduled time is not
-    /// encrypted.
+    /// The encryption key is not needed, because the scheduled time is not encrypted.
     pub fn scheduled_at(self) -> Timestamp {
         let micros = custom_bits(self.0) >> (JOB_BITS + SEQUENCE_BITS + ATTEMPT_BITS);
         Timestamp::from_micros(micros as i64)
@@ -132,8 +130,8 @@ impl FromStr for AttemptId {
 #[derive(Copy, Clone)]
 pub struct RunIds(SipHasher24);
 
-/// Distinguishes the uses of the secret: ids and page cursors encrypt the same job number
-/// differently.
+/// Distinguishes the uses of the secret, so that run ids and page cursors encrypt the same job
+/// number differently.
 #[derive(Copy, Clone)]
 enum Purpose {
     Id = 0,
@@ -339,7 +337,7 @@ mod tests {
         assert!(set_bits.abs_diff(expected) < expected / 20, "{set_bits} of {expected}");
     }
 
-    /// The expected text was computed with an independent implementation.
+    /// The expected id was computed with an independent implementation.
     #[test]
     fn attempt_id_layout_never_changes() {
         let key = AttemptKey {

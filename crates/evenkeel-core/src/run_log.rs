@@ -11,7 +11,7 @@ use crate::names::names;
 use crate::time::{Span, Timestamp};
 
 /// The first characters of every stored log, which distinguish it from plain text. A stored text
-/// without this mark is the response to an HTTP call, or the output of an older version that stored
+/// without `MARK` is the response to an HTTP call, or the output of an older version that stored
 /// only standard output.
 const MARK: &str = "\u{1e}log1 ";
 

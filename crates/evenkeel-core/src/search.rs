@@ -13,7 +13,7 @@ pub struct SearchQuery {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
     /// Words of letters, digits and diacritics, in lower case; the list is never empty. Stores
-    /// remove diacritics from these words, as they do from page texts.
+    /// remove diacritics from the words of a query, as they do from page texts.
     pub words: Vec<String>,
     /// True if the last word matches all words that begin with it.
     pub prefix: bool,
@@ -32,9 +32,9 @@ pub const WORDS_MAX: usize = 32;
 impl SearchQuery {
     /// Parses a query such as `rust "job scheduler" sched* -python`.
     ///
-    /// The input can never contain database syntax, because terms consist only of words of letters,
-    /// digits and diacritics. All other characters separate words, so `foo-bar` is the phrase `foo
-    /// bar`.
+    /// A parsed query can never contain database syntax, because terms consist only of words of
+    /// letters, digits and diacritics. All other characters separate words, so `foo-bar` is the
+    /// phrase `foo bar`.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text.trim_start();

@@ -60,7 +60,6 @@ pub struct JobFacts {
     /// False while a blackout delays the job; see
     /// [`Definition::next_start`](crate::Definition::next_start).
     pub is_due: bool,
-    /// The outcome of the last attempt.
     pub last_outcome: Option<Outcome>,
 }
 
@@ -84,7 +83,6 @@ impl JobFacts {
     }
 }
 
-/// A command that a user gives to a job.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
     Pause,
@@ -127,7 +125,6 @@ pub struct Effect {
 pub struct NotAllowed {
     pub status: JobStatus,
     pub command: Command,
-    /// The commands that the job's current status allows.
     pub allowed: Vec<Command>,
 }
 
@@ -223,8 +220,6 @@ mod tests {
         assert_eq!(paused.status(), JobStatus::Paused);
     }
 
-    /// Returns a job in each state. If the last outcome does not affect the status, several
-    /// outcomes are used.
     fn in_each_state() -> Vec<(JobFacts, &'static str)> {
         let idle = JobFacts { has_next: true, ..JobFacts::default() };
         let after = |outcome| Some(outcome);

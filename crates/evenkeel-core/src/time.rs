@@ -1,4 +1,4 @@
-//! Timestamps and durations in microseconds, with the same precision in both databases.
+//! Timestamps and durations in microseconds, with the same precision in PostgreSQL and SQLite.
 
 use std::fmt;
 use std::str::FromStr;

@@ -20,14 +20,14 @@ pub struct StartWindow {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Past {
     /// The start of the last successful run. If no run has succeeded since the job was created,
-    /// last rescheduled or last resumed, this is the time of that event.
+    /// rescheduled or resumed, the reference is the time of that event.
     pub reference: Timestamp,
     /// The average duration of successful runs; zero if unknown.
     pub average: Span,
 }
 
 impl Definition {
-    /// Returns the data on which the deadlines depend, if deadlines count since `since`.
+    /// Returns the data on which the deadlines depend, if the deadline promise began at `since`.
     pub fn past(&self, history: &History, since: Timestamp) -> Past {
         let last_success = history.last_good_start_at;
         Past {
@@ -83,8 +83,8 @@ impl Definition {
         if start > now {
             return start;
         }
-        // No worker claimed the run when it could first start. Another blackout may have begun
-        // since the run could first start.
+        // No worker claimed the run when it could first start, and another blackout may have begun
+        // since then.
         let start_now = self.may_start_from(now, average);
         if start_now > now { start_now } else { start }
     }
@@ -121,9 +121,9 @@ impl Definition {
         }
     }
 
-    /// Returns the first scheduled time up to `time` that has no successful run. A periodic job has
-    /// no earlier scheduled time without a successful run, because its scheduled times depend on
-    /// when its runs finish.
+    /// Returns the first scheduled time up to `time` that has no successful run. For a periodic
+    /// job, the result is `time` itself, because its scheduled times depend on when its runs
+    /// finish.
     pub(crate) fn unmet(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
         match &self.schedule {
             Schedule::Once(_) | Schedule::Periodic(_) => time,

@@ -69,7 +69,7 @@ pub struct ZoneError;
 pub struct OffsetPeriod {
     /// In seconds.
     pub offset: i32,
-    /// For the first period, a time long before any possible run.
+    /// The start of the first period is a time long before any possible run.
     pub start: Timestamp,
     /// The first moment after the period; [`Timestamp::MAX`] if the offset never changes again.
     pub end: Timestamp,
@@ -104,7 +104,7 @@ impl OffsetPeriod {
 }
 
 impl Zone {
-    /// Returns the time zone with this name; upper and lower case are equal.
+    /// Returns the time zone with this name; upper and lower case do not matter.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
         // Operating systems also list the same time zones with the prefix `posix/`.
         let name = name.strip_prefix("posix/").unwrap_or(name);
@@ -132,7 +132,6 @@ impl Zone {
         self.name() == "UTC"
     }
 
-    /// Returns the period of constant offset that contains `moment`.
     pub fn offset_period_at(&self, moment: Timestamp) -> OffsetPeriod {
         let periods = self.periods();
         let index = self.period_index(moment.as_micros().div_euclid(1_000_000));
@@ -286,7 +285,7 @@ mod tests {
         }
     }
 
-    /// The search for calendar times relies on this property: a local time occurs at most twice,
+    /// The search for calendar times relies on two properties: a local time occurs at most twice,
     /// and a skipped local time never occurs at another moment.
     #[test]
     fn no_zone_changes_its_clocks_twice_within_a_few_days() {

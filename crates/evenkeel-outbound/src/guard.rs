@@ -10,16 +10,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::Resolver;
 
-/// The error if the host of a URL is an address that jobs may not call.
+/// The error for a URL whose host is an address that jobs may not call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{host} is an address which is not public; --allow-network can open such a network")]
 pub struct Refused {
     host: String,
 }
 
-/// The error if a host name has no address that jobs may call. The message is the same for host
-/// names that do not exist and for private addresses. With different messages, a client that can
-/// create jobs could explore the private network name by name.
+/// The error for a host name without an address that jobs may call. The message is the same for
+/// host names that do not exist and for private addresses. With different messages, a client that
+/// can create jobs could explore the private network name by name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{host} has no address that jobs may call: it does not exist, or it is at one which is not public; \
@@ -90,7 +90,11 @@ impl Resolve for GuardedResolver {
             for address in &mut addresses {
                 if !guard.allows(address.ip()) {
                     // The address is written to the log only, because only the operator may see it.
-                    tracing::info!(host, address = %address.ip(), "blocked a request to a forbidden address");
+                    tracing::info!(
+                        host,
+                        address = %address.ip(),
+                        "blocked a request of a job, because its address is not public and --allow-network does not allow it"
+                    );
                     return Err(no_address().into());
                 }
                 // The port must come from the URL, but a port set by the resolver would take
@@ -142,7 +146,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         // An ISATAP address embeds a private IPv4 address after any prefix, so it is refused.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => false,
         // Global unicast is 2000::/3. Loopback, mapped, link-local, ULA and multicast addresses are
-        // outside this range.
+        // outside 2000::/3.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

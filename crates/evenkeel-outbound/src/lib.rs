@@ -35,7 +35,7 @@ pub struct OutboundSettings {
     pub user_agent: String,
     /// True if the client accepts compressed responses and decompresses them.
     pub decompress: bool,
-    /// Resolves host names. The address guard checks the result.
+    /// Resolves host names. The address guard checks the resolved addresses.
     pub resolver: Arc<dyn Resolver>,
 }
 
@@ -146,12 +146,12 @@ impl Outbound {
         self.client.execute(request).await.map_err(CallError::from_client)
     }
 
-    /// Moves the credentials out of the URL, so that no two parsers can disagree about its host.
+    /// Moves the credentials out of the URL, so that all URL parsers find the same host in it.
     fn take_credentials(&self, request: &mut Request) -> Result<(), CallError> {
         if request.url().username().is_empty() && request.url().password().is_none() {
             return Ok(());
         }
-        // The client does this only for requests that it builds.
+        // The HTTP client moves credentials into a header only for requests that it builds itself.
         let built = self.client.get(request.url().clone()).build();
         let mut built = built.map_err(CallError::from_client)?;
         *request.url_mut() = built.url().clone();
@@ -163,7 +163,7 @@ impl Outbound {
 }
 
 impl CallError {
-    /// Finds the guard's error, which the client wraps in other errors.
+    /// Finds the error of the address guard, which the HTTP client wraps in other errors.
     fn from_client(error: reqwest::Error) -> Self {
         let mut cause = error.source();
         while let Some(source) = cause {

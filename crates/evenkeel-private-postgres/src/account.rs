@@ -35,9 +35,9 @@ impl Account {
     }
 }
 
-/// Returns the parent of temporary folders. The system's folder is not used if the server's user
-/// cannot access it or if its path is too long. A socket path has at most 108 bytes, of which the
-/// file name takes up to 40.
+/// Returns the parent of temporary folders. The system's temporary folder is not used if the
+/// server's user cannot access it or if its path is too long. A socket path has at most 108 bytes,
+/// of which the file name takes up to 40.
 pub fn temporary_root(account: Option<Account>) -> PathBuf {
     let usual = std::env::temp_dir();
     let usual = usual.canonicalize().unwrap_or(usual);

@@ -25,8 +25,7 @@ pub fn free_port() -> Result<u16, Error> {
         .ok_or(Error::NoPort)
 }
 
-/// Returns a URL for the Unix socket in `folder`. Both tokio-postgres and libpq accept this form of
-/// URL.
+/// Returns a URL for the Unix socket in `folder`, in a form that tokio-postgres and libpq accept.
 pub fn socket_url(folder: &Path, port: u16, database: &str) -> String {
     let folder = encode(folder.as_os_str().as_encoded_bytes());
     format!("postgres://{NAME}@{folder}:{port}/{}", encode(database.as_bytes()))

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Removed on drop.
+/// The folder of a server, which is removed on drop.
 #[derive(Debug)]
 pub struct Home {
     binaries: PathBuf,

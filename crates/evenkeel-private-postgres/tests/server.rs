@@ -116,13 +116,13 @@ fn drop_removes_the_process_and_the_folder() {
     assert!(!folder.exists());
 }
 
-/// This is not a test, but the owner process that the next test kills.
+/// Not a test, but the process that owns a PostgreSQL server and that the next test kills.
 #[test]
 #[ignore = "run by killing_the_owner_removes_the_server"]
 fn owner_that_waits_to_be_killed() {
     let server = start();
     println!("\nserver {} {}", postmaster(&server), server.data_dir().display());
-    // The process ends when the test closes the other end of the pipe.
+    // The owner process ends when the test closes the other end of the pipe.
     std::io::stdin().lines().for_each(drop);
 }
 

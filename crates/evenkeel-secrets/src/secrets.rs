@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::keyring::{Keyring, OpenError};
 
-/// Maximum number of attempts that read secrets at the same time. These reads share database
+/// Maximum number of attempts that read secrets at the same time. Reads of secrets share database
 /// connections with the scheduler and must not delay it.
 const LOOK_UPS: usize = 4;
 
@@ -61,7 +61,6 @@ impl Secrets {
         Self { store, keys, chance, look_ups: Semaphore::new(LOOK_UPS) }
     }
 
-    /// Returns the id of the key that encrypts new values.
     pub fn newest_key(&self) -> Option<&str> {
         self.keys.as_ref().map(Keyring::newest)
     }
@@ -190,7 +189,8 @@ mod tests {
     fn secrets(store: &Arc<dyn Store>, keys: &[u8]) -> Secrets {
         let text: Vec<String> = keys.iter().map(|key| format!("{key:02x}").repeat(32)).collect();
         let keys = (!keys.is_empty()).then(|| Keyring::read(&text.join("\n")).unwrap());
-        // Each value starts the random numbers at another number, so that no nonce repeats.
+        // Keyrings of different sizes start the random numbers at different values, so that no
+        // nonce repeats.
         let start = u64::from(text.iter().map(String::len).sum::<usize>() as u32) << 32;
         Secrets::new(Arc::clone(store), keys, Arc::new(Counting(AtomicU64::new(start))))
     }

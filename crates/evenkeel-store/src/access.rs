@@ -17,7 +17,6 @@ pub struct NewApiKey {
     pub role: Role,
     pub hash: KeyHash,
     pub created_by: String,
-    /// When the API key expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -30,7 +29,6 @@ pub struct ApiKey {
     pub role: Role,
     pub created_by: String,
     pub created_at: Timestamp,
-    /// When the API key expires.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
     /// Accurate to about one minute.
@@ -95,7 +93,7 @@ impl AuditFilter {
             && self.before.is_none_or(|before| entry.at < before)
     }
 
-    /// Returns the log position from which a page reads backwards in time.
+    /// Returns the position in the audit log from which a page reads backwards in time.
     pub fn start(&self, after: Option<AuditCursor>) -> AuditCursor {
         let end = self.before.unwrap_or(Timestamp::MAX);
         let bound = AuditCursor { at: end, no: i64::MIN };
@@ -123,7 +121,7 @@ verbs! {
     write fn revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
 
     /// Returns the tenant's API keys ordered by id, including revoked keys. Ids of API keys begin
-    /// with a timestamp, so this is the order of creation.
+    /// with a timestamp, so the order by id is the order of creation.
     read fn list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
 
     /// Appends entries to the audit log.

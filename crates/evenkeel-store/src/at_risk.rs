@@ -1,9 +1,9 @@
-//! Finds and lists jobs that miss their deadlines.
+//! Finds and lists jobs that miss or may miss their deadlines.
 //!
 //! The condition of a job is OK, WARNING or ERROR. To "judge" a job means to evaluate its
 //! condition. A job is marked as at risk after a failure, a skipped scheduled time, or a late or
-//! long run. The mark is removed when the condition of the job is OK again. Only at-risk jobs are
-//! judged, counted and listed, so jobs that run on time cost nothing.
+//! long run. The at-risk mark is removed when the condition of the job is OK again. Only at-risk
+//! jobs are judged, counted and listed, so jobs that run on time cost nothing.
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestamp};
@@ -16,10 +16,10 @@ use crate::{Now, Page, PageRequest, Scope};
 pub struct JobToJudge {
     pub no: JobNo,
     pub tenant: TenantNo,
-    /// Changes with every event of the job and with every judgement, so the store can reject an
-    /// outdated judgement.
+    /// Changes with every event of the job and with every evaluation of its condition, so that the
+    /// store can reject an outdated judgement.
     pub touched: i32,
-    /// The job's condition at its last judgement; `None` if it has not been judged since it was
+    /// The last evaluated condition of the job; `None` if there was no evaluation since the job was
     /// marked as at risk.
     pub before: Option<Level>,
     /// True if the job is neither paused nor cancelled.
@@ -30,7 +30,8 @@ pub struct JobToJudge {
     pub last_fired_at: Option<Timestamp>,
     /// True if the job has a waiting or running attempt.
     pub live: bool,
-    /// When the newest attempt of the job's newest run started; `None` if it is not running.
+    /// When the newest attempt of the job's newest run started; `None` if that attempt is not
+    /// running.
     pub running_since: Option<Timestamp>,
     pub history: History,
     /// Missed deadlines before this time are ignored.
@@ -47,7 +48,8 @@ pub struct Judgement {
     pub reason: Reason,
     /// When the condition of the job becomes, or became, ERROR.
     pub error_at: Timestamp,
-    /// When to judge the job again if nothing happens to it; `None` if it is no longer at risk.
+    /// When to evaluate the job's condition again if no event causes this earlier; `None` if the
+    /// job is no longer at risk.
     pub again_at: Option<Timestamp>,
 }
 
@@ -91,7 +93,7 @@ pub struct AtRisk {
     pub since: Timestamp,
 }
 
-/// A position in the list of at-risk jobs, which is ordered by the time of the ERROR.
+/// A position in the list of at-risk jobs, which is ordered by [`AtRisk::error_at`].
 pub type RiskCursor = (Timestamp, JobNo);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -102,23 +104,23 @@ pub struct RiskFilter {
 verbs! {
     trait AtRiskStore {}
 
-    /// Marks jobs as at risk, so that they are judged immediately, even if they were marked before.
-    /// Skips deleted jobs.
+    /// Marks jobs as at risk, so that their conditions are evaluated immediately, even if they were
+    /// marked before. Skips deleted jobs.
     ///
     /// [`finish`](crate::AttemptStore::finish) also marks a job as at risk if its attempt did not
     /// succeed, if [`Finish::judge`](crate::Finish::judge) is set, or if the job is already at
     /// risk. Store operations that cancel waiting attempts also mark the job of these attempts as
-    /// at risk. Commands on at-risk jobs mark these jobs again, so that they are judged
+    /// at risk. A command on an at-risk job marks the job again, so that its condition is evaluated
     /// immediately.
     write fn mark_at_risk(jobs: &[JobNo]) -> ();
 
-    /// Returns up to `limit` jobs of these shards that are due to be judged, in any order. Reads at
-    /// most `limit` rows.
+    /// Returns up to `limit` jobs of these shards whose condition is due to be evaluated, in any
+    /// order. Reads at most `limit` rows.
     read fn to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
 
-    /// Stores the judgement of each job and updates the counts by condition. A judgement is dropped
-    /// if something happened to its job in the meantime or the job was judged again. A stored
-    /// judgement changes [`JobToJudge::touched`].
+    /// Stores the evaluated condition of each job (its judgement) and updates the counts by
+    /// condition. A judgement is dropped if the job has had another event or judgement in the
+    /// meantime. A stored judgement changes [`JobToJudge::touched`].
     write fn judge(batch: Vec<Judgement>, now: Now) -> ();
 
     /// Finds jobs of these shards that have an attempt in the queue after its deadline but are not
@@ -133,7 +135,7 @@ verbs! {
     /// Returns how many jobs of all tenants are in each condition, from stored counts.
     read fn all_condition_counts() -> ConditionCounts;
 
-    /// Returns the tenant's jobs in WARNING or ERROR, ordered by the time of the ERROR, earliest
+    /// Returns the tenant's jobs in WARNING or ERROR, ordered by [`AtRisk::error_at`], earliest
     /// first.
     read fn list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
         -> Page<AtRisk, RiskCursor>;

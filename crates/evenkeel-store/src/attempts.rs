@@ -63,8 +63,8 @@ pub struct Claimed {
     pub now: Timestamp,
     /// In dispatch order.
     pub attempts: Vec<ClaimedAttempt>,
-    /// True if more attempts may be claimable although the worker has free capacity. The search
-    /// stopped because concurrency limits blocked too many attempts.
+    /// True if the search stopped because concurrency limits blocked too many attempts, so a worker
+    /// with free capacity should claim again.
     pub again: bool,
 }
 
@@ -95,12 +95,12 @@ pub struct Finish {
     /// Priority of this run, which its retries keep.
     pub priority: Option<Priority>,
     pub attachments: Attachments,
-    /// Judges the job immediately even if the attempt succeeded.
+    /// Evaluates the condition of the job immediately, even if the attempt succeeded.
     pub judge: bool,
     /// What a failure also stores in the same transaction: a dead letter or a failure count.
     pub hook: Hook,
-    /// Set if the node could not store the result immediately. The attempt may have been finished
-    /// since this time without the store knowing it.
+    /// Set if the node could not store the result immediately. The attempt may have finished as
+    /// early as this time, unknown to the store.
     pub unstored_since: Option<Timestamp>,
 }
 
@@ -240,14 +240,13 @@ pub enum RunCancelled {
     Asked(AttemptKey),
     /// The run was already finished.
     Over,
-    /// The tenant has no such run.
     NotFound,
 }
 
 /// One step of pruning, which reads at most `limit` attempts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Prune {
-    /// The last attempt that the previous step read.
+    /// The last attempt that the previous pruning step read.
     pub after: Option<AttemptKey>,
     /// Maximum number of attempts to read.
     pub limit: u32,
@@ -261,7 +260,6 @@ pub struct Prune {
 pub struct Pruned {
     /// Number of attempts that were read.
     pub seen: u64,
-    /// Number of attempts that were deleted.
     pub deleted: u64,
     /// Where the next step continues; `None` if all attempts were read.
     pub next: Option<AttemptKey>,
@@ -297,16 +295,16 @@ verbs! {
     ///
     /// For a schedule whose [next run time depends on the end of a
     /// run](evenkeel_core::Schedule::follows_its_end), the time in [`Then::EndRun`] becomes the
-    /// next scheduled time. This time is ignored if the job has no next scheduled time, or has
-    /// already fired this or a later scheduled time. The store notifies the scheduler of the new
-    /// scheduled time, and of every job whose run failed. An attempt that started before
+    /// next scheduled time. The time in `EndRun` is ignored if the job has no next scheduled time,
+    /// or has already fired a scheduled time at or after it. The store notifies the scheduler of
+    /// the new scheduled time, and of every job whose run failed. An attempt that started before
     /// [`Job::since`](crate::Job::since) does not change the next scheduled time and does not stop
     /// the job, because its result was decided under an older schedule.
     ///
-    /// [`Finish::hook`] is applied in the same transaction, except for a run that was asked to
-    /// stop. [`Hook::CountFailure`] increments the job's count of consecutive failures; the count
-    /// restarts at 1 if an attempt has succeeded since the last counted failure. When the count of
-    /// consecutive failures reaches the number given in the hook,
+    /// [`Finish::hook`] is applied in the transaction that stores the result, except for a run that
+    /// was asked to stop. [`Hook::CountFailure`] increments the job's count of consecutive
+    /// failures; the count restarts at 1 if an attempt has succeeded since the last counted
+    /// failure. When the count of consecutive failures reaches the number given in the hook,
     /// [`list_failing`](crate::DeadStore::list_failing) returns the job so that it is paused.
     /// Failures of a cancelled or deleted job are not counted.
     ///
@@ -325,7 +323,7 @@ verbs! {
     ///
     /// If the job was cancelled or deleted, or is paused and the run was scheduled at or before the
     /// pause, the attempt is recorded as cancelled, which finishes the run. An attempt that is
-    /// recorded as cancelled also counts as taken.
+    /// recorded as cancelled also counts as taken away from `node`.
     ///
     /// An attempt that [fails](crate::AfterLoss::Fail) is stored as by [`finish`](Self::finish),
     /// and its crash count is incremented.
@@ -337,8 +335,8 @@ verbs! {
     /// Returns up to `limit` attempts that run on `node`.
     read fn list_owned(node: NodeNo, limit: u32) -> Vec<OwnedAttempt>;
 
-    /// Returns the running attempts of `node` that were asked to stop. Every call returns an
-    /// attempt that was asked to stop until it is finished.
+    /// Returns the running attempts of `node` that were asked to stop. Every call returns the stop
+    /// request of an attempt again until the attempt is finished.
     read fn cancellations(node: NodeNo) -> Vec<Cancellation>;
 
     /// Cancels the run of the attempt, without retries. A running attempt is asked to stop;
@@ -356,14 +354,14 @@ verbs! {
     read fn waiting_attempts(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now)
         -> Vec<WaitingAttempt>;
 
-    /// Counts the attempts in these pools that wait for a worker, up to `limit`. Ignores attempts
-    /// that could not be claimed when they were queued because their claim window had not begun.
+    /// Counts the attempts in these pools that wait for a worker, up to `limit`. Attempts whose
+    /// claim window had not begun when they were queued are not counted.
     read fn count_queued(pools: &[String], limit: u32) -> u32;
 
     /// Counts the queued attempts of these pools and of the lane of `place` that would be claimed
-    /// before an attempt queued now at `place`, up to `limit`. Ignores attempts that could not be
-    /// claimed when they were queued because their claim window had not begun. Other lanes are not
-    /// counted because each lane has its own guaranteed capacity.
+    /// before an attempt queued now at `place`, up to `limit`. Attempts whose claim window had not
+    /// begun when they were queued are not counted. Other lanes are not counted because each lane
+    /// has its own guaranteed capacity.
     read fn count_queued_ahead(pools: &[String], place: QueuePosition, limit: u32, now: Now) -> u32;
 
     /// Returns the attempt with this key. For attempt number 0, returns the newest attempt of the
@@ -373,8 +371,9 @@ verbs! {
     read fn get_attempt(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
 
     /// Returns the tenant's attempts and skip records, newest scheduled time first, or newest run
-    /// first if the filter names a job. Includes queued attempts, but not retries and triggers that
-    /// wait for their due time. Outputs are cut to [`LISTED_OUTPUT_CHARS`] characters.
+    /// first if the filter names a job. The list includes queued attempts, but not retries and
+    /// triggers that wait for their due time. Outputs are cut to [`LISTED_OUTPUT_CHARS`]
+    /// characters.
     read fn list_attempts(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>)
         -> Page<Attempt, AttemptKey>;
 

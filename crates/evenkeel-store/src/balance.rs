@@ -66,12 +66,11 @@ pub struct Rebalance {
     /// When the rebalance last moved jobs, or when it began.
     pub touched_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// Number of batches of moved jobs.
+    /// Number of batches into which the jobs to move are divided.
     pub parts: u32,
     pub parts_done: u32,
     /// Number of jobs that the plan moves.
     pub planned: u64,
-    /// Number of jobs that were moved.
     pub moved: u64,
     /// Number of jobs that were not moved because they changed after planning.
     pub changed: u64,
@@ -83,7 +82,8 @@ pub struct Rebalance {
 
 impl Rebalance {
     /// Returns true if the rebalance may begin or continue. A finished or undone rebalance may not
-    /// continue, nor may a running rebalance that moved jobs after `silent_before`.
+    /// continue. A running rebalance may continue only if it neither began nor moved jobs after
+    /// `silent_before`.
     pub fn may_begin(&self, silent_before: Timestamp) -> bool {
         let is_idle = match self.state {
             RebalanceState::Planned | RebalanceState::Stopped => true,
@@ -93,7 +93,7 @@ impl Rebalance {
         is_idle && self.undone_by.is_none()
     }
 
-    /// Returns true if the rebalance has moved no job since `silent_before`.
+    /// Returns true if the rebalance neither began nor moved jobs after `silent_before`.
     pub fn is_silent(&self, silent_before: Timestamp) -> bool {
         self.touched_at.is_none_or(|at| at <= silent_before)
     }
@@ -135,14 +135,14 @@ pub struct RebalancePart {
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoveBatch {
     pub rebalance: Uuid,
-    /// Number of the batch, counted from 0. Batches must be done in order.
+    /// Number of the batch, counted from 0. The batches of a rebalance must be done in order.
     pub part: u32,
-    /// At most [`MOVES_MAX`] moves, and each job once.
+    /// Contains at most [`MOVES_MAX`] moves, and each job at most once.
     pub moves: Vec<Move>,
-    /// Stored texts of the new load profiles of the moved jobs. A job is not moved if this list
-    /// does not contain its new load profile.
+    /// Stored texts of the new load profiles of the moved jobs. A job is moved only if this list
+    /// contains its new load profile.
     pub profiles: Vec<(LoadProfileKey, String)>,
-    /// Also moves jobs that have an active run.
+    /// True if jobs that have an active run are moved as well.
     pub even_live: bool,
 }
 
@@ -154,7 +154,7 @@ pub enum Moved {
     Stopped,
 }
 
-/// Score of how evenly a tenant's runs were spread over time, saved once per hour.
+/// Balance scores of a tenant (how evenly its runs are spread over time), saved once per hour.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct SavedScore {
     /// The start of the hour.
@@ -191,10 +191,10 @@ verbs! {
         -> Vec<LoadProfileCount>;
 
     /// Updates the cost of up to `limit` jobs, ordered by number, starting after the job `after`.
-    /// If a cost is below 4/5 or above 5/4 of the job's average duration, the average duration
+    /// If the cost of a job is below 4/5 or above 5/4 of its average duration, the average duration
     /// becomes the new cost, unless the user set the cost. The cost of a run is at most
-    /// [`COST_MAX`]. Removes jobs without a next scheduled time from the counts, which repairs a
-    /// counting error. Deletes load profiles that no job has.
+    /// [`COST_MAX`]. Removes jobs without a next scheduled time from the load counts, which repairs
+    /// counting errors. Deletes load profiles that no job has.
     ///
     /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
     write fn recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
@@ -220,11 +220,11 @@ verbs! {
         -> Page<Rebalance, (Timestamp, Uuid)>;
 
     /// Starts or continues a rebalance that [may begin](Rebalance::may_begin). Returns
-    /// [`BeganRebalance::Other`] if another rebalance of the tenant is running and moved jobs after
-    /// `silent_before`. A rebalance that undoes an earlier one marks the earlier rebalance as
-    /// undone. An undo does not begin if a [complete](Rebalance::is_complete) rebalance has already
-    /// undone the same rebalance. If several callers begin a rebalance concurrently, exactly one
-    /// gets [`BeganRebalance::Now`].
+    /// [`BeganRebalance::Other`] if another rebalance of the tenant is running and began or moved
+    /// jobs after `silent_before`. A rebalance that undoes an earlier one marks the earlier
+    /// rebalance as undone. An undo does not begin if a [complete](Rebalance::is_complete)
+    /// rebalance has already undone the same rebalance. If several callers begin a rebalance
+    /// concurrently, exactly one gets [`BeganRebalance::Now`].
     write fn begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
         -> Option<BeganRebalance>;
 
@@ -241,20 +241,21 @@ verbs! {
     /// The store notifies schedulers of moved jobs that are due soon.
     write fn move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
 
-    /// Stores the score of one tenant for one hour, unless that hour already has a score. Returns
-    /// true if the score was stored.
+    /// Stores the balance scores of one tenant for one hour, unless that hour already has scores.
+    /// Returns true if the balance scores were stored.
     write fn save_score(tenant: TenantNo, score: SavedScore) -> bool;
 
-    /// Returns up to `limit` scores of the tenant for the hours from `from` to before `until`,
-    /// oldest first.
+    /// Returns up to `limit` balance scores of the tenant for the hours from `from` to before
+    /// `until`, oldest first.
     read fn scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<SavedScore>;
 
-    /// Deletes up to `limit` scores of hours before `scores_before`, and up to `limit` plans
-    /// created before `plans_before` that were never started. Also deletes up to `limit` rebalances
-    /// created [`REBALANCES_KEPT`] before `plans_before`, unless they are running and have begun or
-    /// moved jobs since then. One call deletes at most [`PARTS_PRUNED`] batches of rebalances
-    /// because batches are large; a rebalance with remaining batches is deleted by a later call.
-    /// Returns the number of deleted rows, which is at least `limit` if more rows may be left.
+    /// Deletes up to `limit` balance scores of hours before `scores_before`, and up to `limit`
+    /// plans created before `plans_before` that were never started. Also deletes up to `limit`
+    /// rebalances created [`REBALANCES_KEPT`] before `plans_before`, unless they are running and
+    /// have begun or moved jobs since then. One call deletes at most [`PARTS_PRUNED`] batches of
+    /// rebalances because batches are large; a rebalance with remaining batches is deleted by a
+    /// later call. Returns the number of deleted rows, which is at least `limit` if more rows may
+    /// be left.
     write fn prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 }
 

@@ -105,7 +105,8 @@ pub fn from_code<T: Copy>(
 mod tests {
     use super::*;
 
-    /// Databases contain these codes, so a code must never change its meaning.
+    /// Existing databases contain the codes of enum values, so a code must never change its
+    /// meaning.
     #[test]
     fn stored_codes_keep_their_numbers() {
         let codes: std::collections::HashMap<_, _> = codes().into_iter().collect();

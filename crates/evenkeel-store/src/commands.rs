@@ -48,8 +48,8 @@ pub enum Action {
     Retry {
         /// Distinguishes runs that start in the same microsecond.
         n: u32,
-        /// Next scheduled time for a job that was stopped by its failures. Ignored if the job has a
-        /// next scheduled time.
+        /// Next scheduled time for a job that its failures have stopped. `next_at` is ignored if
+        /// the job already has a next scheduled time.
         next_at: Option<Timestamp>,
     },
     /// Deletes the job, keeps its history, and frees its name. Waiting attempts of the job are
@@ -61,7 +61,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the corresponding command of the job's state machine.
+    /// Returns the command of the job's state machine that matches this action.
     pub const fn command(&self) -> Command {
         match self {
             Self::Pause | Self::Suspend { .. } => Command::Pause,
@@ -73,7 +73,6 @@ impl Action {
         }
     }
 
-    /// Returns the note that the job shows while it is paused.
     pub fn note(&self) -> Option<&str> {
         match self {
             Self::Suspend { note } => Some(note),
@@ -81,7 +80,6 @@ impl Action {
         }
     }
 
-    /// Returns the next scheduled time that the action sets.
     pub fn next_at(&self) -> Option<Timestamp> {
         match self {
             Self::Resume { next_at } | Self::Retry { next_at, .. } => *next_at,
@@ -96,14 +94,13 @@ impl Action {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Applied {
     Done(Box<CommandEffect>),
-    /// The tenant has no such job.
     NotFound,
     /// The state of the job does not allow the command.
     NotAllowed(NotAllowed),
-    /// The generation differs, or the new scheduled time is not after the last fired time; nothing
-    /// changed. Contains the stored job.
+    /// The job's generation or number of fired times is not the expected one, or its new scheduled
+    /// time is not after its last fired time; nothing changed. Contains the stored job.
     Stale(Box<Job>),
-    /// Contains the other job of the tenant that has the name.
+    /// Contains the other job of the tenant that already has the requested name.
     NameTaken(JobId),
     /// Contains the other job of the tenant that holds the deduplication key.
     Duplicate(JobId),

@@ -11,8 +11,8 @@ use crate::{Now, Page, PageRequest, Scope};
 /// Maximum number of dead letters in one call.
 pub const DEAD_LETTERS_MAX: usize = 1000;
 
-/// Maximum number of error characters that a dead letter stores. The attempt has the whole error
-/// text.
+/// Maximum number of error characters that a dead letter stores. The stored attempt keeps the whole
+/// error text.
 pub const DEAD_LETTER_ERROR_MAX: usize = 4096;
 
 /// A run that failed, is not retried, and waits for an operator.
@@ -24,7 +24,6 @@ pub struct DeadLetter {
     pub job_name: Option<String>,
     /// When the last attempt of the run finished.
     pub died_at: Timestamp,
-    /// Why the run is not retried.
     pub reason: DeathReason,
     /// Outcome of the run's last attempt.
     pub outcome: Outcome,
@@ -59,9 +58,8 @@ pub struct DeadFilter {
 pub enum Redriven {
     /// Key of the new run.
     Accepted(AttemptKey),
-    /// The tenant has no such dead letter.
     NotFound,
-    /// The dead letter was already redriven as this run.
+    /// An operator has already redriven the dead letter as this run.
     AlreadyRedriven(AttemptKey),
     /// The job was deleted.
     JobGone,
@@ -69,8 +67,7 @@ pub enum Redriven {
     Busy,
     /// The state of the job does not allow a run.
     NotAllowed(NotAllowed),
-    /// Contains the job that holds the deduplication key and thereby prevents the run; it may be
-    /// the job itself.
+    /// The holder of the deduplication key, which may be the job itself, prevents the run.
     Duplicate(JobId),
 }
 
@@ -81,7 +78,7 @@ pub struct FailingJob {
     pub id: JobId,
     pub tenant: TenantNo,
     pub failures: u32,
-    /// A command on the job must require this generation.
+    /// The command that pauses the job must require this generation.
     pub generation: i32,
     /// The stored job definition, not parsed.
     pub definition: String,
@@ -104,14 +101,15 @@ verbs! {
     /// run.
     read fn get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
 
-    /// Returns true for each run that has a dead letter. Each key may be that of any attempt of a
-    /// run of any tenant. Nodes call this after they have stored the results of attempts.
+    /// Returns true for each run that has a dead letter. Each key may name any attempt of its run,
+    /// and the run may belong to any tenant. Nodes call this operation after they have stored the
+    /// results of attempts.
     read fn are_dead(runs: &[AttemptKey]) -> Vec<bool>;
 
     /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters in one transaction, in the given order.
     /// Redriving [triggers](crate::JobStore::trigger) a new run with
-    /// [`Origin::Redrive`](evenkeel_core::Origin) and records it in the dead letter. A dead letter
-    /// can be redriven only once.
+    /// [`Origin::Redrive`](evenkeel_core::Origin) and records the new run in the dead letter. A
+    /// dead letter can be redriven only once.
     write fn redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
 
     /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. Returns true for each dead letter that
@@ -124,8 +122,8 @@ verbs! {
     write fn prune_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
 
     /// Returns up to `limit` jobs that must be paused because of consecutive failures. Each call
-    /// returns them until a command changes their state or [`prune_failing`](Self::prune_failing)
-    /// resets their count.
+    /// returns a failing job again until a command changes the job's state or
+    /// [`prune_failing`](Self::prune_failing) resets its count of failures.
     read fn list_failing(limit: u32) -> Vec<FailingJob>;
 
     /// Resets the count of consecutive failures of these jobs.

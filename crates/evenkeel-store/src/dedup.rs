@@ -20,7 +20,7 @@ pub struct DedupClaim {
 }
 
 impl DedupClaim {
-    /// Returns the request of a job that is registered at `now`.
+    /// Returns the key request of a job that is registered at `now`.
     pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
         Some(Self {
             key: DedupKey::of_job(&job.about, &job.definition)?,
@@ -31,7 +31,7 @@ impl DedupClaim {
         })
     }
 
-    /// Returns the request of a run that a user started outside the schedule.
+    /// Returns the key request of a run that a user started outside the schedule.
     pub fn by_run(job: &Job, purpose: DedupPurpose, now: Timestamp) -> Option<Self> {
         let after = KeyHolder {
             state: job.state,
@@ -48,8 +48,8 @@ impl DedupClaim {
         })
     }
 
-    /// Returns the request of a command that starts a run, resumes the job or changes its
-    /// deduplication key. The caller has checked that the job's state allows the command.
+    /// Returns the key request of a command that starts a run, resumes the job or changes its
+    /// deduplication key. The caller must have checked that the job's state allows the command.
     pub fn by_command(command: &JobCommand, job: &Job, now: Timestamp) -> Option<Self> {
         let (about, definition, next_at) = match &command.action {
             Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
@@ -123,7 +123,6 @@ impl DedupClaim {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PrunedDedup {
-    /// Number of deduplication keys that were deleted.
     pub deleted: u64,
     /// Where the next call continues; `None` if all keys were read.
     pub next: Option<(TenantNo, DedupKey)>,
@@ -133,7 +132,7 @@ verbs! {
     /// Store operations on deduplication keys; operations on jobs also take and release keys.
     ///
     /// Whether the holder of a key still blocks other jobs is decided only when another job needs
-    /// the key. Claiming and finishing attempts therefore write nothing to the deduplication keys.
+    /// the key. Operations that claim or finish attempts therefore do not write deduplication keys.
     trait DedupStore {}
 
     /// Reads up to `limit` deduplication keys of all tenants, ordered by tenant and key, starting

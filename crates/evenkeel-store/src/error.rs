@@ -11,8 +11,8 @@ pub enum Unwritable {
 }
 
 impl Unwritable {
-    /// Returns what an operator can do to make the database writable again. Evenkeel resumes
-    /// without a restart.
+    /// Returns what an operator can do to make the database writable again. When the database is
+    /// writable again, Evenkeel resumes without a restart.
     pub const fn way_out(self) -> &'static str {
         match self {
             Self::DiskFull => "free space on that disk",
@@ -79,8 +79,8 @@ impl StoreError {
         }
     }
 
-    /// Converts the error of a later step of a command whose earlier steps took effect, so that the
-    /// error does not claim that nothing changed.
+    /// Converts the error of a command whose earlier steps took effect, because its message must
+    /// not claim that nothing changed.
     #[must_use]
     pub fn after_changes(self) -> Self {
         match self {

@@ -6,8 +6,8 @@ use evenkeel_core::{JobId, Timestamp};
 
 use crate::{EVENTS_KEPT, Event, EventNo, EventPage, NewEvent, Scope};
 
-/// The newest events, oldest first. Event numbers start at the creation time in microseconds, so
-/// they are higher than the numbers of an earlier process.
+/// The newest events, oldest first. Event numbers start at the creation time of the ring in
+/// microseconds, so they are higher than the event numbers of an earlier process.
 #[derive(Debug)]
 pub struct EventRing {
     /// `None` marks lost events.

@@ -37,7 +37,7 @@ pub enum EventKind {
     RunStarted,
     /// An attempt has finished.
     RunEnded,
-    /// The score of how evenly runs are spread over time has fallen below its threshold.
+    /// The balance score (how evenly runs are spread over time) has fallen below its threshold.
     DistributionDegraded,
     RebalanceStarted,
     RebalanceFinished,
@@ -102,7 +102,7 @@ impl EventKind {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EventJob {
     Id(JobId),
-    /// The internal job number that schedulers and workers use. The store looks up the id.
+    /// The internal job number that schedulers and workers use; the store looks up the job id.
     No(JobNo),
     None,
 }
@@ -176,11 +176,11 @@ verbs! {
     /// Returns the tenant's events after `after`. Reads up to `limit` events of all tenants.
     read fn events_after(scope: &Scope, after: EventNo, limit: u32) -> EventPage;
 
-    /// Announces that a client listens until at least `until`, so that all nodes emit events. A
-    /// value of `until` before the announced time has no effect.
+    /// Announces that a client listens until at least `until`, so that all nodes emit events. An
+    /// `until` before the time that is already announced has no effect.
     write fn listen(until: Timestamp) -> ();
 
-    /// Returns until when a client of any node listens.
+    /// Returns the time until which a client of any node listens for events.
     read fn listened_until() -> Option<Timestamp>;
 
     /// Returns the names of the given jobs in the given order, even of deleted jobs; `None` for an
@@ -202,12 +202,12 @@ struct Inner {
 #[derive(Default, Debug)]
 struct Waiting {
     events: VecDeque<NewEvent>,
-    /// True if events before `events` were lost.
+    /// True if events that came before those in `events` were lost.
     dropped: bool,
 }
 
 impl Events {
-    /// Returns true if a client listens for events. Check this before building an event.
+    /// Returns true if a client listens for events. Check for listeners before you build an event.
     pub fn has_listeners(&self) -> bool {
         self.0.listened.load(Ordering::Relaxed)
     }
@@ -221,8 +221,8 @@ impl Events {
         }
     }
 
-    /// Queues events for the event publisher if a client listens. Does not wait until the events
-    /// are stored.
+    /// Queues events for the event publisher if a client listens. `emit` does not wait until the
+    /// events are stored.
     pub fn emit(&self, events: impl IntoIterator<Item = NewEvent>) {
         if !self.has_listeners() {
             return;

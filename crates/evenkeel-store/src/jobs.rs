@@ -12,8 +12,8 @@ use crate::{
     Applied, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, Now, Page, PageRequest, Scope,
 };
 
-/// Maximum number of characters of the last error that a job shows. The attempt has the whole error
-/// text.
+/// Maximum number of characters of the last error that a job shows. The stored attempt keeps the
+/// whole error text.
 pub const LAST_ERROR_MAX: usize = 4096;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -57,12 +57,12 @@ pub struct Job {
     /// Outcome of the last attempt that finished or was cancelled.
     pub last_outcome: Option<Outcome>,
     pub history: History,
-    /// Missed deadlines before this time are ignored. This is the time of the job's last
-    /// registration, change of schedule, move to another start time, or resume.
+    /// When the job was last registered, rescheduled, moved to another start time, or resumed.
+    /// Deadlines that the job missed before `since` are ignored.
     pub since: Timestamp,
     /// Number of scheduled times that have been fired.
     pub fired: u64,
-    /// When the newest attempt of the newest run started; `None` if it is not running.
+    /// When the newest attempt of the newest run started; `None` if that attempt is not running.
     pub running_since: Option<Timestamp>,
     /// The attempt that started at `running_since`.
     pub running: Option<AttemptKey>,
@@ -86,14 +86,14 @@ impl Job {
         JobFacts { is_due: self.is_due(now), ..self.facts() }.status()
     }
 
-    /// Returns when the next scheduled run can start after blackouts and other rules of the job;
-    /// see [`Definition::next_start`].
+    /// Returns when the next scheduled run can start, given the blackouts and other rules of the
+    /// job; see [`Definition::next_start`].
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         let average = self.definition.average(self.history.average_good_duration);
         self.next_at.map(|next| self.definition.next_start(next, average, now))
     }
 
-    /// Returns true if the next scheduled time has passed and only a worker is missing.
+    /// Returns true if the next scheduled run of the job may start and only needs a worker.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.state == JobState::Active && self.next_start(now).is_some_and(|start| start <= now)
     }
@@ -127,20 +127,20 @@ pub enum Registered {
         /// See [`Job::number`].
         number: i64,
     },
-    /// Contains the other job of the tenant that has the same name and configuration.
+    /// Contains the tenant's other job with the same name and configuration.
     NameTaken(JobId),
-    /// Contains the other job of the tenant that holds the deduplication key.
+    /// Contains the tenant's other job that holds the deduplication key.
     Duplicate(JobId),
 }
 
-/// A change of a job. Fields that are `None` are not changed.
+/// A change of a job. A field that is `None` keeps its stored value.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobChange {
     pub about: Option<About>,
     pub definition: Option<Definition>,
     /// `Some(None)` removes the next scheduled time. If a new scheduled time is set, deadlines that
-    /// were missed before are ignored. Ignored if the job is paused, since a paused job gets its
-    /// next scheduled time when it is resumed.
+    /// were missed before are ignored. The store ignores `next_at` if the job is paused, since a
+    /// paused job gets its next scheduled time when it is resumed.
     pub next_at: Option<Option<Timestamp>>,
 }
 
@@ -160,7 +160,6 @@ pub struct Trigger {
 pub enum Triggered {
     /// Key of the new run.
     Accepted(AttemptKey),
-    /// The tenant has no such job.
     NotFound,
     /// The job has an active run, and its overlap policy or [`Trigger::idle_only`] does not allow a
     /// second run.
@@ -169,7 +168,6 @@ pub enum Triggered {
     NotAllowed(NotAllowed),
     /// The holder of the deduplication key, which may be the job itself, prevents the run.
     Duplicate {
-        /// The job that holds the deduplication key.
         job: JobId,
         /// The run of the key holder that replaces the requested run: a waiting run, else a running
         /// run, else the run at the next scheduled time, else the last run. `None` if the key
@@ -181,7 +179,7 @@ pub enum Triggered {
 /// Number of jobs whose next scheduled time is in one time slot of 15 minutes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotLoad {
-    /// Number of the tenant's jobs among all jobs that were read.
+    /// Number of the tenant's jobs among the jobs of the time slot that were read.
     pub jobs: u32,
     /// True if all jobs of the time slot were read, so that `jobs` is exact.
     pub counted_all: bool,
@@ -205,8 +203,9 @@ verbs! {
     /// batch. Job numbers can have gaps.
     ///
     /// A job is not registered if another job holds its [deduplication key](evenkeel_core::dedup)
-    /// and [blocks it](evenkeel_core::dedup::DedupScope::blocks_others). If both the key and the
-    /// name are taken, the key is reported. A registered job holds its deduplication key.
+    /// and [blocks it](evenkeel_core::dedup::DedupScope::blocks_others). If both the deduplication
+    /// key and the name of a job are taken, the result is [`Registered::Duplicate`]. A registered
+    /// job holds its deduplication key.
     ///
     /// The store notifies the scheduler of jobs that are due before the end of the next time slot.
     write fn register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
@@ -217,8 +216,8 @@ verbs! {
 
     read fn get(scope: &Scope, id: JobId) -> Option<Job>;
 
-    /// Returns the job and the time of the store's clock in one round trip, because this is the
-    /// most frequent request.
+    /// Returns the job and the time of the store's clock in one round trip, because reading a job
+    /// is the most frequent request.
     read fn get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
 
     /// Applies commands to existing jobs in one transaction. A rejected command does not affect the
@@ -231,8 +230,8 @@ verbs! {
     /// of the job.
     ///
     /// - A new priority also applies to the job's queued attempts, except for runs that were
-    ///   triggered with their own priority. Queued attempts keep the waiting time that they have
-    ///   gained for aging.
+    ///   triggered with their own priority. Queued attempts keep the waiting time that counts for
+    ///   priority aging.
     /// - A command that changes the state of the job resets its count of [consecutive
     ///   failures](crate::DeadStore::list_failing).
     /// - A command that starts a run, resumes the job or changes its [deduplication
@@ -263,13 +262,13 @@ verbs! {
     /// values are ordered by creation; jobs with the same name by configuration. Descending order
     /// is the exact reverse of ascending order.
     ///
-    /// The cost of a page does not depend on its depth or on the number of jobs. If an index
-    /// reduces the filter to at most [`JobFilter::sorted_max`] jobs, all of them are read and the
-    /// total is exact. If no index is selective enough, the list is scanned in sort order, up to
-    /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs per page. A scanned page can have fewer jobs
-    /// than requested, even none, although a next page exists, and its total can be an estimate. An
-    /// offset skips only jobs that the scan of this page reads. Without a filter, the total is a
-    /// stored count.
+    /// The cost of a page does not depend on its position in the list or on the number of jobs. If
+    /// an index reduces the filter to at most [`JobFilter::sorted_max`] jobs, all of them are read
+    /// and the total is exact. If no index is selective enough, the list is scanned in sort order,
+    /// up to [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs per page. A scanned page can have fewer
+    /// jobs than requested, even none, although a next page exists, and its total can be an
+    /// estimate. In a scanned list, `offset` can skip only jobs that the scan of one page reads.
+    /// Without a filter, the total is a stored count.
     ///
     /// In a list by next run time, jobs are ordered exactly unless more than
     /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs have their next scheduled time in the same time
@@ -297,9 +296,9 @@ verbs! {
     /// itself, prevents the run.
     write fn trigger(scope: &Scope, id: JobId, trigger: Trigger, now: Now) -> Triggered;
 
-    /// For each of these time slots, counts the tenant's jobs whose next scheduled time is in the
-    /// slot. Reads at most `limit` jobs per time slot, of any tenant, so the cost for one tenant
-    /// does not grow with the jobs of other tenants. If a time slot has more than `limit` jobs, it
-    /// is not specified which of them are read.
+    /// For each given time slot, counts the tenant's jobs whose next scheduled time is in the slot.
+    /// Reads at most `limit` jobs per time slot, of any tenant, so the cost for one tenant does not
+    /// grow with the jobs of other tenants. If a time slot has more than `limit` jobs, it is not
+    /// specified which of them are read.
     read fn slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 }

@@ -6,9 +6,9 @@
 //! pass.
 //!
 //! Store operations for API users take a [`Scope`], so that a request without a tenant does not
-//! compile. Every write for a worker contains its node number and its
-//! [`Fence`](evenkeel_core::lease::Fence). A write with an outdated fence changes nothing and
-//! reports this.
+//! compile. Every write for a worker contains the worker's node number and
+//! [`Fence`](evenkeel_core::lease::Fence). A write with an outdated fence changes nothing, and its
+//! result says so.
 //!
 //! Modules:
 //!
@@ -206,18 +206,19 @@ verbs! {
     /// Returns the time of the store's clock.
     read fn now() -> Timestamp;
 
-    /// Wakes all listeners of `signal` on all nodes. A signal can be lost, so listeners also poll.
+    /// Wakes all listeners of `signal` on all nodes. A signal can be lost, so listeners also poll
+    /// the store.
     read fn announce(signal: Signal) -> ();
 
     /// Returns the number of the tenant called `name`, and creates the tenant if it is new.
     write fn tenant(name: &str) -> TenantNo;
 
-    /// Returns the value of a setting. The first call stores `fresh` as the value; all later calls
-    /// return the stored value.
+    /// Returns the value of a setting. The first call for `key` stores `fresh` as the value of the
+    /// setting; all later calls return the stored value.
     write fn setting(key: &str, fresh: &str) -> String;
 
-    /// Completes accepted changes and rejects new changes. A file-based store then has all changes
-    /// in its main file.
+    /// Closes the store: completes accepted changes and rejects new changes. After the close, a
+    /// file-based store has all changes in its main file.
     write fn close() -> ();
 
     /// Counts all rows of the database, which is slow. For benchmarks and tests.

@@ -2,8 +2,8 @@
 //!
 //! An attempt takes its permits when it is [claimed](crate::AttemptStore::claim). Permits never
 //! have to be returned, because a permit counts only while its attempt is running. An attempt that
-//! gets no permit waits in the queue of the concurrency limit, until one of the operations here
-//! moves it back to its pool.
+//! gets no permit waits in the queue of the concurrency limit, until a release operation moves it
+//! back to its pool.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
@@ -19,10 +19,10 @@ pub struct Permit {
     pub run: AttemptKey,
 }
 
-/// Maximum number of attempts that one step reads and releases from one limit queue.
+/// Maximum number of attempts that one release step reads and releases from one limit queue.
 pub const RELEASED_MAX: u32 = 1_000;
-/// Maximum number of attempts that one step reads from all limit queues together, unless a single
-/// queue needs more.
+/// Maximum number of attempts that one release step reads from all limit queues together, unless a
+/// single queue needs more.
 pub const RELEASE_SCAN_MAX: u32 = 2_000;
 
 /// Settings for releasing attempts from limit queues.
@@ -37,15 +37,14 @@ pub struct LimitTerms {
 /// One step of releasing attempts from limit queues.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReleaseStep {
-    /// The step starts after the queue of this limit.
+    /// The release step starts after the queue of this limit.
     pub after: Option<LimitKey>,
     /// Maximum number of limit queues to read.
     pub limit: u32,
     pub terms: LimitTerms,
     /// Moves attempts from the queue of a concurrency key to the queue of their tenant or lane, if
-    /// the limit of the tenant or lane blocks them. In the queue of the tenant or lane, the moved
-    /// attempts compete for the next permit, but a step does not know how many attempts already
-    /// wait in that queue.
+    /// the limit of the tenant or lane blocks them. The moved attempts then compete for the next
+    /// permit of the tenant or lane.
     pub to_wider: bool,
 }
 
@@ -75,8 +74,8 @@ pub struct Released {
     pub moved: u64,
     /// The next step starts after this limit; `None` if all queues were read.
     pub next: Option<LimitKey>,
-    /// True if permits are left for attempts behind those that were read. Each step that returns
-    /// true has made the queue shorter.
+    /// True if permits are left for attempts that wait behind the attempts that were read. Each
+    /// step that returns true has removed attempts from the queue.
     pub again: bool,
 }
 

@@ -23,7 +23,6 @@ pub struct ProfileLoad {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LoadProfiles {
     by_tenant: BTreeMap<TenantNo, Vec<ProfileLoad>>,
-    /// Number of jobs that are ignored because their load profile cannot be parsed.
     unreadable: u64,
 }
 
@@ -79,7 +78,6 @@ impl LoadProfiles {
         loads(self.by_tenant.values().flatten(), horizon)
     }
 
-    /// Returns the number of load profiles of all tenants.
     pub fn count(&self) -> usize {
         self.by_tenant.values().map(Vec::len).sum()
     }

@@ -21,10 +21,10 @@ impl Roles {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewNode {
-    /// Other nodes may have the same name.
+    /// Node names are not unique.
     pub name: String,
-    /// The identity stored in the node's locked data directory. The lock guarantees that an earlier
-    /// process with this identity has ended.
+    /// The identity stored in the node's locked data directory. The lock on the directory
+    /// guarantees that every earlier process with this identity has ended.
     pub identity: Uuid,
     pub roles: Roles,
     /// The pools whose attempts the node claims; empty if the node is not a worker.
@@ -36,7 +36,7 @@ pub struct Joined {
     pub node: NodeNo,
     /// Time of the store's clock.
     pub now: Timestamp,
-    /// Earlier node numbers of the same identity. The nodes with these numbers are dead, and
+    /// Earlier node numbers of this node's identity. Nodes with a former number are dead, and
     /// another node must take over their attempts.
     pub former: Vec<NodeNo>,
 }
@@ -63,12 +63,11 @@ pub struct Member {
     pub node: NodeNo,
     pub name: String,
     pub roles: Roles,
-    /// The pools whose attempts the node claims.
     pub pools: Vec<String>,
     pub state: NodeState,
     pub joined_at: Timestamp,
     pub last_ping_at: Timestamp,
-    /// When another node challenged the lease of this node because it was silent.
+    /// When another node challenged the lease of this node because this node was silent.
     pub steal_start_at: Option<Timestamp>,
 }
 
@@ -104,7 +103,7 @@ pub struct Ping {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pinged {
-    /// The node still holds its lease, and the challenge, if any, is cleared.
+    /// The node still holds its lease, and any challenge of its lease is cleared.
     Alive {
         /// Time of the store's clock.
         now: Timestamp,
@@ -118,17 +117,18 @@ pub enum Pinged {
 verbs! {
     trait NodeStore {}
 
-    /// Adds a node to the cluster with a new number. Nodes with earlier numbers of the same
+    /// Adds a node to the cluster with a new number. Nodes that joined earlier with the same
     /// identity become dead.
     write fn join(node: &NewNode, now: Now) -> Joined;
 
-    /// Renews the lease of a node and stores [`Ping::oldest_open`] as the lower bound of its
-    /// attempts. Until the next ping, the store lowers this bound for every older attempt that the
-    /// node fires or claims, so a search from the bound finds all attempts of the node.
+    /// Renews the lease of a node and stores [`Ping::oldest_open`] as the lower bound of the
+    /// scheduled times of its attempts. Until the next ping, the store lowers the bound for every
+    /// older attempt that the node fires or claims. A search from the node's lower bound therefore
+    /// finds all its attempts.
     write fn ping(ping: &Ping, now: Now) -> Pinged;
 
     /// Challenges the lease of a node that has been silent for `silent_after`. Returns true if the
-    /// node is challenged.
+    /// lease of the node is challenged.
     write fn begin_steal(victim: NodeNo, silent_after: Span, now: Now) -> bool;
 
     /// Takes the lease away from a node that was challenged at `challenged_at` and has not answered
@@ -136,12 +136,13 @@ verbs! {
     /// effect.
     write fn steal(victim: NodeNo, challenged_at: Timestamp, grace: Span, now: Now) -> bool;
 
-    /// Prevents a node from firing and claiming. A draining node may finish its running attempts.
+    /// Prevents a node from firing jobs and claiming attempts. A draining node may finish its
+    /// running attempts.
     write fn drain(node: NodeNo) -> ();
 
     /// Removes a node that has no attempts. Returns true if the node was removed.
     write fn retire(node: NodeNo) -> bool;
 
-    /// Returns the store's time and all nodes that have not left.
+    /// Returns the time of the store's clock and all nodes that have not left the cluster.
     read fn members() -> (Timestamp, Vec<Member>);
 }

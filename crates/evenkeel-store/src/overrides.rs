@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutcomeOverride {
-    /// The running attempt of the run. For a waiting run, this may be any of its attempts.
+    /// The running attempt of the run, or any attempt of a waiting run.
     pub key: AttemptKey,
     /// The state of the run when the operator decided the override.
     pub expected: LiveState,
@@ -51,8 +51,8 @@ pub enum OverrideResult {
     /// was paused at or after the scheduled time, or the attempt was asked to stop. Nothing
     /// changed.
     Stopped,
-    /// The attempt cannot go back to the queue because this other job holds the deduplication key.
-    /// Nothing changed.
+    /// The attempt cannot go back to the queue because the given other job holds the deduplication
+    /// key. Nothing changed.
     Duplicate(JobId),
 }
 
@@ -62,7 +62,7 @@ pub enum OverrideAction {
     Ended {
         outcome: Outcome,
         error: Option<String>,
-        /// What follows for the job's schedule. A retry is ignored.
+        /// How the job's schedule continues after the run; a retry is ignored.
         then: Then,
     },
     /// Puts the running attempt back into the queue.
@@ -132,16 +132,16 @@ verbs! {
     /// the queue, if the run is still in the expected state.
     ///
     /// The attempt gets a new fence, so later reports of its worker are
-    /// [rejected](crate::FinishResult::LeaseLost). In the same transaction, the node that runs the
-    /// attempt gets a [message](crate::MessageKind::Ended) to stop it. The result is stored as by
-    /// [`finish`](crate::AttemptStore::finish), but without a retry and a hook, and the duration
-    /// does not change the job's average. If the run was waiting, the result is stored for an
-    /// attempt that no worker ran.
+    /// [rejected](crate::FinishResult::LeaseLost). In the transaction of the override, the node
+    /// that runs the attempt gets a [message](crate::MessageKind::Ended) to stop it. The result is
+    /// stored as by [`finish`](crate::AttemptStore::finish), but without a retry and a hook, and
+    /// the duration does not change the job's average. If the run was waiting, the result is stored
+    /// for an attempt that no worker ran.
     ///
     /// An attempt goes back to the queue as by [`requeue`](crate::AttemptStore::requeue). Nothing
     /// changes if [another job blocks the attempt](crate::DedupClaim::is_kept_out), or if `requeue`
     /// would record it as cancelled. The job of a requeued attempt takes its deduplication key.
-    /// Requeueing a waiting attempt changes nothing, because it is already queued. The store
-    /// notifies the scheduler that the job has changed.
+    /// Requeueing a waiting attempt changes nothing, because it is already queued. The store also
+    /// notifies the scheduler that the job of the run has changed.
     write fn override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 }

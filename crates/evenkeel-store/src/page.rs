@@ -1,12 +1,12 @@
-//! Pages of lists, for all store operations that list.
+//! Pages of lists, for all store operations that return lists.
 
 /// Selects one page of a list. `C` is the type of a position in the list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageRequest<C> {
     pub limit: u32,
-    /// Number of items to skip; slow if large.
+    /// Number of items to skip; a large number is slow.
     pub offset: u32,
-    /// Only items after this position; equally fast for every page.
+    /// Lists only items after this position, which is equally fast for every page.
     pub after: Option<C>,
 }
 

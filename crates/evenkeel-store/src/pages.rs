@@ -41,7 +41,7 @@ pub struct PageFilter {
     /// by number.
     pub query: Option<SearchQuery>,
     pub job: Option<JobId>,
-    /// Only pages whose URL starts with this exact text. The prefix has no index, so without
+    /// Only pages whose URL starts with this exact text. URL prefixes have no index, so without
     /// another condition all pages of the tenant are read.
     pub url_prefix: Option<String>,
 }
@@ -95,10 +95,10 @@ verbs! {
     read fn known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
 
     /// Stores pages in one transaction. Returns the results in the order of `pages`. Each page may
-    /// occur only once. A page with an unchanged content hash only gets a new `seen_at`, `etag` and
-    /// `last_modified`. A page that exceeds the quota ([`PageQuota::fits`]) is skipped and keeps
-    /// its old content. Earlier pages of the batch use the quota first. If the job is deleted or
-    /// belongs to another tenant, all results are [`Kept::NoRoom`].
+    /// occur only once in the batch. A page with an unchanged content hash only gets a new
+    /// `seen_at`, `etag` and `last_modified`. A page that exceeds the quota ([`PageQuota::fits`])
+    /// is skipped and keeps its old content. Earlier pages of the batch use the quota first. If the
+    /// job is deleted or belongs to another tenant, all results are [`Kept::NoRoom`].
     ///
     /// Use batches of about 50 pages or 1 MiB, because SQLite has only one writer, which also fires
     /// jobs.
@@ -112,8 +112,8 @@ verbs! {
     write fn prune_pages(job: JobNo, pages: &[PageId]) -> u64;
 
     /// Deletes up to `limit` pages of deleted jobs. Returns the number of deleted pages. A number
-    /// below `limit` means that no pages are left, except those that another node is deleting. Fast
-    /// if no pages have to be deleted.
+    /// below `limit` means that no pages are left, except those that another node is deleting. The
+    /// call is fast if no pages have to be deleted.
     write fn clear_pages(limit: u32) -> u64;
 
     /// Returns the tenant's pages that pass the filter, without pages of deleted jobs.
@@ -121,7 +121,8 @@ verbs! {
     /// Search results are paged only by `offset`, with at most [`SEARCH_LIMIT_MAX`] results per
     /// request, and `next` is `None`. Pages with all search terms in the title come first, then
     /// pages with more occurrences of the terms, then pages with lower numbers. If more than 10,000
-    /// pages match, only 10,000 of them are ranked. The total is exact up to 10,000.
+    /// pages match, only 10,000 of them are ranked. The total number of results is exact up to
+    /// 10,000.
     read fn list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
         -> Page<PageHit, PageNo>;
 

@@ -7,15 +7,15 @@ use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use crate::verbs::verbs;
 use crate::{Now, OwnedAttempt};
 
-/// Progress, log or checkpoint that a running attempt reports. Fields that are `None` are not
-/// changed.
+/// Progress, log or checkpoint that a running attempt reports. A field that is `None` keeps its
+/// stored value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgressNote {
     pub key: AttemptKey,
     pub fence: Fence,
     pub progress: Option<Progress>,
     /// The output so far, encoded by [`RunLog::encode`](evenkeel_core::RunLog::encode). The caller
-    /// limits the size and removes NUL characters.
+    /// limits the size of the output and removes NUL characters.
     pub log: Option<String>,
     /// The next attempt of the run gets this checkpoint.
     pub checkpoint: Option<Vec<u8>>,
@@ -50,7 +50,7 @@ pub struct Running {
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MessageKind {
-    /// The execution of the attempt is alive.
+    /// The attempt is alive, which restarts its time-out.
     Heartbeat,
     /// The result of the attempt is already stored, so the node can stop its execution.
     Ended,
@@ -73,8 +73,9 @@ verbs! {
     trait ProgressStore {}
 
     /// Saves progress, logs and checkpoints of attempts, each only if the attempt runs on `node`
-    /// with the given fence. Returns true for each saved note. A rejected note does not affect the
-    /// other notes of the batch. Each attempt may occur only once in the batch.
+    /// with the given fence. Returns true for each progress note that was saved. A rejected
+    /// progress note does not affect the other notes of the batch. Each attempt may occur only once
+    /// in the batch.
     ///
     /// [`get_attempt`](crate::AttemptStore::get_attempt) returns progress and log while the attempt
     /// runs with the same fence. A requeued attempt starts without progress and log. The next claim

@@ -10,7 +10,7 @@ use crate::Reprioritized;
 use crate::verbs::verbs;
 
 /// Maximum number of queue groups that are counted separately; a group is one lane of one pool. All
-/// further groups are counted together.
+/// further queue groups are counted together.
 pub const QUEUE_GROUPS_MAX: u32 = 300;
 
 /// Number of priority ranges that are counted: 0 to 9, 10 to 19, and so on up to 90 to 99, then
@@ -39,7 +39,7 @@ impl QueueDepth {
         (self.pool.clone(), self.lane)
     }
 
-    /// Adds `count` attempts with this priority, the oldest of which waits since `oldest`.
+    /// Adds `count` attempts with this priority, the oldest of which has waited since `oldest`.
     pub fn add(&mut self, priority: u8, count: u64, oldest: Timestamp) {
         self.waiting += count;
         self.oldest = self.oldest.min(oldest);
@@ -51,9 +51,10 @@ impl QueueDepth {
 pub struct QueueDepths {
     /// Ordered by pool and lane, without empty lanes.
     pub depths: Vec<QueueDepth>,
-    /// True if more attempts wait than were read, so each number is a lower bound.
+    /// True if more attempts wait than were read, so each count is a lower bound.
     pub is_lower_bound: bool,
-    /// Waiting attempts of all pools beyond [`QUEUE_GROUPS_MAX`], by lane. The pool name is empty.
+    /// Waiting attempts of all queue groups beyond [`QUEUE_GROUPS_MAX`], by lane. The pool name is
+    /// empty.
     pub others: Vec<QueueDepth>,
     /// Number of attempts that wait for a permit, by the scope of their concurrency limit, counted
     /// up to the limit of the scan.
@@ -95,8 +96,8 @@ pub struct DepthWalk {
 }
 
 impl DepthWalk {
-    /// Starts a count of about `limit` rows. The queue groups are ordered by name. Groups beyond
-    /// the first [`QUEUE_GROUPS_MAX`] are counted [together](Self::rest).
+    /// Starts a count of about `limit` rows. `groups` must be ordered by name. Groups beyond the
+    /// first [`QUEUE_GROUPS_MAX`] are counted [together](Self::rest).
     pub fn new(limit: u32, mut groups: Vec<QueueGroup>) -> Self {
         let has_more_groups = groups.len() > QUEUE_GROUPS_MAX as usize;
         groups.truncate(QUEUE_GROUPS_MAX as usize);
@@ -134,8 +135,8 @@ impl DepthWalk {
         self.others_are_cut = walked >= u64::from(self.limit);
     }
 
-    /// Returns the groups to count first and the number of rows to read of each. The number is one
-    /// more than the group's share, which shows whether the group has more rows.
+    /// Returns the groups to count first and the number of rows to read of each. One row more than
+    /// the group's share is read, to find out whether the group has more rows.
     pub fn first(&self) -> (Vec<QueueGroup>, u32) {
         (self.depths.iter().map(QueueDepth::group).collect(), self.share.saturating_add(1))
     }
@@ -182,20 +183,20 @@ verbs! {
 
     /// Counts the attempts of all tenants that wait for workers. Reads about `limit` rows in queue
     /// order, divided among the queue groups by [`DepthWalk`]. Attempts that wait for a permit are
-    /// not included. If there are more than [`QUEUE_GROUPS_MAX`] groups, up to `limit` further rows
-    /// are read to count the remaining groups together. A small limit only shows in which groups
-    /// attempts wait.
+    /// counted only in [`QueueDepths::parked`]. If there are more than [`QUEUE_GROUPS_MAX`] groups,
+    /// up to `limit` further rows are read to count the remaining groups together. With a small
+    /// `limit`, the counts only show in which groups attempts wait.
     read fn queue_depths(limit: u32) -> QueueDepths;
 
     /// Returns a checksum that changes as soon as an attempt at the front of a lane of these pools
     /// is claimed or added. The front of a lane is its first `rows` attempts by priority and its
     /// first `rows` attempts by waiting time. Like
-    /// [`count_queued`](crate::AttemptStore::count_queued), ignores attempts that could not be
-    /// claimed when they were queued.
+    /// [`count_queued`](crate::AttemptStore::count_queued), the checksum ignores attempts that
+    /// could not be claimed when they were queued.
     read fn queue_front(pools: &[String], rows: u32) -> QueueFront;
 
-    /// Recomputes the rank of queued attempts with the settings `aging`, for the next `limit`
-    /// attempts in key order after `after`.
+    /// Recomputes the rank of queued attempts with the priority aging settings `aging`, for the
+    /// next `limit` attempts in key order after `after`.
     write fn reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
 }
 

@@ -1,10 +1,10 @@
-//! Recomputes queued attempts after a change of the priority aging settings.
+//! Recomputes the rank of queued attempts after a change of the priority aging settings.
 
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, Timestamp};
 
-/// Result of one step through the queue.
+/// Result of one step of reprioritizing the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reprioritized {
     /// Number of attempts that got a new rank.

@@ -29,7 +29,7 @@ pub struct Answered {
 pub enum Begun {
     /// The request is new or was abandoned. The caller must execute the request and pass this time
     /// to [`end_request`](RequestStore::end_request), because the time distinguishes this execution
-    /// from an abandoned one.
+    /// from abandoned executions.
     Fresh(Timestamp),
     /// Another caller is executing the request.
     InProgress,
@@ -46,9 +46,9 @@ verbs! {
     /// another fingerprint gets [`Begun::KeyReused`], whether the first request is finished or not.
     write fn begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
 
-    /// Ends the request that began at `begun_at` and stores its response. `None` means that the
-    /// request had no effect and may be repeated. Has no effect if the request was abandoned or is
-    /// already finished.
+    /// Ends the request that began at `begun_at` and stores its response. An `answer` of `None`
+    /// means that the request had no effect and may be repeated. Ending a request that was
+    /// abandoned or is already finished has no effect.
     write fn end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>)
         -> ();
 

@@ -20,7 +20,7 @@ pub struct Requeue {
 }
 
 /// What happens to an attempt that is taken away from its node. For an attempt of a lost node,
-/// [`step`](evenkeel_core::attempt::step) decides whether it is queued or fails.
+/// [`step`](evenkeel_core::attempt::step) decides whether the attempt is queued again or fails.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AfterLoss {
     /// The attempt is queued for another worker.
@@ -36,11 +36,11 @@ pub struct LostEnd {
     /// When the attempt finished, or when its loss was noticed.
     pub finished_at: Timestamp,
     pub error: String,
-    /// What follows for the job's schedule. A retry is ignored.
+    /// How the job's schedule continues after the failure; a retry is ignored.
     pub then: Then,
     /// What the failure also stores in the same transaction: a dead letter or a failure count.
     pub hook: Hook,
-    /// The attempt may have been finished since this time without the store knowing it.
+    /// The attempt may have finished as early as this time, unknown to the store.
     pub unstored_since: Timestamp,
 }
 

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
 
-/// Maximum number of error characters in an event. The attempt has the whole error text.
+/// Maximum number of error characters in an event. The stored attempt keeps the whole error text.
 const ERROR_CHARS_MAX: usize = 500;
 
 /// Removes the dead-letter hook from results for which the store created no dead letter because the
-/// run was asked to stop. Without this check, events would report dead letters that do not exist.
-/// One call checks all results. If the check fails, the results are not changed.
+/// run was asked to stop. Events must not report dead letters that do not exist. One query to the
+/// store checks all results. If the query fails, the results are not changed.
 pub async fn discard_unwritten_dead_letters(
     store: &dyn Store,
     ends: &mut [Finish],
@@ -27,7 +27,7 @@ pub async fn discard_unwritten_dead_letters(
         })
         .map(|(end, _)| end)
         .collect();
-    // Usually no result has a dead-letter hook, and the store is not queried.
+    // Usually no result has a dead-letter hook, so the store is not queried.
     if unchecked.is_empty() {
         return;
     }
@@ -93,8 +93,8 @@ impl NewEvent {
         Some(Self::of_run(EventKind::RunExhausted, tenant, end.key, at, &data))
     }
 
-    /// Returns the events for a result: the attempt has finished, the run has failed and is not
-    /// retried, and the run left a dead letter.
+    /// Returns the events for the result of an attempt: always `RunEnded`, then `RunExhausted` and
+    /// `RunDead` if they apply.
     pub fn of_end(end: &Finish) -> impl Iterator<Item = Self> + use<> {
         let dead = match end.hook {
             Hook::DeadLetter(reason) => {

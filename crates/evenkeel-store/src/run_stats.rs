@@ -46,7 +46,7 @@ impl RunStatsDelta {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureDelta {
     pub tenant: TenantNo,
-    /// Identifies errors that differ only in details such as numbers.
+    /// Errors that differ only in details such as numbers have the same fingerprint.
     pub fingerprint: Fingerprint,
     pub count: u64,
     pub newest: AttemptKey,
@@ -64,11 +64,9 @@ pub struct RunTotals {
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// Number of counted attempts that were retries.
     pub retries: u64,
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,
-    /// Total duration of the successful attempts.
     pub success_duration: Span,
     pub running: u64,
     /// When a node last reported its counts.
@@ -98,8 +96,8 @@ pub type FailureCursor = (Timestamp, Fingerprint);
 verbs! {
     trait RunStatsStore {}
 
-    /// Adds the counts that `node` reports. Each tenant and each failure group may occur only once.
-    /// A tenant that does not occur has no running attempts on the node.
+    /// Adds the counts that `node` reports. Each tenant and each failure group may occur only once
+    /// in a report. A tenant that is not in the report has no running attempts on the node.
     write fn add_run_stats(
         node: NodeNo,
         tallies: Vec<RunStatsDelta>,

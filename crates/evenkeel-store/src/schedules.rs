@@ -32,11 +32,10 @@ pub struct DueJob {
     pub generation: i32,
     /// Number of active runs, waiting or running.
     pub live: u32,
-    /// The newest run of the job.
     pub head: Option<RunLink>,
     pub history: History,
-    /// Missed deadlines before this time are ignored. This is the time of the job's last
-    /// registration, change of schedule, move to another start time, or resume.
+    /// When the job was last registered, rescheduled, moved to another start time, or resumed.
+    /// Deadlines that the job missed before `since` are ignored.
     pub since: Timestamp,
     /// Number of scheduled times that have been fired.
     pub fired: u64,
@@ -51,7 +50,7 @@ pub struct DelayedAttempt {
     pub due: Timestamp,
     pub key: AttemptKey,
     /// True if an earlier attempt of the run has saved a checkpoint. Only a claim returns the
-    /// checkpoint.
+    /// checkpoint itself.
     pub has_checkpoint: bool,
     /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
@@ -65,7 +64,7 @@ pub struct LookAhead {
     /// Jobs that are new or were changed since the last call. A changed job is returned only once.
     pub changed: Vec<DueJob>,
     /// Retries and triggers that are due up to the requested time. Every call returns a due retry
-    /// or trigger until it is fired.
+    /// or trigger again until it is fired.
     pub delayed: Vec<DelayedAttempt>,
 }
 
@@ -144,7 +143,7 @@ pub struct ClaimWindow {
 }
 
 impl ClaimWindow {
-    /// Returns the claim window at `now`, or else the next one, for an attempt with the expected
+    /// Returns the current or else the next claim window at `now`, for an attempt with the expected
     /// duration `average`.
     pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
         let from = definition.may_start_from(now, average);
@@ -178,11 +177,11 @@ pub enum Start {
 pub struct Fire {
     pub job: JobNo,
     pub tenant: TenantNo,
-    /// Generation of the job when the scheduler made this decision.
+    /// Expected generation of the job.
     pub generation: i32,
-    /// Next scheduled time of the job when the scheduler made this decision.
+    /// Expected next scheduled time of the job.
     pub due: Timestamp,
-    /// Newest run of the job when the scheduler made this decision.
+    /// Expected newest run of the job.
     pub head: Option<RunLink>,
     /// Scheduled times to record as skipped.
     pub skip: Option<SkippedTimes>,
@@ -198,9 +197,9 @@ pub struct Fire {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Supersede {
     pub job: JobNo,
-    /// Generation of the job when the scheduler made this decision.
+    /// Expected generation of the job.
     pub generation: i32,
-    /// Next scheduled time of the job when the scheduler made this decision.
+    /// Expected next scheduled time of the job.
     pub due: Timestamp,
 }
 
@@ -227,8 +226,8 @@ pub struct FireDelayed {
 pub enum FireResult {
     /// The fire took effect. Contains the fence of the attempt if it was claimed.
     Fired(Fence),
-    /// The job or the delayed attempt has changed since the fire was decided. Nothing changed; the
-    /// scheduler must load the job or attempt again.
+    /// The job or the delayed attempt has changed since the scheduler decided to fire it. Nothing
+    /// changed; the scheduler must load the job or attempt again.
     Stale,
     /// The job has an active run; nothing changed.
     Busy {
@@ -263,7 +262,7 @@ verbs! {
     write fn look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
 
     /// Fires jobs for `node`. A job fires only if its generation, next scheduled time and newest
-    /// run are still those of the decision, it is active, and it is due by the store's clock. With
+    /// run are still those in its [`Fire`], it is active, and it is due by the store's clock. With
     /// [`Fire::idle_only`], the job must also have no active run. One transaction records the
     /// attempt or its queue entry, the skipped times, and the job's next scheduled time. A rejected
     /// fire does not affect the other fires of the batch. Each job may occur only once in the
@@ -273,12 +272,12 @@ verbs! {
     /// live, all results are `Stale`.
     write fn fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
 
-    /// Fires retries and triggers for `node`, each only if it still waits with this due time. The
-    /// runs of retries and triggers are already active.
+    /// Fires retries and triggers for `node`, each only if it still waits with the due time in its
+    /// [`FireDelayed`]. The runs of retries and triggers are already active.
     write fn fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
 
     /// Ends the active runs of jobs for which a newer scheduled time is due, each only if the
-    /// generation and next scheduled time of the job are still those of the decision. Running
+    /// generation and next scheduled time of the job are still those in its [`Supersede`]. Running
     /// attempts are asked to stop; [`cancellations`](crate::AttemptStore::cancellations) returns
     /// them until they are finished. Waiting attempts are recorded as superseded, which finishes
     /// their runs. The jobs keep their schedules.

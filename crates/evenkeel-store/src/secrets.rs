@@ -57,11 +57,11 @@ pub struct Reseal {
     /// Nonce of the encrypted value that was read. If the stored nonce differs, the secret has a
     /// new value and is skipped.
     pub if_nonce: Vec<u8>,
-    /// The same value, encrypted with the new key.
+    /// The value of the secret, encrypted with the new key.
     pub sealed: Sealed,
 }
 
-/// Whose secrets a change of the encryption key affects.
+/// The tenants whose secrets a change of the encryption key affects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SecretReach {
     OwnTenant,

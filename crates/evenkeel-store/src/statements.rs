@@ -38,8 +38,8 @@ impl Statements {
     /// # Panics
     ///
     /// Panics if a file is malformed, a name occurs twice, or a statement uses a parameter that its
-    /// section does not list or an unknown name in braces. The files are compiled into the program,
-    /// and a test of each store reads them.
+    /// section does not list or an unknown name in braces. The SQL files are compiled into the
+    /// program, and a test of each store reads them.
     pub fn read(
         files: &[&'static str],
         placeholder: Placeholder,
@@ -65,8 +65,8 @@ impl Statements {
     ///
     /// # Panics
     ///
-    /// Panics if no statement has this name. A test of each store looks up every name that the
-    /// store uses.
+    /// Panics if no statement has this name. A test of each store looks up every statement name
+    /// that the store uses.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).unwrap_or_else(|| panic!("no SQL statement is called {name}"))
     }
@@ -118,7 +118,8 @@ fn without_comment(mut text: &str) -> &str {
     text
 }
 
-/// Maximum nesting of fragments within fragments. Deeper nesting is reported as a cycle.
+/// Maximum nesting of fragments within fragments. Fragments that are nested deeper are reported as
+/// a cycle.
 const DEPTH_MAX: usize = 8;
 
 fn include(text: &str, included: &HashMap<&str, &str>, depth: usize) -> String {

@@ -28,8 +28,8 @@ pub struct Target {
     /// Unique within the tenant.
     pub number: i64,
     pub fields: TargetFields,
-    /// When a run last succeeded whose job referred to this target at that time. Runs of jobs that
-    /// were deleted later count as well.
+    /// When a run last succeeded for a job that referred to this target at that time. Runs of jobs
+    /// that were deleted later count as well.
     pub last_success_at: Option<Timestamp>,
     /// Number of jobs that refer to the target.
     pub jobs: u64,
@@ -42,14 +42,13 @@ pub struct Target {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CreatedTarget {
     Created(Target),
-    /// Contains the existing target that has the number or the source id.
+    /// Contains the existing target that already has the requested number or source id.
     Exists(Target),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChangedTarget {
     Done(Target),
-    /// The tenant has no such target.
     NotFound,
     /// The generation differs; nothing changed. Contains the stored target.
     Stale(Target),
@@ -63,7 +62,6 @@ pub enum DeletedTarget {
         /// Number of jobs that referred to the target and now refer to no target.
         detached: u64,
     },
-    /// The tenant has no such target.
     NotFound,
     /// Nothing changed, because jobs still refer to the target; contains the number of these jobs.
     InUse(u64),
@@ -104,8 +102,8 @@ pub fn is_stale(
 verbs! {
     /// Store operations on targets.
     ///
-    /// A job refers to its target by number. The number is not checked, so a job may refer to a
-    /// target that does not exist yet or was deleted.
+    /// A job refers to its target by number. The target number of a job is not checked, so a job
+    /// may refer to a target that does not exist yet or was deleted.
     trait TargetStore {}
 
     /// Creates a target, unless another target has its number or source id. A target without a

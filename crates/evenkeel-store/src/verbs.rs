@@ -24,8 +24,8 @@ pub struct Verb {
 
 /// A wrapper that runs code before or after each call of another store.
 ///
-/// [`Intercepted`] turns the wrapper into a store. Calls have no overhead besides
-/// [`around`](Self::around), because arguments are passed on without cloning.
+/// [`Intercepted`] turns an interceptor into a store. An intercepted call has no overhead besides
+/// [`around`](Self::around), because its arguments are not cloned.
 pub trait Intercept: Send + Sync + 'static {
     fn inner(&self) -> &dyn Store;
 
@@ -49,14 +49,14 @@ pub type OwnedAnswer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// A wrapper that decides when, and whether, each call of another store runs.
 ///
-/// [`Relayed`] turns the wrapper into a store. Each call clones its borrowed arguments, so use
+/// [`Relayed`] turns a relay into a store. Each relayed call clones its borrowed arguments, so use
 /// relays only in tests that inject faults.
 pub trait Relay: Send + Sync + 'static {
     type Inner: Store + Clone;
 
     fn inner(&self) -> &Self::Inner;
 
-    /// Answers a call of `verb`. `call` runs the operation on the store that is passed to it.
+    /// Answers a call of `verb`. `call` takes a store and runs the operation on that store.
     fn relay<T: Any + Send>(
         &self,
         verb: Verb,
@@ -71,7 +71,7 @@ pub struct Relayed<R>(pub R);
 /// An argument of a store operation before it is cloned or moved into an [`OwnedCall`].
 pub(crate) struct Argument<T>(pub T);
 
-/// A cloned argument of a store operation that borrows it. Rust prefers the inherent method
+/// A clone of an argument that the store operation borrows. Rust prefers the inherent method
 /// [`Argument::keep`] to the trait method of [`KeepOwned`], so borrowed arguments are cloned and
 /// owned arguments are moved.
 pub(crate) struct Cloned<O>(O);

@@ -73,8 +73,8 @@ fn ed_key(name: &str) -> SigningKey {
     SigningKey::Ed(Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.as_bytes()).unwrap())
 }
 
-/// Creates a signed token like an identity provider. The production code cannot do this, because it
-/// only signs with shared secrets.
+/// Creates a signed token like an identity provider. The production code can sign tokens only with
+/// shared secrets.
 fn encode(header: &Header, claims: &Value, key: &SigningKey) -> String {
     let part = |text: String| URL_SAFE_NO_PAD.encode(text);
     let header = part(serde_json::to_string(header).unwrap());
@@ -251,7 +251,8 @@ fn jwk_of(key: &SigningKey, kid: Option<&str>) -> Value {
             json!({"kty": "RSA", "alg": "RS256", "n": text(&n), "e": text(&e)})
         }
         SigningKey::Ec(key) => {
-            // The first byte means that both coordinates follow, with 32 bytes each.
+            // The first byte of the public key means that both coordinates follow, with 32 bytes
+            // each.
             let (x, y) = key.public_key().as_ref()[1..].split_at(32);
             json!({"kty": "EC", "alg": "ES256", "crv": "P-256", "x": text(x), "y": text(y)})
         }

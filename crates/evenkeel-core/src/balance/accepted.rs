@@ -13,25 +13,27 @@ use crate::time::Timestamp;
 /// Each combination of blackouts and preferred hours costs computing time, so their number is
 /// limited.
 const HOURS_MAX: usize = 1000;
-/// Maximum number of time slots that are stored for all combinations together, in case a day has
-/// very many time slots.
+/// Maximum number of time slots that are stored for all combinations of blackouts and preferred
+/// hours together. This maximum limits memory use if a day has very many time slots.
 const SLOTS_MAX: usize = 4_096_000;
 
 /// For each combination of blackouts and preferred hours, the time slots of the first day in which
 /// jobs may start.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Accepted {
-    /// Distinct sets of time slots; combinations that allow the same time slots share a set.
+    /// Distinct sets of time slots. Combinations of blackouts and preferred hours that allow the
+    /// same time slots share a set.
     slots: Vec<Arc<[bool]>>,
     by_slots: HashMap<Arc<[bool]>, usize>,
     /// Index of the set of time slots for each known combination of blackouts and preferred hours.
-    /// Shared between copies, because `Loads` is copied more often than a new combination appears.
+    /// Copies of `Loads` share this map, because `Loads` is copied often and the map rarely
+    /// changes.
     by_hours: Arc<HashMap<Hours, usize>>,
 }
 
 impl Accepted {
     /// Returns the index of the set of time slots for `hours`, or `None` if too many combinations
-    /// are known already.
+    /// of blackouts and preferred hours are known already.
     pub fn index_of(&mut self, hours: &Hours, horizon: Horizon) -> Option<usize> {
         if let Some(index) = self.by_hours.get(hours) {
             return Some(*index);
@@ -105,8 +107,8 @@ mod tests {
         let index: Vec<_> =
             (0..1500).map(|secs| accepted.index_of(&preferring(secs), horizon)).collect();
         assert_eq!(index.iter().filter(|index| index.is_some()).count(), HOURS_MAX);
-        // The index of a set never changes, so that load is removed from the same set to which it
-        // was added.
+        // The index of a set of time slots never changes, so that load is removed from the set to
+        // which it was added.
         for secs in [0, 999, 1000, 1499] {
             assert_eq!(accepted.index_of(&preferring(secs), horizon), index[secs as usize]);
         }

@@ -18,15 +18,15 @@ pub(super) fn next(
     // If no other tenant has jobs, the tenant's load equals the load of all tenants.
     let all = if is_alone { Cow::Borrowed(&*own) } else { all.next_of(candidates) };
     let Some(wanted) = wanted else { return least(&own, &all, candidates, turn) };
-    // Unwanted candidates count as full.
+    // Candidates that are not wanted count as full, so that they are not chosen.
     let only = |of: &[i32]| -> Vec<i32> {
         of.iter().zip(wanted).map(|(load, wanted)| if *wanted { *load } else { i32::MAX }).collect()
     };
     least(&only(&own), &only(&all), candidates, turn)
 }
 
-/// Number of candidate times per block: the best block is found first, then the best candidate
-/// within it.
+/// Number of candidate times per block: the search finds the best block first, then the best
+/// candidate within that block.
 const BLOCK: usize = 256;
 /// Number of values that vectorised (SIMD) code compares at once.
 const LANES: usize = 8;
@@ -59,7 +59,8 @@ fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: Nod
 
 /// Returns the smallest value of `all` among the positions where `own` equals `own_least`.
 fn least_of_all(own: &[i32], all: &[i32], own_least: i32) -> i32 {
-    // Values at other positions are replaced with the largest number, so that they never win.
+    // Where `own` is larger than `own_least`, the value of `all` is replaced with the largest
+    // number.
     let only = |own: i32, all: i32| all | if own == own_least { 0 } else { i32::MAX };
     let (own, own_rest) = own.as_chunks::<LANES>();
     let (all, all_rest) = all.as_chunks::<LANES>();
@@ -123,8 +124,7 @@ fn least_met(met: &[f64]) -> f64 {
     rest.iter().copied().chain(least).fold(f64::INFINITY, lesser)
 }
 
-/// The load of consecutive time slots, used as a circle. After the last time slot, the first one
-/// follows again.
+/// The load of consecutive time slots in a ring: the first time slot follows the last one.
 struct Series {
     loads: Vec<f64>,
     /// Number of the first time slot, counted from 1970.
@@ -132,9 +132,9 @@ struct Series {
 }
 
 impl Series {
-    /// Returns for each candidate how busy its future runs would be: the sum of the squared loads
-    /// of all time slots in which they fall. Because of the squares, one very busy time slot counts
-    /// more than several slightly busy ones.
+    /// Returns for each candidate start time the sum of the squared loads of the time slots in
+    /// which its future runs fall. Because of the squares, one very busy time slot counts more than
+    /// several slightly busy ones.
     fn met(&self, candidates: Candidates) -> Vec<f64> {
         let slots = self.loads.len();
         let times = (slots as i64 * candidates.unit / candidates.every).max(1);
@@ -147,8 +147,9 @@ impl Series {
         met
     }
 
-    /// Adds for each candidate the squared load of the time slot in which one future run falls;
-    /// `slot` is this time slot for the first candidate. Candidates are in consecutive time slots.
+    /// Adds to `met`, for each candidate start time, the squared load of the time slot of one
+    /// future run. `slot` is the time slot of the future run of the first candidate. Candidates are
+    /// in consecutive time slots.
     fn meet(&self, slot: usize, met: &mut [f64]) {
         let (before, after) = self.loads.split_at(slot);
         let (head, tail) = met.split_at_mut(after.len().min(met.len()));
@@ -158,7 +159,7 @@ impl Series {
 }
 
 impl Loads {
-    /// Returns for each candidate how many jobs have their next run in the same time slot.
+    /// Returns for each candidate start time how many jobs have their next run in its time slot.
     fn next_of(&self, candidates: Candidates) -> Cow<'_, [i32]> {
         let far = &self.far;
         if far.grid.slot == candidates.unit {
@@ -176,9 +177,9 @@ impl Loads {
         known.collect()
     }
 
-    /// Returns the load per time slot of the candidates' length: the cost of the runs, plus the
-    /// average cost of a run for each run. With this sum, many short runs count as well as few long
-    /// runs.
+    /// Returns the load per time slot; the time slots are as long as those of the candidates. The
+    /// load is the cost of the runs, plus the average cost of a run for each run. So a time slot is
+    /// busy if it has many short runs, and also if it has few long runs.
     fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
         let weighted = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
@@ -214,8 +215,8 @@ impl Loads {
         }
     }
 
-    /// Sums the load of several time slots into longer time slots. Also returns the number of the
-    /// first longer time slot.
+    /// Sums the load of the time slots into longer time slots of the length `unit`. Also returns
+    /// the number of the first of the longer time slots.
     fn folded(&self, sums: &[i64], unit: i64) -> (Vec<i64>, i64) {
         let grid = self.horizon().grid();
         let first = grid.start.div_euclid(unit);

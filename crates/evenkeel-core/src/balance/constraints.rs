@@ -77,7 +77,7 @@ impl Times {
     }
 }
 
-/// Keeps only the candidate start times with the lowest count.
+/// Keeps only those wanted candidate start times whose number in `counts` is the lowest.
 fn keep_least(wanted: &mut [bool], counts: &[i64]) {
     let each = wanted.iter().zip(counts);
     let least = each.filter(|(wanted, _)| **wanted).map(|(_, count)| *count).min();

@@ -13,7 +13,6 @@ pub(super) struct Grid {
     pub start: i64,
     /// Length of a time slot in microseconds.
     pub slot: i64,
-    /// Number of time slots.
     pub slots: usize,
 }
 
@@ -28,7 +27,7 @@ pub(super) struct Hit {
 
 impl Grid {
     /// The weight of one run. If a job's run times are known less exactly than the length of a time
-    /// slot, each possible time slot gets a part of this weight.
+    /// slot, each possible time slot gets a part of the weight of one run.
     pub fn whole(self) -> i64 {
         if self.slot >= micros(Slot::LENGTH) { 1 } else { 3600 }
     }
@@ -150,8 +149,8 @@ impl Grid {
     }
 }
 
-/// Returns the middle of the range in which the job's run times fall; the exact second is not
-/// stored.
+/// Returns the middle of the range in which the job's run times fall, because their exact second is
+/// not stored.
 fn middle(every: Span, phase: u32) -> i64 {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let rest = i64::from(phase) * step;

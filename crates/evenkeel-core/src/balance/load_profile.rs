@@ -39,7 +39,7 @@ pub enum Recurrence {
         /// [`steps`](Recurrence::step).
         phase: u32,
     },
-    /// Run times that depend on local clocks.
+    /// The job runs at times that depend on local clocks, such as those of a cron expression.
     Clock {
         schedule: Schedule,
         #[serde(default, skip_serializing_if = "Zone::is_utc")]
@@ -47,7 +47,7 @@ pub enum Recurrence {
         #[serde(default, skip_serializing_if = "Dst::is_default")]
         dst: Dst,
     },
-    /// Once per period; the run times depend on when the previous run finishes.
+    /// The job runs once per period, and each run time depends on when the previous run finishes.
     Often(Span),
     Once(Slot),
 }
@@ -109,7 +109,8 @@ impl LoadProfile {
         Some(Self { recurrence, fixed, from: start, hours: hours.filter(|_| !fixed) })
     }
 
-    /// Returns the load profile of the same job after it is moved so that it runs at `time`.
+    /// Returns the load profile that the job has after a rebalance moves it so that it runs at
+    /// `time`.
     #[must_use]
     pub fn moved_to(&self, time: Timestamp) -> Self {
         let recurrence = match self.recurrence {
@@ -119,7 +120,7 @@ impl LoadProfile {
         Self { recurrence, ..self.clone() }
     }
 
-    /// Returns the profile as JSON, as it is stored.
+    /// Returns the load profile as JSON, as it is stored.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -17,7 +17,6 @@ pub struct Horizon {
     pub start: Timestamp,
     /// Length of a time slot.
     pub slot: Span,
-    /// Number of time slots.
     pub slots: usize,
 }
 
@@ -43,8 +42,8 @@ pub struct Loads {
     total_cost: i128,
     /// The load of the first 24 hours that a rebalance cannot move.
     pub(super) fixed: Sums,
-    /// For each time slot of the first 24 hours, the highest known cost of one run. If several jobs
-    /// were added together, only their average cost is known.
+    /// For each time slot of the first 24 hours, the highest known cost of one run. If one call of
+    /// `add` adds several jobs, only their average cost is known.
     pub(super) heaviest: Vec<i64>,
     /// The load of the first 24 hours that a rebalance can move, grouped by the time slots to which
     /// it can move.
@@ -53,7 +52,7 @@ pub struct Loads {
     pub(super) accepted: Accepted,
     /// Number and cost of periodic jobs, which may run at any time, by period.
     pub(super) often: BTreeMap<Span, Amounts>,
-    /// Jobs for which the exact start second is known.
+    /// Number of jobs per start second, for the jobs whose start second is known.
     pub(super) seconds: Seconds,
     /// The load of the next month.
     pub(super) far: MonthLoads,
@@ -100,11 +99,11 @@ const DAY: Span = Span::from_secs(86_400);
 const WEEK: Span = Span::from_secs(7 * 86_400);
 /// Maximum number of time slots of the balancing horizon, unless one day has more.
 const SLOTS_MAX: u64 = 4096;
-/// Maximum number of different search windows (see `Destination`); a job with another window counts
-/// as having the next shorter one. Each search window costs time whenever the evenness of the load
-/// is computed.
+/// Maximum number of different search windows (see `Destination`). If a day has more time slots,
+/// the lengths of search windows are rounded down. Each search window costs time whenever the
+/// evenness of the load is computed.
 const WINDOWS_MAX: usize = 512;
-/// The balancer never chooses a first run time later than this after the job's creation.
+/// How far ahead, at most, the balancer chooses the first run time of a job.
 pub(super) const FAR: Span = Span::from_secs(31 * 86_400);
 
 impl Horizon {
@@ -182,8 +181,8 @@ impl Loads {
         let far = Grid {
             start: start - start.rem_euclid(micros(far_slot)),
             slot: micros(far_slot),
-            // Two extra time slots are needed because the first may begin in the past and the last
-            // is incomplete.
+            // Two extra time slots are needed, because the first one may begin in the past and the
+            // last one is incomplete.
             slots: (FAR.as_micros() / far_slot.as_micros()) as usize + 2,
         };
         Self {
@@ -211,8 +210,8 @@ impl Loads {
         self.horizon
     }
 
-    /// Adds the load of `jobs` jobs with this load profile. `cost` is the sum over these jobs of
-    /// the cost of one run.
+    /// Adds the load of `jobs` jobs with this load profile. `cost` is the total cost of one run of
+    /// each of these jobs.
     pub fn add(&mut self, profile: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_add(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);

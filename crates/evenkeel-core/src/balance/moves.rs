@@ -65,8 +65,8 @@ pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
     let [VERSION, are_whole @ (0 | 1), rest @ ..] = stored else { return Err(MovesError) };
     let unit = if *are_whole == 1 { SECOND } else { 1 };
     let mut rest = rest;
-    // Both vectors grow with the bytes that were read, not by a stored length, so a corrupt record
-    // cannot exhaust the memory.
+    // `moves` and `keys` grow with the bytes that were read, not by a stored length, so a corrupt
+    // record cannot exhaust the memory.
     let (mut moves, mut keys) = (Vec::new(), Vec::new());
     let (mut job, mut old_at) = (0_i64, 0_i64);
     while !rest.is_empty() {

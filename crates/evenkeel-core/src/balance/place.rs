@@ -20,7 +20,7 @@ pub struct JobToPlace<'a> {
     pub seed: u64,
     /// The cost of a run.
     pub cost: Span,
-    /// The chosen start time is later than this.
+    /// Exclusive lower bound of the chosen start time.
     pub after: Timestamp,
 }
 
@@ -126,7 +126,8 @@ pub(super) fn offset_within(length: Span, seed: u64) -> i64 {
 }
 
 /// Returns the length of the time slots in which start times of jobs with this interval are
-/// compared. The length is at least the resolution of the jobs' load profile.
+/// compared. Start times are compared in time slots that are at least as long as the resolution of
+/// load profiles.
 pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     if every >= Span::from_secs(3600) {
         slot.max(Slot::LENGTH)
@@ -144,9 +145,9 @@ pub(super) struct Candidates {
     pub unit: i64,
     /// At least 1.
     pub count: usize,
-    /// The chosen start time is later than this.
+    /// Exclusive lower bound of the chosen start time.
     after: i64,
-    /// The chosen start time is not later than this.
+    /// Inclusive upper bound of the chosen start time.
     latest: i64,
     pub every: i64,
 }
@@ -178,8 +179,8 @@ impl Candidates {
     }
 
     /// Returns a start time in the same time slot as `time`, far from the start times of other jobs
-    /// in that time slot. Returns `None` if that start time is outside the search window, or if
-    /// another second would make later runs fall into other time slots.
+    /// in that time slot. Returns `None` if no such start time is inside the search window, or if
+    /// starting in another second would move later runs into other time slots.
     fn spread_in_slot(self, time: i64, all: &Loads, turn: NodeTurn) -> Option<i64> {
         if self.every % self.unit != 0 {
             return None;

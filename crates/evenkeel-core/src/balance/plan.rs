@@ -1,13 +1,13 @@
 //! Plans a rebalance: decides which jobs are moved to which other start times.
 //!
 //! The plan makes the number of runs per time slot as equal as possible. To do so, the planner
-//! lowers the sum of the squared numbers of runs per time slot. In the first rounds, the cost of
-//! runs counts as much as their number, so that each move improves both. In later rounds of
-//! planning, the cost of runs counts less, and in the last round not at all. Finally, expensive
-//! jobs swap start times with cheap jobs, as long as the number of runs per time slot stays as even
-//! as before. Moves are listed roughly in the order of their benefit, and the plan ends where
-//! further moves no longer improve the evenness score. The evenness score after a rebalance is
-//! never lower than before it.
+//! lowers the sum of the squared numbers of runs per time slot. In the first rounds of planning,
+//! the cost of runs counts as much as their number, so that each move improves both. In later
+//! rounds of planning, the cost of runs counts less, and in the last round not at all. Finally,
+//! expensive jobs swap start times with cheap jobs, as long as the number of runs per time slot
+//! stays as even as before. Moves are listed roughly in the order of their benefit, and the plan
+//! ends where further moves no longer improve the evenness score. The evenness score after a
+//! rebalance is never lower than before it.
 
 mod classes;
 mod costs;
@@ -38,14 +38,13 @@ use crate::ids::JobNo;
 use crate::names::names;
 use crate::time::{Span, Timestamp};
 
-/// The data about a job that planning a rebalance needs.
+/// The data about a job from which a rebalance is planned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
     pub job: JobNo,
     /// See [`JobToPlace::seed`](super::JobToPlace::seed).
     pub seed: u64,
     pub generation: i32,
-    /// The next scheduled time.
     pub next_at: Timestamp,
     /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
@@ -222,8 +221,8 @@ impl PlanState<'_> {
         for step in &self.steps {
             let mover = &self.movers[step.mover as usize];
             let home = &mut at[step.mover as usize];
-            // Each job appears at most once, however often the plan moved it, and not at all if it
-            // is back at its original start time.
+            // Each job is listed at most once, however often the planner moved it. A job that is
+            // back at its original start time is not listed.
             let to = std::mem::replace(home, mover.home);
             if to == mover.home {
                 continue;

@@ -16,8 +16,8 @@ const SECOND: u64 = 1_000_000;
 const COUNTED_BELOW: u64 = 900;
 /// The number of seconds over which evenness by second is computed.
 const HOUR: usize = 3600;
-/// The golden ratio as a fraction of 2^64. Multiples of this number, modulo 2^64, are spread almost
-/// evenly, however many of them are used.
+/// The golden ratio as a fraction of 2^64. Multiples of the golden ratio, modulo 2^64, are spread
+/// almost evenly, however many of them are used.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// For each interval in seconds, the number of jobs that start in each second of the interval,
@@ -44,8 +44,8 @@ impl Seconds {
         let mut met = vec![0.0; secs];
         for (other, counts) in &self.0 {
             // Runs of jobs with different intervals start together if their start seconds are equal
-            // modulo the greatest common divisor of the intervals. Only a part of the other job's
-            // runs starts together with a run of this job; `share` is that part.
+            // modulo the greatest common divisor of the intervals. `share` is the part of this
+            // job's runs that start together with a run of the other job.
             let common = gcd(secs, *other);
             let mut rests = vec![0_i64; common];
             for (phase, count) in counts.iter().enumerate() {
@@ -133,7 +133,8 @@ fn distances(met: &[f64]) -> Vec<usize> {
     let secs = met.len();
     let least = met.iter().copied().fold(f64::INFINITY, f64::min);
     let mut apart = vec![secs; secs];
-    // Walks twice around the circle in each direction.
+    // Walks around the circle of seconds twice in each direction, so that distances across its
+    // start are found.
     let walk = (0..2 * secs).map(|step| step % secs);
     let back = walk.clone().rev();
     let mut pass = |walk: &mut dyn Iterator<Item = usize>| {
@@ -200,7 +201,7 @@ mod tests {
     fn score_by_second_shows_jobs_that_share_one() {
         let mut seconds = Seconds::default();
         assert_eq!(seconds.spread(START), None);
-        // An interval of 37 seconds has 50 jobs, so 13 of them share a second with another job.
+        // Of 50 jobs, 13 start in a second that another of the jobs already uses.
         (0..50).for_each(|job| seconds.change(secs(60), job % 37, 1));
         let spread = seconds.spread(START).unwrap();
         assert!((spread.score - 37.0 / 50.0).abs() < 1e-9, "{spread:?}");

@@ -17,7 +17,7 @@ pub enum Granularity {
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spread {
     /// The evenness score from 0 to 1: the share of the load that is not above the ideal level of
-    /// its time slot or hour. A score of 1 is as even as these jobs allow.
+    /// its time slot or hour. A score of 1 means that the load is as even as these jobs allow.
     pub score: f64,
     /// The highest load of any time slot or hour.
     pub peak: f64,
@@ -35,7 +35,7 @@ struct Movable {
     accepted: Vec<bool>,
 }
 
-/// The load of 24 hours: what can be moved and what cannot.
+/// The load of 24 hours, split into load that a rebalance can move and load that it cannot move.
 struct Day {
     load: Vec<f64>,
     /// The load that a rebalance cannot move.
@@ -74,7 +74,6 @@ impl Loads {
         self.seconds.spread(self.horizon().start)
     }
 
-    /// Returns how evenly the load is spread over time.
     pub fn spread(&self, measure: Measure, granularity: Granularity) -> Spread {
         let day = self.day(measure);
         let day = match granularity {
@@ -154,8 +153,8 @@ impl Loads {
 const HOUR_MICROS: i64 = 3_600_000_000;
 
 impl Day {
-    /// Combines time slots into `parts` longer time ranges; `part(slot)` is the range of each time
-    /// slot.
+    /// Combines time slots into `parts` longer time ranges; `part(slot)` is the index of the range
+    /// that contains `slot`.
     fn folded(&self, parts: usize, part: impl Fn(usize) -> usize) -> Self {
         let sum = |of: &[f64]| {
             let mut sums = vec![0.0; parts];

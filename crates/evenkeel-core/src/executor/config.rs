@@ -51,8 +51,8 @@ impl<'a> Fields<'a> {
     ) -> Result<Self, ConfigFault> {
         let path = if path.is_empty() { String::new() } else { format!("{path}.") };
         match fields.keys().find(|key| !known.contains(&key.as_str())) {
-            // If misspelt fields were ignored, users would not notice the mistake before
-            // production.
+            // Unknown fields are errors, because users might notice an ignored misspelt field only
+            // in production.
             Some(key) => {
                 let message = format!("is not one of {}", known.join(", "));
                 Err(ConfigFault::new(&format!("{path}{key}"), message))
@@ -61,7 +61,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Creates an error for the field `name` of this object.
     pub fn fault(&self, name: &str, message: impl Into<String>) -> ConfigFault {
         ConfigFault::new(&format!("{}{name}", self.path), message)
     }

@@ -137,7 +137,7 @@ fn queued_run_names_its_position() {
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
     let why = explain(&queued, NOW);
     assert_eq!(codes(&why), ["waiting_in_queue", "not_due"]);
-    // The next free worker takes the run.
+    // The start time is unknown, because the run starts when the next worker is free.
     assert_eq!(why.next_possible_start, None);
     let closed = [in_queue(None, Some(earlier(1)))];
     let in_blackout = in_blackout(11, 13);
@@ -173,8 +173,8 @@ fn pool_without_workers_is_the_first_reason() {
     assert_eq!(codes(&why), ["no_worker_for_pool", "waiting_in_queue", "not_due"]);
     assert_eq!(why.reasons[0], Why::NoWorkerForPool { pool: "gpu".into() });
     assert_eq!(why.next_possible_start, None);
-    // A due job also gets the reason that no worker serves its pool. A job whose scheduled time is
-    // in the future does not get the reason that no worker serves its pool.
+    // A job without workers for its pool gets the reason `no_worker_for_pool` only when a run is
+    // due or queued.
     let due = Facts { next_at: Some(earlier(60)), ..facts(&elsewhere, &workers) };
     assert_eq!(codes(&explain(&due, NOW)), ["no_worker_for_pool"]);
     assert_eq!(codes(&explain(&facts(&elsewhere, &workers), NOW)), ["not_due"]);
@@ -272,7 +272,7 @@ fn next_time_of_a_running_periodic_job_is_unknown() {
     let why = explain(&running, NOW);
     assert_eq!(why.reasons, [Why::Running { since: earlier(60) }, after.clone()]);
     assert_eq!(why.next_possible_start, None);
-    // Only the retry may start.
+    // While the retry waits, no other run of the job may start.
     let waits_for = WaitsFor::Time(later(30));
     let waiting = [Waiting { attempt: AttemptNo(1), waits_for, ..in_queue(None, None) }];
     let why = explain(&Facts { running_since: None, waiting: &waiting, ..running }, NOW);

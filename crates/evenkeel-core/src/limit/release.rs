@@ -1,14 +1,14 @@
 //! Selects the runs that leave the queue of a concurrency limit, and where they move.
 //!
 //! Runs in the queue of a tenant or lane limit may need permits of other limits as well. If another
-//! limit of a run has no free permit, the run would only delay the runs behind it. The blocked run
-//! moves to the queue of the other limit and takes no permit of this limit. If the other limit is
-//! narrower, all runs that it blocks move to its queue, because that limit does not apply to all
-//! runs behind them. A wider limit, such as that of the lane, applies to all runs in this queue.
-//! Only as many runs move to the queue of a wider limit as this limit has free permits, so that
-//! they can compete for the next permit of the wider limit. The frequent release pass does not know
-//! how many runs already wait in the queue of the wider limit, so it moves no runs there
-//! (`to_wider`).
+//! limit of a run has no free permit, the run would only delay the runs behind it. A run that
+//! another limit blocks moves to the queue of that limit, and takes no permit of the limit whose
+//! queue it leaves. If the blocking limit is narrower, all runs that it blocks move to its queue,
+//! because a narrower limit does not apply to all runs behind them. A wider limit, such as that of
+//! the lane, applies to all runs in the queue of a narrower one. Only as many runs move to the
+//! queue of a wider limit as the narrower limit has free permits. In the queue of the wider limit,
+//! these runs compete for its next permit. The frequent release pass does not know how many runs
+//! already wait in the queue of the wider limit, so it moves no runs there (`to_wider`).
 
 use std::collections::BTreeMap;
 

@@ -151,8 +151,8 @@ impl CalendarInterval {
         if self.anchor.is_some_and(|anchor| anchor > after) {
             return Some((anchor, false));
         }
-        // Starts the search a little early: the estimate from average month lengths is wrong by
-        // less than four days, including clock changes.
+        // The search starts four days early, because the estimate from average month lengths is
+        // wrong by less than four days.
         const OFF: u64 = 4 * 86_400 * 1_000_000;
         let passed = after.since(anchor).as_micros().saturating_sub(OFF);
         let mut n = i64::try_from(passed / self.every.roughly().as_micros()).ok()?.max(1);
@@ -169,7 +169,7 @@ impl CalendarInterval {
     /// result is the first moment after the clock change, even with
     /// [`Gap::Skip`](super::Gap::Skip).
     ///
-    /// The computation takes the same time for any `n`.
+    /// Computing the run time takes equally long for any `n`.
     pub fn nth_time(self, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let anchor = self.anchor?;
         if n == 0 {

@@ -8,8 +8,8 @@ use crate::time::{Span, Timestamp};
 /// ago.
 ///
 /// Unlike with an interval, a run starts as soon as the cooldown is over and a worker is free, so
-/// the next run time depends on when the previous run finishes. While a run is active, the next
-/// scheduled time is the latest possible one.
+/// the next run time depends on when the previous run finishes. While a run is active, the stored
+/// next scheduled time is the latest possible next run time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]
 pub struct Periodic {
@@ -48,8 +48,7 @@ impl Periodic {
     const SHORTEST: Span = Span::from_secs(1);
     pub const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
-    /// If no cooldown is given, it is half the period, so that a short job does not run all the
-    /// time.
+    /// The default cooldown is half the period, so that a short job does not run all the time.
     pub fn new(period: Span, cooldown: Option<Span>) -> Result<Self, PeriodicError> {
         let cooldown = cooldown.unwrap_or(Span::from_micros(period.as_micros() / 2));
         if period < Self::SHORTEST {

@@ -117,7 +117,7 @@ impl Timetable<'_> {
         if let Schedule::Interval(interval) = self.schedule {
             return from.saturating_add(interval.every().saturating_mul(n));
         }
-        // Searches for the earliest moment by which n + 1 scheduled times have been reached.
+        // Searches for the earliest moment by which `n` + 1 scheduled times have passed.
         let (mut low, mut high) = (from.as_micros(), until.as_micros());
         while low < high {
             let middle = low + (high - low) / 2;

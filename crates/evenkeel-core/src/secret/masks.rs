@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Replaces the value of a secret.
 const MASK: &str = "***";
 
 /// Minimum length in bytes of a line of a multi-line secret that is masked on its own. Shorter
 /// lines, such as the `}` of a JSON document, are not masked because they occur in any text.
 const LINE_BYTES_MIN: usize = 8;
 
-/// Replaces secret values with `***`. A secret value is found unchanged, escaped as in JSON or in a
-/// URL, line by line if it has several lines, and in its confidential parts if it is a URL.
+/// Replaces secret values with `***`. A secret value is found in several forms: unchanged, escaped
+/// as in JSON or in a URL, and each line of a multi-line value. If the value is a URL, its
+/// confidential parts are found as well.
 #[derive(Clone, Default)]
 pub struct Masks(Vec<String>);
 
@@ -90,7 +90,7 @@ impl Masks {
         }
     }
 
-    /// Returns the position in the text where a secret value may begin that is not complete yet.
+    /// Returns the position in the text at which an incomplete secret value may begin.
     fn open_in(&self, text: &str) -> usize {
         let longest = self.0.first().map_or(0, String::len);
         let from = text.len().saturating_sub(longest.saturating_sub(1));

@@ -70,7 +70,7 @@ fn expressions() -> Vec<String> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Neighbours in the sorted list are similar, so the list is mixed once more.
+    // Neighbouring expressions in the sorted list are similar, so the list is mixed once more.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|index| unique[index * 211 % unique.len()].clone()).collect()
 }
@@ -94,7 +94,8 @@ fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: us
             let meant = expected.iter().filter(|time| (from..until).contains(*time)).count();
             case.cron.count(at(from), at(until), zone, dst) == meant as u64
         };
-        // A run time was moved if it does not exist under the policy that skips it.
+        // A clock change moved a run time if that run time does not exist under the policy
+        // `Gap::Skip`.
         let unmoved = shown.moments(Dst { gap: Gap::Skip, ..dst });
         let moved = expected.contains(&change.at) && !unmoved.contains(&change.at);
         let right = found == expected

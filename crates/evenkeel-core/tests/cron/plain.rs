@@ -1,5 +1,5 @@
 //! A second implementation of cron that is as simple as possible: it checks every second or every
-//! minute. The simple cron implementation shares no code with the tested one.
+//! minute. The simple cron implementation shares no code with the tested implementation.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use jiff::tz::{Offset, TimeZone};
 
 /// The values that match in each field of a cron expression.
 pub struct Plain {
-    /// For each value, whether it matches.
+    /// `seconds[n]` is true if the second `n` matches.
     seconds: [bool; 60],
     minutes: [bool; 60],
     hours: [bool; 60],
@@ -122,7 +122,6 @@ impl Shown {
         }
     }
 
-    /// Returns the times at which runs start.
     pub fn moments(&self, dst: Dst) -> Vec<i64> {
         let mut moments: Vec<i64> = Vec::new();
         for times in self.times.values() {
@@ -143,7 +142,6 @@ impl Shown {
     }
 }
 
-/// A clock change.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub at: i64,

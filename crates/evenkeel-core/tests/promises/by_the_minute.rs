@@ -273,7 +273,7 @@ fn one_time_job_promises_to_start() {
     job.running_since = Some(at("2026-05-01T00:02:00Z"));
     see(&job, "02");
     job.end(at("2026-05-01T00:03:00Z"), Outcome::Failed);
-    // The job still waits for its retry long after the latest start that would meet the deadline.
+    // After the first start, the deadline no longer counts, even if the retry starts late.
     see(&job, "07");
     job.running_since = Some(at("2026-05-01T00:08:00Z"));
     job.end(at("2026-05-01T00:09:00Z"), Outcome::Failed);
@@ -291,7 +291,7 @@ fn job_nearer_to_its_deadline_goes_first() {
     let mut night = Job::nightly(at("2026-04-30T12:00:00Z"));
     night.start(at("2026-05-01T00:00:00Z"));
     night.end(at("2026-05-01T03:00:00Z"), Outcome::Completed);
-    // To finish by 05:00, the first job must start by 04:00. To finish by 06:00, the second job
+    // To finish by 05:00, the periodic job must start by 04:00. To finish by 06:00, the nightly job
     // must start by 03:00.
     let midnight = at("2026-05-02T00:00:00Z");
     for job in [&data, &night] {
@@ -299,7 +299,7 @@ fn job_nearer_to_its_deadline_goes_first() {
         assert_eq!(job.condition(midnight).level(), Level::Ok);
     }
     assert!(night.dispatch_key() < data.dispatch_key());
-    // If the second job becomes faster, the order changes.
+    // If the nightly job becomes faster, the other job is dispatched first.
     night.history.average_good_duration = Some(hours(1));
     assert!(data.dispatch_key() < night.dispatch_key());
 }

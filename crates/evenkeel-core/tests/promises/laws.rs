@@ -19,7 +19,7 @@ proptest! {
         let window = job.window(time, &past);
         prop_assert!(window.can_start_by >= time);
         prop_assert!(!job.blackouts().is_in_blackout(window.can_start_by));
-        // The result is the first moment outside blackouts, unless the job avoids blackouts.
+        // Without `avoid_blackout`, the job may start at the first moment outside blackouts.
         if !job.avoid_blackout {
             let before = window.can_start_by.saturating_sub(TICK);
             prop_assert!(window.can_start_by == time || job.blackouts().is_in_blackout(before));
@@ -52,14 +52,15 @@ proptest! {
         let start = job.may_start_from(time, average);
         let longest = job.blackouts().longest_open().as_micros();
         let fits = average.as_micros() + 60_000_000 <= longest;
-        // A run that starts one second after a blackout finishes before the next blackout.
+        // One second after a blackout, the next possible start is at most two days and two hours
+        // away.
         let opening = job.blackouts().next_open(time).saturating_add(Span::from_secs(1));
         let soon = job.may_start_from(opening, average).since(opening);
         prop_assert!(soon <= Span::from_secs(2 * 86_400 + 7200));
         if longest > 60_000_000 {
             let tight = Span::from_micros(longest - 60_000_000);
-            // A run that fits exactly may find no possible start, but within a few days it fits
-            // with a minute to spare.
+            // A run that is one minute shorter than the longest gap between blackouts can also
+            // start one second late, at least once in four tries.
             let in_time = (0..4).scan(time, |from, _| {
                 let late = job.may_start_from(*from, tight).saturating_add(Span::from_secs(1));
                 *from = late;

@@ -11,7 +11,7 @@ use crate::strategies::{START, at, history, minutes};
 /// A schedule in UTC whose run times are easy to find minute by minute.
 #[derive(Clone, Debug)]
 enum Simple {
-    /// The last successful run must have begun within this time.
+    /// The last successful run must have begun at most this long ago.
     Periodic(Span),
     /// The job runs at this minute of these hours of the day, and a run must finish within
     /// `over_after`.
@@ -118,7 +118,7 @@ proptest! {
     ) {
         let now = at(now);
         let created = now.saturating_sub(created);
-        // The generated history, shifted so that it ends before now.
+        // The generated history, shifted so that its last successful run began before now.
         let mut history = *unseen.get(&pasts);
         let good = history.average_good_duration.map(|_| now.saturating_sub(ago));
         history.last_good_start_at = good;

@@ -75,7 +75,7 @@ pub fn inner_v4() -> Vec<Ipv4Addr> {
         addresses.extend([first, last]);
         let step = (last - first) / 13;
         if step > 0 {
-            // An odd offset is added, so that the octets are not all zero.
+            // `n` is added to each address, so that not all its octets are round numbers.
             addresses.extend((1..13).map(|n| first + n * step + n));
         }
     }
@@ -190,7 +190,7 @@ pub fn urls(port: u16) -> Vec<String> {
         for host in [text, &ip.to_string(), &text.to_uppercase(), &spelt_out.join(":")] {
             urls.push(format!("http://[{host}]:{port}/"));
             urls.extend(disguises(&format!("[{host}]"), port));
-            // URLs cannot have zone ids, so a zone id must not change the result.
+            // URLs cannot have zone ids, so a zone id must not make a call succeed.
             urls.push(format!("http://[{host}%25lo]:{port}/"));
             urls.push(format!("http://[{host}%lo]:{port}/"));
         }

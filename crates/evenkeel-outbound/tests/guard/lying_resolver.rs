@@ -19,7 +19,7 @@ impl Resolver for LyingResolver {
         let answer = self.answers.get(host).map(|lists| lists[turn % lists.len()].clone());
         Box::pin(async move {
             let addresses = answer.ok_or(std::io::ErrorKind::NotFound)?;
-            // The HTTP call must ignore this port.
+            // The HTTP call must ignore the port from the resolver.
             Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, 9)).collect())
         })
     }

@@ -69,12 +69,12 @@ async fn answer_once(listener: TcpListener) {
     }
 }
 
-/// Returns listeners on the same port of both addresses.
+/// Returns listeners on the same port of [`ALLOWED`] and [`LOOPBACK`].
 async fn twins() -> (TcpListener, TcpListener) {
     for _ in 0..100 {
         let allowed = TcpListener::bind((ALLOWED, 0)).await.unwrap();
         let port = allowed.local_addr().unwrap().port();
-        // Another process may use the port on that address.
+        // Another process may already use the port on the loopback address.
         if let Ok(inner) = TcpListener::bind((LOOPBACK, port)).await {
             return (allowed, inner);
         }

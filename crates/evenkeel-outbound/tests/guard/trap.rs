@@ -29,8 +29,9 @@ impl Trap {
         Self { port, addresses, connections }
     }
 
-    /// Returns how many connections calls have made. The function connects to every address and
-    /// waits until these connections are counted, so that earlier connections are counted as well.
+    /// Returns how many connections the tested calls have made. The function connects to every
+    /// address and waits until these connections are counted, so that earlier connections are
+    /// counted as well.
     pub async fn visitors(&self) -> usize {
         let mut own = Vec::new();
         let mut others = 0;

@@ -10,8 +10,8 @@ pub struct JobCounts {
     pub total: u64,
     /// Jobs that are due but not yet claimed by a worker.
     pub pending: u64,
-    /// Jobs that wait for their next scheduled time. This count is the total minus all other
-    /// statuses.
+    /// Jobs that wait for their next scheduled time. The number of scheduled jobs is the total
+    /// minus the jobs in all other statuses.
     pub scheduled: u64,
     pub running: u64,
     /// The store maintains this count.
@@ -27,8 +27,8 @@ pub struct JobCounts {
 }
 
 impl JobCounts {
-    /// Sets `scheduled` to the total minus all other statuses. `scanned` is the number of ended
-    /// jobs or of due jobs that were read, whichever is higher.
+    /// Sets `scheduled` to the total minus the jobs in all other statuses. `scanned` is the number
+    /// of ended jobs or of due jobs that were read, whichever is higher.
     #[must_use]
     pub fn with_rest(self, scanned: u64) -> Self {
         let others =

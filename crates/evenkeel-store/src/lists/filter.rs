@@ -1,8 +1,8 @@
 //! Filters of job lists.
 //!
 //! A new filter needs an entry in `job_filters!`, a condition in the SQL section `list_jobs_passes`
-//! of both stores, and conformance cases. If an index finds the jobs that pass, the filter also
-//! needs a [`ListIndex`](crate::ListIndex).
+//! of both stores, and conformance cases. A filter whose jobs an index can find also needs a
+//! [`ListIndex`](crate::ListIndex).
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::order::Lane;
@@ -16,11 +16,11 @@ use crate::Job;
 /// Maximum number of metadata values per job that filters can find.
 pub const LABELS_MAX: usize = 64;
 
-/// Filters do not find metadata keys and values that are longer than this.
+/// Maximum length in bytes of the metadata keys and values that filters can find.
 pub const LABEL_BYTES_MAX: usize = 255;
 
 /// Returns the labels of a job, which are the texts, numbers and booleans at the top level of its
-/// metadata. Numbers and booleans are written as in JSON.
+/// metadata. Labels contain numbers and booleans as written in JSON.
 pub fn labels_of(about: &About) -> Vec<(String, String)> {
     let Value::Object(metadata) = &about.metadata else { return Vec::new() };
     let label = |(key, value): (&String, &Value)| {
@@ -35,7 +35,8 @@ pub fn labels_of(about: &About) -> Vec<(String, String)> {
     metadata.iter().filter_map(label).take(LABELS_MAX).collect()
 }
 
-/// Whether a job has running or only waiting attempts. The job itself may be paused or cancelled.
+/// Whether a job has running or only waiting attempts. Even a paused or cancelled job can have
+/// active attempts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Activity {
     /// An attempt waits for a worker or for its due time, and no attempt is running.
@@ -90,7 +91,7 @@ macro_rules! job_filters {
         #[derive(Clone, PartialEq, Eq, Debug, Default)]
         pub struct JobFilter {
             $($(#[$about])* pub $name: Option<$of>,)*
-            /// The job has all these [labels](labels_of).
+            /// The job has all [labels](labels_of) in this list.
             pub metadata: Vec<(String, String)>,
         }
 
@@ -130,17 +131,17 @@ job_filters! {
     /// checks the status at the time when the list was read.
     status: JobStatus, |status| *status as i64,
         |status, listed| listed.job.status(listed.now) == *status;
-    /// The job had this condition when it was last judged.
+    /// The job had this condition (OK, WARNING or ERROR) at its last evaluation.
     condition: Level, |level| *level as i64,
         |level, listed| listed.condition == *level;
     executor: String, String::clone,
         |kind, listed| listed.job.definition.executor.kind == *kind;
     lane: Lane, |lane| *lane as i64,
         |lane, listed| listed.job.definition.lane == *lane;
-    /// The next scheduled time is at or after this time.
+    /// The next scheduled time of the job is at or after this time.
     next_from: Timestamp, |at| at.as_micros(),
         |from, listed| listed.job.next_at.is_some_and(|at| at >= *from);
-    /// The next scheduled time is before this time.
+    /// The next scheduled time of the job is before this time.
     next_before: Timestamp, |at| at.as_micros(),
         |before, listed| listed.job.next_at.is_some_and(|at| at < *before);
     /// Number of the target that the job refers to.
@@ -158,8 +159,8 @@ job_filters! {
         };
 }
 
-/// Identifies the list of jobs to read. Each `:name` in an SQL statement for lists is one of the
-/// values of this query.
+/// Identifies the list of jobs to read. Each parameter `:name` in an SQL statement for lists is a
+/// value of this query.
 #[derive(Copy, Clone, Debug)]
 pub struct ListQuery<'a> {
     pub tenant: TenantNo,
@@ -175,7 +176,8 @@ impl ListQuery<'_> {
     ///
     /// # Panics
     ///
-    /// Panics if the parameter is unknown. The conformance cases run all list statements.
+    /// Panics if the parameter is unknown. The conformance cases run all list statements, so they
+    /// detect unknown parameters.
     pub fn value(&self, name: &str, step: &[(&str, ListValue)]) -> ListValue {
         let labels = &self.filter.metadata;
         match name {

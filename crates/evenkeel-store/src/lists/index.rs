@@ -38,7 +38,7 @@ pub enum ListIndex {
 const SORTED_MAX: u32 = 1_000;
 
 impl JobFilter {
-    /// Returns the indexes that find the jobs that pass, the most selective first.
+    /// Returns the indexes that can find the jobs of this filter, the most selective first.
     pub fn indexes(&self) -> Vec<ListIndex> {
         let by_status = match self.status {
             Some(JobStatus::Running) => Some(ListIndex::Running),
@@ -70,7 +70,7 @@ impl JobFilter {
         indexes.into_iter().flatten().collect()
     }
 
-    /// Returns an index of the filter that returns jobs in the order of the list.
+    /// Returns an index of the filter whose jobs are in the order of the list, if one exists.
     pub(super) fn ordered_index(&self, sort: JobSort) -> Option<ListIndex> {
         let indexes = self.indexes().into_iter();
         let mut ordered = indexes.filter(|index| {
@@ -82,7 +82,7 @@ impl JobFilter {
         ordered.next().filter(|_| sort.by == SortBy::Created)
     }
 
-    /// Returns the maximum number of jobs of an index that are all read and sorted.
+    /// Returns the maximum size of an index whose jobs are all read and then sorted.
     pub fn sorted_max(&self, sort: JobSort) -> u32 {
         if self.ordered_index(sort).is_some() { SORTED_MAX } else { LIST_SCAN_MAX }
     }
@@ -106,8 +106,8 @@ impl JobFilter {
     }
 }
 
-/// Names of the SQL sections from which list statements are built. Both stores define all these
-/// sections and use the parameters of [`ListQuery`](super::ListQuery) as `:name`.
+/// Names of the SQL sections from which list statements are built. Both stores define all sections
+/// in this list and use the parameters of [`ListQuery`](super::ListQuery) as `:name`.
 pub const LIST_SECTIONS: [&str; 26] = [
     "list_jobs_by_created", "list_jobs_by_label", "list_jobs_by_name", "list_jobs_by_paused",
     "list_jobs_by_source", "list_jobs_by_target", "list_jobs_by_updated", "list_jobs_from_all",

@@ -30,7 +30,7 @@ use walk::{ListWalk, WalkPath};
 /// Maximum number of jobs that one page scans if no index finds the jobs that pass the filter.
 pub const LIST_SCAN_MAX: u32 = 10_000;
 
-/// Jobs and dead letters are counted one by one up to this number.
+/// Maximum number of list items that are counted one by one for a total.
 pub const COUNTED_MAX: u32 = 10_000;
 
 /// Number of jobs that one step of a filtered scan reads.
@@ -40,7 +40,8 @@ const STEP: u32 = 1_000;
 /// reads.
 const SLOT_PARTS_MAX: u32 = 64;
 
-/// No text that starts with a prefix is sorted after the prefix followed by this character.
+/// A prefix followed by this character is an upper bound, in sort order, of all texts with that
+/// prefix.
 const LAST_CHARACTER: char = char::MAX;
 
 /// The sort order of a job list.
@@ -68,8 +69,8 @@ pub struct JobCursor {
     /// The timestamp in microseconds by which the list is sorted, or 0 if it is sorted by name or
     /// creation.
     pub at: i64,
-    /// The last job of the previous page. A list by name continues after the current name of this
-    /// job; the list ends if the job no longer has a name.
+    /// The last job of the previous page. A list by name continues after the current name of the
+    /// last job; the list ends if that job no longer has a name.
     pub no: JobNo,
 }
 
@@ -128,7 +129,7 @@ impl ListRow {
 #[derive(Debug)]
 pub enum IndexScan {
     All(Vec<ListPosition>),
-    /// The index has more rows than allowed: this number, counted up to [`LIST_SCAN_MAX`] + 1.
+    /// The index has too many rows; contains their number, counted up to [`LIST_SCAN_MAX`] + 1.
     TooMany(u64),
 }
 
@@ -157,16 +158,16 @@ pub trait ListProbe {
         max: u32,
     ) -> impl Future<Output = Result<IndexScan, Self::Error>>;
 
-    /// Runs [`passing_statement`] on the jobs that the SQL text `jobs` selects. The order of the
-    /// result does not matter.
+    /// Runs [`passing_statement`] on the jobs that the SQL text `jobs` selects. The store may
+    /// return the rows in any order.
     fn rows(
         &self,
         jobs: &str,
         step: &[(&str, ListValue)],
     ) -> impl Future<Output = Result<Vec<(ListPosition, bool)>, Self::Error>>;
 
-    /// Returns the first time slot from `from` on that contains the next scheduled time of a job of
-    /// any tenant, or the last such time slot up to `from` if the list is descending.
+    /// Returns the first time slot from `from` on in which a job of any tenant has its next
+    /// scheduled time. For a descending list, the search goes backwards from `from`.
     fn next_slot(&self, from: i32) -> impl Future<Output = Result<Option<i32>, Self::Error>>;
 
     /// Counts the jobs of all tenants in a part of a time slot, up to [`LIST_SCAN_MAX`] + 1.
@@ -323,7 +324,8 @@ fn walk_start(
     ]
 }
 
-/// Scans one time slot after the other. Also returns true if the scan reached the end of the list.
+/// Scans a list by next run time, one time slot after the other. Also returns true if the scan
+/// reached the end of the list.
 async fn walk_by_next_time<P: ListProbe>(
     probe: &P,
     page: PageRequest<JobCursor>,

@@ -20,7 +20,7 @@ pub(super) struct WalkPath {
 }
 
 impl WalkPath {
-    /// Returns the scan over all `all` jobs of the tenant in sort order.
+    /// Returns the scan over all jobs of the tenant in sort order; `all` is their number.
     pub fn all(filter: &JobFilter, sort: JobSort, all: u64) -> Self {
         let all_pass = filter.is_open() && sort.has_all();
         Self { index: None, all_pass, jobs: all, is_counted: true }
@@ -39,13 +39,12 @@ impl WalkPath {
         };
     }
 
-    /// Returns the number of jobs on all pages, and true if it is an estimate.
+    /// Returns the number of jobs on all pages, and true if the number is an estimate.
     pub fn total(&self, walk: &ListWalk) -> (u64, bool) {
         if self.all_pass { (self.jobs, !self.is_counted) } else { (walk.estimate(self.jobs), true) }
     }
 }
 
-/// The position of a job in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListPosition {
     /// The timestamp in microseconds by which the list is sorted, or 0 if it is sorted by name or
@@ -69,7 +68,6 @@ impl From<JobCursor> for ListPosition {
 }
 
 impl JobSort {
-    /// Compares the positions of two jobs.
     pub fn compare(self, one: &ListPosition, other: &ListPosition) -> Ordering {
         let rising = match self.by {
             SortBy::Created => one.no.cmp(&other.no),
@@ -95,7 +93,7 @@ impl JobSort {
         let (offset, limit) = (page.offset as usize, page.limit as usize);
         let needed = offset.saturating_add(limit).saturating_add(1);
         if needed < passing.len() {
-            // Jobs after the page need not be sorted.
+            // Jobs behind the requested page need not be sorted.
             passing.select_nth_unstable_by(needed - 1, |one, other| self.compare(one, other));
             passing.truncate(needed);
         }
@@ -195,7 +193,7 @@ pub struct SlotPart {
 }
 
 impl SlotPart {
-    /// Returns the position after the last job of this part.
+    /// Returns the list position after the last job of this part of the time slot.
     pub(super) fn end(self, descending: bool) -> JobCursor {
         // The shard of a job is the last byte of its internal number.
         if descending {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::{MARK_END, MARK_START};
 
-/// These characters are replaced with spaces, because PostgreSQL cannot store NUL and the other two
-/// mark matches in search results.
+/// Characters that are replaced with spaces. PostgreSQL cannot store NUL, and the two marks enclose
+/// matches in search results.
 const UNWANTED: [char; 3] = ['\0', MARK_START, MARK_END];
 
 /// Replaces each NUL, [`MARK_START`] and [`MARK_END`] with a space.

@@ -16,8 +16,8 @@ pub use needles::{Needle, Needles};
 pub use snippet::{BEGINNING_CHARS_MAX, SNIPPET_CHARS_MAX, beginning, snippet};
 pub use words::{Word, indexed, words};
 
-/// Maximum number of bytes of words that are indexed for one text. PostgreSQL stores at most 1 MiB
-/// of words and positions per text, which this limit never exceeds.
+/// Maximum number of bytes of words that are indexed for one text. The limit keeps each text below
+/// PostgreSQL's maximum of 1 MiB of words and positions.
 pub const TEXT_INDEXED_MAX: usize = 256 << 10;
 
 /// Maximum number of bytes of words that are indexed for one title.

@@ -8,10 +8,9 @@ use super::words::words;
 /// The terms of a search, in lower case and without accents like the indexed texts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needles {
-    /// Each of these terms must be in the title or in the text. If the list is empty, nothing is
-    /// found.
+    /// Terms that must each occur in the title or the text of a page. An empty list finds nothing.
     pub wanted: Vec<Needle>,
-    /// None of these terms may be in the title or the text.
+    /// Terms that may occur neither in the title nor in the text of a page.
     pub unwanted: Vec<Needle>,
 }
 
@@ -25,8 +24,8 @@ pub struct Needle {
 }
 
 impl Needles {
-    /// Converts a search query. Terms of which no letter or digit remains without accents are
-    /// skipped.
+    /// Converts a search query. Terms that contain no letter or digit after the removal of accents
+    /// are skipped.
     pub fn of(query: &SearchQuery) -> Self {
         let fold = |terms: &[Term]| terms.iter().filter_map(Needle::of).collect();
         Self { wanted: fold(&query.wanted), unwanted: fold(&query.unwanted) }
@@ -83,8 +82,7 @@ mod tests {
 
     #[test]
     fn a_term_that_folds_to_nothing_is_skipped() {
-        // Unicode classifies this character as a letter, but it decomposes into a space and an
-        // accent.
+        // Unicode classifies U+037A as a letter, but it decomposes into a space and an accent.
         let query = SearchQuery::parse("\u{37a} rust").unwrap();
         assert_eq!(Needles::of(&query).wanted, [needle("rust")]);
     }

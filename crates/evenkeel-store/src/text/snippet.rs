@@ -11,14 +11,14 @@ use crate::{MARK_END, MARK_START};
 const SHOWN_CHARS: usize = 200;
 /// Number of characters shown before the first match.
 const BEFORE_CHARS: usize = 50;
-/// Maximum number of matches that are considered.
+/// Maximum number of matches that are considered for a snippet.
 const HITS_MAX: usize = 1000;
 
 /// Maximum number of characters that [`beginning`] reads.
 pub const BEGINNING_CHARS_MAX: usize = 1000;
 
-/// Maximum number of characters that [`snippet`] reads. Nearly all matches are within this number
-/// of characters.
+/// Maximum number of characters that [`snippet`] reads. Nearly all indexed words of a text are
+/// within this number of characters.
 pub const SNIPPET_CHARS_MAX: usize = TEXT_INDEXED_MAX;
 
 /// Position of a match in the text, and the index of its search term.
@@ -58,7 +58,7 @@ fn find(text: &str, wanted: &[Needle]) -> Vec<Hit> {
     hits
 }
 
-/// Returns the match from which on a snippet contains the most different search terms.
+/// Returns the index of the match at which a snippet with the most different search terms starts.
 fn best(text: &str, hits: &[Hit]) -> Option<usize> {
     let in_sight = |first: usize| {
         let start = hits[first].range.start;

@@ -23,7 +23,8 @@ pub struct Word<'t> {
 ///
 /// A word consists of letters, digits and their accents. Invisible characters such as a soft hyphen
 /// are ignored. Each Chinese character and each kana is a word, because these scripts do not
-/// separate words with spaces. Two Chinese characters or kana match as a phrase.
+/// separate words with spaces. Several Chinese characters or kana in a search term match as a
+/// phrase.
 pub fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     Runs { text, at: 0 }.flat_map(|range| fold(text, range))
 }

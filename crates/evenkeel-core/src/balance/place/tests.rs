@@ -78,7 +78,8 @@ fn jobs_of_one_slot_have_seconds_far_apart_unless_exact() {
     let day = interval(86_400);
     let mut seconds: Vec<u64> = Vec::new();
     for seed in 0..30 {
-        // All jobs have the same cost, so only the number of runs decides.
+        // All jobs have the same cost, so only the number of runs decides which time slot is
+        // chosen.
         let job = to_place(&day, 77);
         let policy = settings(BOTH[seed % 2]);
         let time = first_time(&policy, job, &loads, &loads, NodeTurn::ALONE).unwrap();
@@ -246,7 +247,7 @@ fn slots_of_a_few_seconds_are_filled_evenly() {
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
 }
 
-/// The load of one tenant, and the load of all tenants, which includes it.
+/// The load of one tenant, and the load of all tenants including that tenant.
 fn some_loads() -> impl Strategy<Value = (Loads, Loads)> {
     let secs = vec![900, 1200, 3600, 6000, 25_200, 86_400, 129_600, 604_800, 864_000];
     let one = (prop::sample::select(secs), 0_i64..1_000_000, 1_u64..4, 1_u64..9000);
@@ -288,8 +289,8 @@ proptest! {
         let (mine, everybodys) = (own.by_slot(Measure::Next), all.by_slot(Measure::Next));
         let key = |time: Timestamp| {
             let slot = slot_of(time);
-            // In the first time slot after the balancing horizon, only runs of rarely running jobs
-            // are known.
+            // `by_slot` ends at the balancing horizon, so later time slots are looked up in
+            // `MonthLoads`.
             let of = |loads: &[f64], far: &Loads| loads.get(slot).copied()
                 .unwrap_or_else(|| f64::from(far.far.next[slot]));
             (of(&mine, &own), of(&everybodys, &all), slot)

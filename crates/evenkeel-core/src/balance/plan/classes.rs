@@ -49,7 +49,7 @@ pub(super) struct Mover {
     pub class: u32,
     /// The cell before the rebalance.
     pub home: u32,
-    /// The present cell.
+    /// The job's cell in the plan so far.
     pub at: u32,
     /// Cost of a run, in microseconds.
     pub cost: u64,
@@ -84,8 +84,8 @@ impl Classes {
             let order = interval(those[0].1).cmp(&interval(these[0].1));
             order.then_with(|| name.cmp(other))
         });
-        // If memory is short, classes with the most load profiles come first, because they probably
-        // have the most jobs.
+        // If the number of cells exceeds `CELLS_MAX`, classes with the most load profiles are kept,
+        // because they probably have the most jobs.
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
         let mut cells_left = CELLS_MAX;
@@ -189,7 +189,7 @@ impl Class {
         self.profile.moved_to(time)
     }
 
-    /// Returns the stored offset within the interval of a job that runs at `time`.
+    /// Returns the phase (the stored offset within the interval) of a job that runs at `time`.
     pub fn phase_at(&self, time: Timestamp) -> u32 {
         let rest = time.as_micros().rem_euclid(micros(self.every));
         (rest / micros(Recurrence::step(self.every))) as u32
@@ -207,8 +207,8 @@ impl Class {
         begin + (seed % seconds.cast_unsigned()).cast_signed() * SECOND
     }
 
-    /// Calls `hit` for every time slot in which a job of the cell runs, with its number of runs
-    /// there.
+    /// Calls `hit` for every time slot in which a job of the cell runs, with the number of runs in
+    /// that time slot.
     pub fn visit(&self, cell: usize, grid: Grid, mut hit: impl FnMut(usize, f64)) {
         let recurrence =
             Recurrence::Every { every: self.every, phase: self.cells[cell].phases.start };
@@ -228,7 +228,8 @@ impl Cell {
     }
 
     /// True if jobs of this cell may move to the start times of the cell `other`. Jobs never move
-    /// to start times with more runs in blackouts or outside their preferred hours.
+    /// to start times with more runs in blackouts. If the number of runs in blackouts is equal,
+    /// they never move to start times with more runs outside their preferred hours.
     pub fn may_go_to(&self, other: &Self) -> bool {
         other.is_open && other.unwanted <= self.unwanted
     }
@@ -276,8 +277,8 @@ fn cells_about(every: Span, grid: Grid) -> usize {
     (every.min(grid.end() - grid.start) / width + 1) as usize
 }
 
-/// Returns in ascending order all stored offsets within the interval that have a run inside the
-/// grid.
+/// Returns, in ascending order, all phases (stored offsets within the interval) that have a run
+/// inside the grid.
 fn phases(every: Span, grid: Grid) -> Vec<u32> {
     let step = micros(Recurrence::step(every));
     let all = (micros(every) + step - 1) / step;

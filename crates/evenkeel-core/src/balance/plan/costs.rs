@@ -12,10 +12,10 @@ const TOLERATED: f64 = 1.02;
 /// Maximum number of swaps per class of similar jobs.
 const CHANGES_MAX: usize = 50_000;
 /// Maximum number of cells (groups of start times) that are searched for a swap when the cheapest
-/// one offers none.
+/// cell offers no swap.
 const LOOKS_MAX: usize = 20_000;
 
-/// Ignores cost; only the number of runs counts.
+/// An aim for which only the number of runs counts, not their cost.
 const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
 /// A swap that makes the cost of two groups of start times (cells) more equal: an expensive job
@@ -49,7 +49,8 @@ impl PlanState<'_> {
         };
         let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
         let mut looks = LOOKS_MAX;
-        // Every swap improves the result a little, so the number of swaps must be limited.
+        // Long sequences of swaps with tiny improvements are possible, so the number of swaps is
+        // limited.
         for _ in 0..CHANGES_MAX {
             let cells = &self.classes.classes[class].cells;
             let is_much = |from: &usize| met.cost[*from] / cells[*from].runs > tolerated;
@@ -90,12 +91,12 @@ impl PlanState<'_> {
         changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
     }
 
-    /// Returns a good swap between two cells of start times; it is found quickly but is not always
-    /// the best.
+    /// Returns a good swap between two cells of start times. The search is fast but does not always
+    /// find the best swap.
     fn change(&self, class: usize, met: &CellLoads, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
-        // The cost difference between the two cells; moving half of it would make their costs
-        // equal.
+        // The cost difference between the two cells; if half of it moves, the costs of the cells
+        // are equal.
         let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
         let most = most * 1e6;
         if most < 1.0 {

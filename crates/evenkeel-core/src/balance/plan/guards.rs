@@ -1,4 +1,4 @@
-//! Checks whether a rebalance must not move a job.
+//! Checks whether a rebalance may move a job.
 
 use super::{Placement, SkipReason};
 use crate::balance::settings::BalanceSettings;

@@ -12,7 +12,7 @@ pub(super) struct Heaps {
     full: BinaryHeap<Entry>,
     /// Cells of start times to which jobs may be moved, grouped by kind.
     empty: Vec<BinaryHeap<Reverse<Entry>>>,
-    /// The kind of each cell. Jobs of cells of the same kind may move to the same start times.
+    /// The kind of each cell. Jobs in cells of the same kind may move to the same start times.
     kind: Vec<usize>,
     /// One cell of each kind.
     sample: Vec<usize>,
@@ -98,7 +98,7 @@ impl Heaps {
         best.map(|best| best.cell)
     }
 
-    /// Stops moving jobs away from the start times of this cell.
+    /// Excludes this cell from the cells whose jobs are moved away, until its load changes.
     pub fn leave_alone(&mut self, cell: usize) {
         debug_assert_eq!(self.full.peek().map(|top| top.cell), Some(cell));
         self.full.pop();

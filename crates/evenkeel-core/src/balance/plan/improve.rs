@@ -1,10 +1,9 @@
 //! Plans moves that spread runs more evenly over time.
 //!
-//! Each move lowers the sum, over all time slots, of the squared number of runs and, in the first
-//! rounds, of the squared cost as well. The search ends because every move lowers this sum of
-//! squares. The weight of cost decreases from round to round and is zero in the last round. When
-//! the search ends, no job could move to a time slot with fewer runs, and cost is spread as evenly
-//! as possible under that condition.
+//! Each move lowers a sum of squares over all time slots: the squared number of runs and, in the
+//! first rounds, the squared cost. The search ends, because every move lowers the sum of squares.
+//! The weight of cost decreases from round to round and is zero in the last round. The result
+//! spreads runs as evenly as possible, and cost as evenly as the even spread of runs allows.
 
 use super::classes::{Cell, Class};
 use super::heaps::Heaps;
@@ -24,7 +23,7 @@ pub(super) struct Aim {
 /// Minimum improvement for which a job is moved. Improvements are sums of squared integers, so a
 /// value below this minimum is a rounding error or not worth a move.
 const LEAST_GAIN: f64 = 0.5;
-/// Maximum number of final rounds, which improve little.
+/// Maximum number of final rounds with the same goal, because later rounds improve little.
 const LAST_ROUNDS: usize = 8;
 /// Approximate number of visited time slots after which the search uses fewer rounds.
 const EFFORT: usize = 100_000_000;
@@ -130,8 +129,8 @@ impl PlanState<'_> {
             let jobs = if is_tangled { 1 + ((gained - least) / each / 2.0) as usize } else { 1 };
             for _ in 0..jobs {
                 self.take(class, from, job);
-                // A job that would wait too long for its next run is removed from the lists, so
-                // that it is not tried again.
+                // A job that would wait too long for its next run is removed from the list of its
+                // cell, so that it is not tried again.
                 if self.may_wait(job.1, to) {
                     self.put(&mut met, job.1, to, false);
                 }
@@ -150,9 +149,9 @@ impl PlanState<'_> {
         self.steps.len() > before
     }
 
-    /// Returns the job to move from one cell of start times to another, with the improvement, if
-    /// that is at least `least`. Prefers jobs that were moved before, and jobs whose cost makes the
-    /// load of both start times most equal.
+    /// Returns the job to move from one cell of start times to another, and the improvement, which
+    /// is at least `least`. Prefers jobs that were moved before, and jobs whose cost makes the load
+    /// of both start times most equal.
     fn job_to_move(
         &self,
         class: usize,
@@ -181,7 +180,7 @@ impl PlanState<'_> {
 impl Aim {
     /// Returns a lower bound of the improvement when a job with this cost in seconds moves to other
     /// start times. If fewer of the job's runs fall into the balancing horizon after the move, each
-    /// run counts more, because moving runs out of sight is no improvement.
+    /// run counts more, because moving runs beyond the horizon is no improvement.
     pub fn gained(
         self,
         met: &CellLoads,

@@ -9,12 +9,12 @@ use crate::balance::loads::{Loads, Measure};
 use crate::balance::spread::Granularity;
 use crate::time::Span;
 
-/// Number of intermediate evenness scores that are computed.
+/// Number of intermediate states of a plan for which evenness scores are computed.
 const STOPS: usize = 32;
-/// Smaller differences between two evenness scores are ignored.
+/// Differences between two evenness scores are ignored if they are smaller than this value.
 const BETTER: f64 = 1e-9;
 /// The last steps of a plan are dropped if they improve the evenness of cost, or of runs over the
-/// whole balancing horizon, by less than this.
+/// whole balancing horizon, by less than this value.
 const BARELY: f64 = 0.002;
 
 /// The state of the load after the first `steps` steps of a plan.
@@ -53,8 +53,8 @@ impl PlanState<'_> {
         let week = even().map(|stop| stop.week).fold(0.0, f64::max) - BARELY;
         let cost = even().map(|stop| stop.cost).fold(0.0, f64::max) - BARELY;
         let is_best = |it: &Stop| it.runs >= runs && it.week >= week && it.cost >= cost;
-        // If no number of steps is best in all three scores, use the largest number with the best
-        // evenness of runs.
+        // If no number of steps is best in all three scores, the plan has the largest number of
+        // steps with the best evenness of runs.
         let last = || stops.iter().rposition(|stop| stop.runs >= runs);
         match stops.iter().position(is_best) {
             Some(best) => self.first(&stops, best, is_best),
@@ -63,7 +63,7 @@ impl PlanState<'_> {
     }
 
     /// Finds the smallest sufficient number of steps by binary search; `stops[reached]` suffices,
-    /// and the stop before it does not.
+    /// and `stops[reached - 1]` does not.
     fn first(&self, stops: &[Stop], reached: usize, suffices: impl Fn(&Stop) -> bool) -> usize {
         if reached == 0 {
             return stops[0].steps;

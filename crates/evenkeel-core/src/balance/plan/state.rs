@@ -13,7 +13,7 @@ pub(super) struct PlanState<'a> {
     pub classes: Classes,
     pub movers: Vec<Mover>,
     pub jobs: &'a [Placement],
-    /// No job is moved to a start time before this.
+    /// No job is moved to a start time before this time.
     pub quiet_until: Timestamp,
     /// The tenant's runs by slot.
     runs: Vec<f64>,

@@ -18,7 +18,7 @@ fn check(sample: &Sample, plan: &Plan) {
     let recount = sample.recount(plan);
     for measure in [Measure::Runs, Measure::Next, Measure::Cost] {
         let (after, anew) = (plan.loads_after.by_slot(measure), recount.by_slot(measure));
-        // Costs are split among time slots that are shorter than 15 minutes.
+        // Costs that are split among time slots of less than 15 minutes have rounding errors.
         let is_same = after.iter().zip(&anew).all(|(one, two)| (one - two).abs() < 1e-3);
         assert!(is_same, "{measure:?}");
     }

@@ -38,8 +38,8 @@ pub(super) fn time_on(
 ///
 /// If the job has not run since the move and its old scheduled time is still in the future, the
 /// result is the old scheduled time. If the job has run since the move, or its old scheduled time
-/// has passed, the result is after `now` and as close to `next_at` as possible. It is a whole
-/// number of intervals away from the old scheduled time.
+/// has passed, the result is after `now` and as close to `next_at` as possible. The result is also
+/// a whole number of intervals away from the old scheduled time.
 pub fn moved_back(
     done: &Move,
     every: Span,
@@ -178,7 +178,8 @@ mod tests {
             let now = Timestamp::from_micros(now);
             let next_at = Timestamp::from_micros(next);
             let Some(back) = moved_back(&done, span, next_at, now) else {
-                // The scheduler, not the undo, decides what happens to due jobs.
+                // Undoing a move does not change a due job, because the scheduler is about to fire
+                // or skip it.
                 prop_assert!(next_at <= now);
                 return Ok(());
             };

@@ -59,7 +59,7 @@ fn millions_of_jobs_in_one_slot_score_near_zero() {
 fn immovable_jobs_do_not_lower_the_score() {
     let mut loads = loads_of([(nine(), 50, MINUTE.saturating_mul(50))]);
     assert_eq!(score(&loads), 1.0);
-    // The remaining jobs run in the other time slots.
+    // Movable jobs run in all time slots except the one with the immovable jobs.
     let around = (0..96).filter(|slot| *slot != 36);
     around.for_each(|slot| loads.add(&daily(slot), 10, MINUTE));
     assert_eq!(score(&loads), 1.0);
@@ -87,7 +87,7 @@ fn heaviest_job_bounds_the_least_peak() {
     let spread = loads.spread(Measure::Cost, Granularity::Slot);
     assert_eq!((spread.score, spread.peak, spread.least_peak), (1.0, 3600.0, 3600.0));
     assert_eq!(spread.peak_at, 48 + 5);
-    // With another job in the same time slot, the load is no longer even.
+    // With a second expensive job in the same time slot, the load is no longer even.
     loads.add(&daily(5), 1, Span::from_secs(1800));
     assert!(loads.spread(Measure::Cost, Granularity::Slot).score < 0.9);
 }

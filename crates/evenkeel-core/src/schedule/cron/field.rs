@@ -67,7 +67,7 @@ impl Field {
         }
     }
 
-    /// The same with its article.
+    /// The noun with its article.
     pub fn one(self) -> String {
         let article = if self == Self::Hour { "an" } else { "a" };
         format!("{article} {}", self.noun())

@@ -10,9 +10,11 @@ use super::pattern::{Dates, Weekdays};
 pub(super) struct Values {
     /// One bit for each number.
     pub plain: u64,
-    /// Items that only the day-of-month field can have, such as `L`; `days` is not used.
+    /// Items that only the day-of-month field can have, such as `L`. `dates.days` stays empty,
+    /// because `plain` contains the day numbers.
     pub dates: Dates,
-    /// Items that only the day-of-week field can have, such as `5#2`; `every` is not used.
+    /// Items that only the day-of-week field can have, such as `5#2`. `weekdays.every` stays empty,
+    /// because `plain` contains the day numbers.
     pub weekdays: Weekdays,
 }
 

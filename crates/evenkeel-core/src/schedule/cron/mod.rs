@@ -80,7 +80,7 @@ impl Cron {
     /// Returns the schedule of the job with this `seed`: every `H` is replaced with a number.
     /// Unless `exact` is set, all run times are delayed by up to one minute.
     ///
-    /// Before this call, every `H` has the number for seed 0.
+    /// Before `resolved` is called, every `H` stands for the number of seed 0.
     #[must_use]
     pub fn resolved(mut self, seed: u64, exact: bool) -> Self {
         let draws = Draws::new(seed);
@@ -127,7 +127,6 @@ impl Cron {
         self.moment(Zoned::new(&self.pattern, zone, dst).at_or_after(from.max(self.first_secs()))?)
     }
 
-    /// Returns the last run time before `before`.
     pub fn last_before(&self, before: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let until = self.unskewed(before.as_micros()).min(self.end_secs());
         self.moment(Zoned::new(&self.pattern, zone, dst).before(until)?)
@@ -150,22 +149,24 @@ impl Cron {
         i64::from(self.raw.skew_secs.unwrap_or(0))
     }
 
-    /// Returns the first whole second that is at or after `micros` when the skew is added.
+    /// Returns the first whole second that is at or after `micros` when the skew (the job's delay)
+    /// is added.
     fn unskewed(&self, micros: i64) -> i64 {
         -micros.saturating_neg().div_euclid(1_000_000) - self.skew_secs()
     }
 
-    /// The first second whose run time, with the skew, is not before [`Timestamp::MIN`].
+    /// The first second that, with the skew (the job's delay), is not before [`Timestamp::MIN`].
     fn first_secs(&self) -> i64 {
         self.unskewed(Timestamp::MIN.as_micros())
     }
 
-    /// The first second whose run time, with the skew, is after [`Timestamp::MAX`].
+    /// The first second that, with the skew (the job's delay), is after [`Timestamp::MAX`].
     fn end_secs(&self) -> i64 {
         self.unskewed(Timestamp::MAX.as_micros() + 1)
     }
 
-    /// Adds the skew; returns `None` if the result is outside the range of [`Timestamp`].
+    /// Adds the skew (the job's delay); returns `None` if the result is outside the range of
+    /// [`Timestamp`].
     fn moment(&self, secs: i64) -> Option<Timestamp> {
         let secs = u64::try_from(secs + self.skew_secs()).ok()?;
         Timestamp::MIN.checked_add(Span::from_secs(secs))

@@ -10,12 +10,12 @@ pub(super) struct Pattern {
     pub months: u16,
     pub dates: Dates,
     pub weekdays: Weekdays,
-    /// True if a day must match both the day of the month and the day of the week. If false, a
-    /// match of either day field is enough.
+    /// True if a day must match both the day of the month and the day of the week. If `both` is
+    /// false, a match of either day field is enough.
     pub both: bool,
     /// True if the expression names every hour or every minute; such a job keeps running at the
-    /// same pace through every clock change. If false, the expression names times of the day, at
-    /// each of which the job runs once a day.
+    /// same pace through every clock change. If `rhythmic` is false, the expression names times of
+    /// the day, and the job runs once a day at each of them.
     pub rhythmic: bool,
 }
 
@@ -195,7 +195,7 @@ fn lengths(month: u32) -> std::ops::RangeInclusive<u32> {
     }
 }
 
-/// Returns a number whose lowest `count` bits are set, at most 31.
+/// Returns a number whose lowest `count` bits are set; `count` is at most 31.
 fn first_bits(count: u32) -> u32 {
     (1 << count) - 1
 }

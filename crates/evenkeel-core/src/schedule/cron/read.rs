@@ -19,8 +19,8 @@ const NAMED: [(&str, &str); 7] = [
 /// Maximum number of items in the list of a field.
 const ITEMS_MAX: usize = 100;
 
-/// Parses a cron expression; every `H` is replaced with the job's random numbers. The same errors
-/// are found for all random numbers.
+/// Parses a cron expression; every `H` is replaced with the job's random numbers. Whether an
+/// expression is valid does not depend on the random numbers.
 pub(super) fn pattern(expression: &str, draws: Draws) -> Result<Pattern, CronFault> {
     read(expression, draws).map_err(|fault| fault.of(expression))
 }
@@ -168,7 +168,8 @@ impl<'a> Fields<'a> {
         Ok(self.values(Field::Month, draws)?.plain as u16)
     }
 
-    /// Returns all other random numbers for this field that lead to different run times.
+    /// Returns the job's random numbers with every value for this field that leads to different run
+    /// times.
     fn other_draws(&self, field: Field, draws: Draws) -> Vec<Draws> {
         match self.choices(field) {
             1 => vec![draws],
@@ -176,10 +177,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses an expression whose days never occur, such as 30 February, whatever the random
-    /// numbers for date and month. The random number for the weekday does not matter. If both day
-    /// fields must match, the date field begins with `*` and includes the 1st, and each month
-    /// sometimes begins with each day of the week.
+    /// Refuses an expression if its days never occur, such as 30 February, for at least one choice
+    /// of random numbers for date and month. The random number for the weekday does not matter. If
+    /// both day fields must match, the date field begins with `*` and includes the 1st, and the 1st
+    /// of each month can be any day of the week.
     fn check_days(&self, draws: Draws) -> Result<(), Misread> {
         let drawn = self.pattern(draws)?;
         let all_months: Vec<(Draws, u16)> = self

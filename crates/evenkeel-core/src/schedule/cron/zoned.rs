@@ -29,8 +29,8 @@ struct Valid {
 
 impl<'a> Zoned<'a> {
     pub fn new(pattern: &'a Pattern, zone: &'a Zone, dst: Dst) -> Self {
-        // An expression that names every hour or minute runs whenever the clock shows a matching
-        // time.
+        // A job whose expression names every hour or minute runs whenever the clock shows a
+        // matching time.
         let rhythm = Dst { gap: Gap::Skip, overlap: Overlap::Both };
         let dst = if pattern.rhythmic { rhythm } else { dst };
         Self { pattern, zone, periods: zone.periods(), dst }
@@ -51,9 +51,9 @@ impl<'a> Zoned<'a> {
             }
             let next = self.periods.get(index + 1)?;
             index += 1;
-            // The expression has no local time before `found`, so the periods until then are
-            // skipped. The periods are not skipped if the next clock change sets the clock back to
-            // before the searched range.
+            // The expression names no local time before `found`, so the search skips the periods
+            // until then. The search skips no periods if the next clock change sets the clock back
+            // to before the searched range.
             if next.start + i64::from(next.offset) >= valid.from {
                 // The offset of every time zone is less than a day.
                 index = index.max(self.zone.period_index(found? - DAY));
@@ -132,24 +132,24 @@ impl<'a> Zoned<'a> {
             offset,
         };
         if self.dst.overlap == Overlap::First && index > 0 {
-            // Begins at the local time that clocks showed last in the previous period, so that
-            // repeated local times run only once.
+            // The range begins at the local time at which the previous period ended, so that the
+            // job runs only once at repeated local times.
             valid.from = valid.from.max(self.local_start(index, index - 1));
         }
         if index + 1 < self.periods.len() {
             let until = self.local_start(index + 1, index);
             valid.until = valid.until.min(until);
             if self.dst.overlap == Overlap::Last {
-                // Ends at the local time at which the next period begins, so that repeated local
-                // times run only once.
+                // The range ends at the local time at which the next period begins, so that the job
+                // runs only once at repeated local times.
                 valid.until = valid.until.min(self.local_start(index + 1, index + 1));
             }
         }
         valid
     }
 
-    /// Returns the local time that a clock of the period `clock` shows when the period `beginning`
-    /// starts.
+    /// Returns the local time at the start of the period `beginning`, with the offset of the period
+    /// `clock`.
     fn local_start(&self, beginning: usize, clock: usize) -> i64 {
         let start = self.periods[beginning].start;
         start.saturating_add(i64::from(self.periods[clock].offset))

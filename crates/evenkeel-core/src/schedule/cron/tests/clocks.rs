@@ -60,7 +60,7 @@ fn rhythm_continues_through_gap_and_overlap() {
         berlin("*/30 * * * *", dst, spring, &expected);
         let expected = ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"];
         berlin("30 * * * *", dst, spring, &expected);
-        // The local times of these runs do not exist, and no other run replaces them.
+        // Clocks skip the local times of these runs, and no other runs replace the skipped ones.
         berlin("*/30 2 * * *", dst, spring, &["2026-03-30T02:00:00+02:00"]);
         let autumn = "2026-10-25T00:29:00Z";
         let expected = ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"];
