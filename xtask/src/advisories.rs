@@ -20,7 +20,7 @@ pub fn run() -> Result<()> {
 }
 
 /// Runs as a step of `cargo xtask test`. Prints a message and succeeds if the tool or the network
-/// is missing. `cargo xtask tidy` finds the worst crates without a tool or network.
+/// is missing. `cargo xtask tidy` finds the worst banned crates without a tool or network.
 pub fn run_if_possible() -> Result<()> {
     if !is_installed("deny") && !is_installed("audit") {
         println!("skipped: advisories not checked: cargo-deny is not installed");

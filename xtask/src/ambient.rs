@@ -1,4 +1,4 @@
-//! The only module that reads environment variables and the clock.
+//! The only module of xtask that reads environment variables and the clock.
 
 use std::time::Instant;
 

@@ -102,7 +102,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // An error means that the server has already ended.
+        // `kill` fails only if the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -80,7 +80,7 @@ struct MutantRunner {
 }
 
 impl MutantRunner {
-    /// `sound` caches the checks that pass on the unmodified source tree.
+    /// `sound` caches for each check whether it passes on the unmodified source tree.
     fn try_mutant(
         &self,
         patch: &Patch,

@@ -13,8 +13,8 @@ pub fn run() -> Result<()> {
     println!("Enter or Ctrl-C stops the server and deletes its data.");
     let mut line = String::new();
     let ended = stdin().read_line(&mut line)? == 0;
-    // In the background, standard input is closed, so the task runs until it is killed. A guard
-    // process then stops the PostgreSQL server, as after Ctrl-C.
+    // In a background process, standard input is closed, so the task runs until it is killed. After
+    // the task was killed, a guard process stops the PostgreSQL server.
     while ended && !stdin().is_terminal() {
         std::thread::park();
     }

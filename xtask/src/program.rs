@@ -57,7 +57,7 @@ pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(Exi
         let _ = done.send(());
     });
     let status = finish(command, limit);
-    // The command itself holds the write end of the pipe open.
+    // Close the write end of the pipe in `command`, so that the reader thread can end.
     command.stdout(Stdio::null());
     // A child process that outlives the program may also hold the pipe open, so the wait is
     // limited.

@@ -25,7 +25,8 @@ apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
     install -y --no-install-recommends "$1"
 "#;
 
-/// This script needs no root rights, unless the package lists are missing.
+/// Unpacks a Debian package without installing it. The script needs root rights only if the package
+/// lists are missing.
 const UNPACK: &str = r#"
 set -e
 apt-get download "$1" || { apt-get -o DPkg::Lock::Timeout=300 update && apt-get download "$1"; }
@@ -61,8 +62,8 @@ pub fn python() -> Result<()> {
     debian_package("python3-venv")
 }
 
-/// Returns promtool. Debian's package `prometheus` is unpacked but not installed. Installing it
-/// would start a Prometheus server and add many dependencies.
+/// Returns promtool. Debian's package `prometheus` is unpacked but not installed. Installing the
+/// package `prometheus` would start a server and add many dependencies.
 pub fn promtool() -> Result<PathBuf> {
     let installed = PathBuf::from("promtool");
     if works(Command::new(&installed).arg("--version")) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 const INSTALL_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Returns the path of a Python interpreter with the packages of `tools/<tool>/requirements.txt`.
-/// Creates its virtual environment below `folder` if it is missing.
+/// Creates the virtual environment below `folder` if it is missing.
 pub fn with_tool(folder: &Path, tool: &str) -> Result<PathBuf> {
     let environment = folder.join("venv");
     let python = environment.join("bin/python");

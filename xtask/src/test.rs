@@ -15,7 +15,7 @@ use std::time::Duration;
 pub const POSTGRES_VARIABLE: &str = "EVENKEEL_TEST_POSTGRES";
 
 const QUICK_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// The limit is high, because the first build takes long on a small machine.
+/// The time limit of builds is high, because the first build takes long on a small machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const TEST_LIMIT: Duration = Duration::from_secs(90 * 60);
 
@@ -44,7 +44,7 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
     steps.take("cargo xtask tidy", tidy::run)?;
     steps.take("cargo xtask advisories", advisories::run_if_possible)?;
     steps.take("cargo xtask alerts", alerts::run_if_possible)?;
-    // The server is stopped on drop, even if a step fails.
+    // Dropping `server` stops PostgreSQL, even if a step fails.
     let server = steps
         .take("start a private PostgreSQL", || Ok(PrivatePostgres::start(Options::unit_test())?))?;
     if provision::has_nextest() {
@@ -57,7 +57,7 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
         outcomes.into_iter().collect::<Result<()>>()?;
     }
     steps.take("cargo test --workspace --doc", || doctests(&server, tally))?;
-    // These arguments are the same as for the tests, so that cargo rebuilds little; see
+    // The server is built with the same arguments as the tests, so that cargo rebuilds little; see
     // `against_both`.
     let built = ["build", "--workspace", "--all-targets"];
     steps.take("cargo xtask api-fuzz", || {
@@ -93,7 +93,7 @@ fn libtest(
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
     let report = workspace::target()?.join("nextest/default/junit.xml");
-    // An old report is deleted, because it would be counted if this run writes no report.
+    // The old test report is deleted, because it would be counted if this run writes no report.
     if report.exists() {
         fs::remove_file(&report)?;
     }

@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// An old cargo shows only the first manifest key that it cannot read, and neither comments nor
-    /// `rust-version`.
+    /// An old cargo shows only the first manifest key that it cannot parse, and neither comments
+    /// nor `rust-version`.
     #[test]
     fn the_manifest_shows_an_old_cargo_which_rust_it_needs() {
         let read = |name: &str| fs::read_to_string(workspace::root().join(name)).unwrap();

@@ -1,5 +1,5 @@
 //! Explains why the run times of another cron implementation (an oracle) differ from Evenkeel's.
-//! `docs/cron-oracle.md` describes the same differences in more detail.
+//! `docs/cron-oracle.md` describes the differences between the implementations in more detail.
 
 use std::ops::Range;
 
@@ -97,7 +97,7 @@ impl<'a> Differing<'a> {
             && !self.only_theirs.iter().any(|time| self.is_shown(*time))
     }
 
-    /// True if local time matches the expression at `time`. Uses the fixed UTC offset at that time.
+    /// True if local time at `time`, with the UTC offset at `time`, matches the expression.
     fn is_shown(&self, time: i64) -> bool {
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         let local = time + i64::from(self.case.zone.offset_at(at(time)));

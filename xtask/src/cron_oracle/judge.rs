@@ -85,7 +85,7 @@ impl Case<'_> {
     }
 }
 
-/// cronsim's DST policy: for an expression with 6 fields, it only compares local time.
+/// cronsim's DST policy. For an expression with 6 fields, cronsim only compares local time.
 fn cronsim_policy(expression: &Expression) -> Dst {
     if expression.has_seconds() {
         Dst { gap: Gap::Skip, overlap: Overlap::Both }

@@ -8,7 +8,8 @@ use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Timestamp, Zone};
 use jiff::tz::TimeZone;
 
-/// Number of expressions per clock change. Each clock change gets the next expressions of the list.
+/// Number of cron expressions per clock change. Each clock change is combined with the next three
+/// cron expressions of the list.
 pub const EACH: usize = 3;
 /// Compared seconds before and after a clock change, for expressions with a few runs per day.
 const FAR: i64 = 26 * 3600;

@@ -24,7 +24,7 @@ const ORACLE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Record the results of the other implementations, for a test that needs neither them nor a
+    /// Record the results of the other implementations, so that a test needs no Python and no
     /// network
     #[arg(long)]
     record: bool,

@@ -1,6 +1,6 @@
-//! Records the oracles' results in a short form in the source tree. For each clock change, the
-//! record has one digest of all run times on which Evenkeel and the oracles agree.
-//! `crates/evenkeel-core/tests/cron/oracle.rs` reads the file.
+//! Records the results of the other cron implementations (oracles) in a file of the source tree.
+//! For each clock change, the record has one digest of all run times on which Evenkeel and the
+//! oracles agree. `crates/evenkeel-core/tests/cron/oracle.rs` reads the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const APPLY_LIMIT: Duration = Duration::from_secs(60);
 
-/// The path of the copy is always the same, and unchanged files keep their modification times.
-/// Therefore cargo rebuilds only the crates that a mutant changes.
+/// The path of the copy never changes, and unchanged files keep their modification times, so cargo
+/// rebuilds only the crates that a mutant changes.
 pub struct Tree {
     path: PathBuf,
     files: BTreeSet<PathBuf>,
@@ -59,8 +59,8 @@ fn sync(from: &Path, to: &Path, files: &BTreeSet<PathBuf>) -> Result<()> {
 fn apply(tree: &Path, patch: &Path) -> Result<bool> {
     let mut command = Command::new("git");
     command.args(["apply", "--whitespace=nowarn"]).arg(patch).current_dir(tree);
-    // The copy is in a folder that git ignores. Without this setting, git would silently apply
-    // nothing.
+    // The copy of the source tree is in a folder that git ignores, so without
+    // `GIT_CEILING_DIRECTORIES` git would silently apply nothing.
     if let Some(above) = tree.parent() {
         command.env("GIT_CEILING_DIRECTORIES", above);
     }
