@@ -6,10 +6,10 @@
 //!     [--jobs 100000] [--batch 1000] [--connections 2] [--moves 100000] [--url URL]
 //! ```
 //!
-//! Without `--url` a private server with durable settings is started, and removed at the end. Half
-//! of the jobs run daily, the rest every hour or every 15 minutes. Prints registered jobs per
-//! second, the time to read all load profiles and start times, and moved jobs per second, with one
-//! transaction per batch.
+//! Without `--url`, the program starts a private server with durable settings and removes it at the
+//! end. Half of the jobs run daily, the rest every hour or every 15 minutes. Prints registered jobs
+//! per second, the time to read all load profiles and start times, and moved jobs per second, with
+//! one transaction per batch.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
@@ -151,7 +151,7 @@ async fn move_all(store: &PostgresStore, scope: Scope, placements: &[Placement])
     store.plan_rebalance(&scope, rebalance, parts).await.unwrap();
     println!("a plan of {moves} moves kept in {:.0} ms", millis(from));
     store.begin_rebalance(&scope, id, NOW, Now::At(NOW)).await.unwrap();
-    // Each move brings its load profile, as in the plan of a rebalance.
+    // Each move includes the job's new load profile, as in a rebalance plan.
     let mut texts = HashMap::new();
     let batches: Vec<Vec<Move>> = placements[..moves]
         .chunks(1000)

@@ -5,12 +5,12 @@
 //!     [--jobs 100000] [--idle 0] [--batch 1000] [--connections 2] [--seconds 10] [--url URL]
 //! ```
 //!
-//! Without `--url` a private server with durable settings is started, and removed at the end. The
-//! jobs run every 1 to 60 s. Each connection has a part of the jobs: it fires a batch of the jobs
-//! that are due next, finishes their runs, and continues with the next batch. The program sets the
-//! clock to the due time of the jobs, so that jobs are always due. `--idle` adds jobs that are
-//! never due. Prints the runs per second after a warm-up of 2 s, the bytes of write-ahead log per
-//! run, and the time to fire a batch.
+//! Without `--url`, the program starts a private server with durable settings and removes it at the
+//! end. The jobs run every 1 to 60 s. Each connection has a part of the jobs: it fires a batch of
+//! the jobs that are due next, finishes their runs, and continues with the next batch. The program
+//! sets the clock to the due time of the jobs, so that jobs are always due. `--idle` adds jobs that
+//! are never due. Prints the runs per second after a warm-up of 2 s, the bytes of write-ahead log
+//! per run, and the time to fire a batch.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]

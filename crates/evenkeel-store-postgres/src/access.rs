@@ -58,7 +58,7 @@ impl AccessStore for PostgresStore {
     }
 
     async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError> {
-        // All nodes update the keys in this order, so that two nodes cannot deadlock.
+        // All nodes update API keys in the order of their ids, so that two nodes cannot deadlock.
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         self.api
@@ -88,7 +88,7 @@ impl AccessStore for PostgresStore {
             .run((scope.tenant.0, page), |connection, args| async move {
                 let (tenant, page) = &*args;
                 let after = page.after.unwrap_or(Uuid::nil());
-                // One row more than the page needs shows whether there is another page.
+                // One extra row shows whether there is another page.
                 let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
                 let (rows, counted) = try_join(
                     connection.rows(sql!("list_keys"), &[tenant, &after, &limit, &offset]),

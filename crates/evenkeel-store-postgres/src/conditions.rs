@@ -65,7 +65,7 @@ impl AtRiskStore for PostgresStore {
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {
-        // These values sort before every attempt key.
+        // Without a cursor, the scan starts at a key that sorts before every attempt key.
         let after = after.map_or((i64::MIN, i64::MIN, i32::MIN, i16::MIN), |key| {
             let (sequence, attempt) = (sequence(key.sequence), attempt(key));
             (key.scheduled_at.as_micros(), key.job_no.0, sequence, attempt)
@@ -119,7 +119,7 @@ impl AtRiskStore for PostgresStore {
                     .after
                     .map_or((i64::MIN, i64::MIN), |(error_at, job)| (error_at.as_micros(), job.0));
                 let code = level.map(|level| level as i16);
-                // One row more than the page needs shows whether there is another page.
+                // One extra row shows whether there is another page.
                 let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
                 let (rows, counts) = try_join(
                     connection.rows(

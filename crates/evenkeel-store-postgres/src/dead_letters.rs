@@ -40,7 +40,7 @@ fn read_letter(row: &Row) -> Tried<DeadLetter> {
     })
 }
 
-/// Reads when a dead letter was redriven, and which run this started.
+/// Reads when a dead letter was redriven, and which run the redrive started.
 fn redriven(row: &Row, job: JobNo) -> Tried<Option<(Timestamp, AttemptKey)>> {
     let columns = (maybe_time(row, "redriven_at")?, get(row, "new_at")?, get(row, "new_sequence")?);
     match columns {
@@ -65,8 +65,8 @@ async fn list(
         },
     );
     let job = filter.job.map(|job| job.0);
-    // One row more than needed shows whether there is another page, or whether there are more rows
-    // than are counted.
+    // One extra row shows whether there is another page, or whether there are more rows than are
+    // counted.
     let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
     let counted_max = i64::from(COUNTED_MAX) + 1;
     let (rows, counted) = try_join(

@@ -1,8 +1,8 @@
 //! Deduplication keys prevent two equal jobs or runs from existing at the same time.
 //!
-//! Rows of deduplication keys are locked in key order, after jobs and their states and before job
-//! names are taken. A separate statement reads the holder of a key after the key is locked, so that
-//! it sees what was committed while the lock was awaited.
+//! A transaction locks deduplication keys in key order, after jobs and job states, and before it
+//! takes job names. A separate statement reads the holder of a key after the key is locked, so that
+//! it sees changes that were committed while the transaction waited for the lock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -56,8 +56,8 @@ impl Keys {
         Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Locks keys until the end of the transaction. Each deduplication key comes with a job that
-    /// takes or releases it.
+    /// Locks deduplication keys until the end of the transaction. For each key, `wanted` names a
+    /// job that takes or releases the key.
     pub(crate) async fn lock(
         connection: &Connection,
         tenant: i32,
@@ -81,13 +81,13 @@ impl Keys {
         Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Returns the job that holds the requested key, if it blocks the new job or run.
+    /// Returns the job that holds the deduplication key and blocks the new job or run.
     pub(crate) fn kept_out_by(&self, wanted: &DedupClaim, now: Timestamp) -> Option<Held> {
         let held = self.held.get(&wanted.key)?;
         wanted.is_kept_out(held.job, &held.holder, now).then_some(*held)
     }
 
-    /// Gives the deduplication key to the job.
+    /// Makes the job the holder of the deduplication key.
     pub(crate) fn take(&mut self, wanted: &DedupClaim) {
         self.released.remove(&wanted.key);
         if !self.held.get(&wanted.key).is_some_and(|held| wanted.keeps(held.job)) {
@@ -106,7 +106,6 @@ impl Keys {
         }
     }
 
-    /// Writes the changes of deduplication keys.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let is_written =
             |key: &DedupKey| self.inserted.get(key) == self.held.get(key).map(|held| &held.job);
@@ -223,7 +222,6 @@ impl DedupStore for PostgresStore {
 /// The answer for each job of a batch, or `None` for a job that is to be created.
 pub(crate) type Answers = Vec<Option<Registered>>;
 
-/// True if one of the jobs has a deduplication key.
 pub(crate) fn are_keyed(jobs: &[NewJob]) -> bool {
     jobs.iter().any(|job| job.about.dedup.is_some())
 }

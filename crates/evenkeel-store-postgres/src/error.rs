@@ -21,7 +21,7 @@ pub enum OpenError {
          use the newer program, or restore a backup from before the upgrade"
     )]
     NewerSchema { found: i32, known: i32 },
-    /// The tables are older than the first release.
+    /// A version before the first release created the tables.
     #[error(
         "the database was made by an older, unreleased version of Evenkeel and cannot be upgraded: \
          start with an empty database; nothing older was released"
@@ -119,8 +119,8 @@ pub(crate) fn is_outage(error: &tokio_postgres::Error) -> bool {
         || *code == SqlState::T_R_SERIALIZATION_FAILURE
 }
 
-/// A statement that fails with this error was rolled back. A server that cannot write its log
-/// during a commit stops without a response.
+/// If a statement fails because the database cannot be written, its changes are rolled back. A
+/// server that cannot write its log during a commit stops without a response.
 fn unwritable(error: &tokio_postgres::Error) -> Option<Unwritable> {
     match error.code()?.code() {
         "53100" => Some(Unwritable::DiskFull),

@@ -133,7 +133,7 @@ async fn publish(
     trims: bool,
 ) -> Tried<()> {
     connection.rows(sql!("publish_lock"), &[]).await?;
-    // A row without a kind reports that events were lost.
+    // An event row without a kind reports that events were lost.
     let lost = dropped.then_some(None);
     let all: Vec<Option<&NewEvent>> = lost.into_iter().chain(events.iter().map(Some)).collect();
     fn column<T>(all: &[Option<&NewEvent>], of: impl Fn(&NewEvent) -> Option<T>) -> Vec<Option<T>> {

@@ -96,8 +96,9 @@ impl Durability {
 impl PostgresStore {
     /// Connects to a database, and creates or upgrades its tables.
     ///
-    /// # Errors Fails if the options are invalid, the database is not reachable, or its tables are
-    /// of a newer or an unreleased version.
+    /// # Errors
+    /// Fails if the options are invalid, the database is not reachable, or its tables are of a
+    /// newer or an unreleased version.
     pub async fn connect(options: PostgresOptions) -> Result<Self, OpenError> {
         options.validate()?;
         migrate::migrate(&options).await?;

@@ -1,4 +1,4 @@
-//! Limit queues hold attempts that wait for a permit, and this module releases them.
+//! Limit queues hold attempts that wait for a permit; this module releases the attempts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,11 +20,11 @@ use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
 /// How many attempts the first round reads beyond the number of free permits of a tenant or lane
 /// limit, because a second limit may block some of them.
 const EXTRA: u32 = 50;
-/// Maximum number of release rounds after attempts have finished. The periodic release of all limit
-/// queues releases the rest.
+/// Maximum number of release rounds after attempts have finished. The periodic pass over all limit
+/// queues releases the remaining attempts.
 const ROUNDS: usize = 3;
-/// Maximum number of limit queues in the second and third round, each of which reads 1,000 attempts
-/// per lane.
+/// Maximum number of limit queues that the second and third release rounds read, up to 1,000
+/// attempts per lane of each queue.
 const QUEUES_AGAIN_MAX: usize = 10;
 
 #[async_trait]
@@ -36,8 +36,8 @@ impl LimitStore for PostgresStore {
         now: Now,
     ) -> Result<u64, StoreError> {
         let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
-        // Each statement is one transaction, and after each statement every attempt is in some
-        // queue.
+        // Each statement is a transaction of its own, which is safe because every attempt is in
+        // some queue after each statement.
         self.hot
             .run(args, |connection, args| async move {
                 let (ended, terms, now) = &*args;
@@ -110,7 +110,6 @@ async fn release_limited(
     Ok(moved)
 }
 
-/// Deletes the permits of finished attempts.
 async fn delete_permits(connection: &Connection, ended: &[Permit]) -> Tried<()> {
     let limits: Vec<&[u8]> = ended.iter().map(|permit| permit.limit.as_bytes()).collect();
     let keys: KeyColumns = ended.iter().map(|permit| permit.run).collect();
@@ -154,7 +153,7 @@ pub(super) struct QueueScan {
     pub(super) key: LimitKey,
     /// Number of attempts to read from each lane.
     pub(super) per_lane: u32,
-    /// The known permits of the limit that this queue belongs to.
+    /// The free or used permits of the limit that this queue belongs to.
     pub(super) own: OwnPermits,
 }
 
@@ -170,7 +169,7 @@ impl QueueState {
         self.most.map_or(u32::MAX, |most| most.saturating_sub(self.running))
     }
 
-    /// True if attempts that have finished without releasing their permits would change the result.
+    /// True if permits of finished attempts could change how many attempts are released.
     fn needs_check(&self) -> bool {
         self.running > 0 && self.free() < RELEASED_MAX
     }
@@ -328,8 +327,8 @@ async fn first_of(
     Ok(first)
 }
 
-/// Number of attempts that need a permit of a limit, and the lowest value of that limit among the
-/// attempts.
+/// For each limit, the number of attempts that need a permit of it, and the lowest limit value
+/// among these attempts.
 type Wanted = BTreeMap<LimitKey, (u32, u32)>;
 
 fn want(wanted: &mut Wanted, limit: &Limit) {
@@ -382,7 +381,7 @@ async fn counted(
 struct Moves {
     runs: Vec<AttemptKey>,
     from: Vec<String>,
-    /// `None` returns the attempt to its pool.
+    /// The limit queue to move each attempt to; `None` returns the attempt to its pool.
     to: Vec<Option<String>>,
     most: Vec<Option<i32>>,
 }

@@ -71,7 +71,7 @@ async fn apply_next(
     };
     transaction.batch_execute(migration).await.map_err(open_error)?;
     transaction.execute(sql!("migrate_record"), &[&version]).await.map_err(open_error)?;
-    tracing::info!(schema.version = version, "migrated the database to schema version {version}");
+    tracing::info!(schema.version = version, "migrated the database to a newer schema version");
     Ok(true)
 }
 

@@ -62,7 +62,7 @@ impl ProgressStore for PostgresStore {
         if message.kind == MessageKind::Ended
             && let Err(error) = self.announce(Signal::Messages).await
         {
-            // The node also polls for messages, so it will find this message later.
+            // Nodes also poll for messages, so the receiving node finds this message later.
             tracing::debug!(%error, "notification not sent; receivers also poll");
         }
         Ok(())
@@ -89,7 +89,8 @@ async fn note(
     batch: &[ProgressNote],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
-    // Notes are sorted in the order in which finishing locks attempts.
+    // Notes are sorted in the order in which `finish` locks attempts, so that the two cannot
+    // deadlock.
     let mut sorted: Vec<&ProgressNote> = batch.iter().collect();
     sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
     let all = || sorted.iter();
@@ -125,7 +126,7 @@ fn read_message(row: &Row) -> Tried<NodeMessage> {
 }
 
 /// Deletes the notes and writes or deletes the checkpoints of finished attempts, in the same
-/// transaction. Usually finished attempts have no notes or checkpoints, and no statement is sent.
+/// transaction. Usually finished attempts have no notes or checkpoints, so no statement is sent.
 pub(crate) async fn apply_attachments(
     connection: &Connection,
     batch: &[Finish],

@@ -21,7 +21,6 @@ pub struct PostgresOptions {
     pub url: String,
     /// Connections for firing, claiming, finishing and leases.
     pub hot_connections: usize,
-    /// Connections for the API.
     pub api_connections: usize,
     pub statement_timeout: Duration,
     /// The name of the program in `pg_stat_activity`.
@@ -149,7 +148,6 @@ impl PostgresOptions {
     }
 }
 
-/// Maximum time to connect to the server.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Quotes a word for use in a shell command.

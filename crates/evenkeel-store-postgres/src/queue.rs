@@ -51,9 +51,9 @@ impl QueueStore for PostgresStore {
     }
 }
 
-/// Recomputes the stored aging of queued attempts. Usually no attempt changes, and no row is
-/// locked. Rows that other transactions have locked are skipped, because these attempts may be
-/// about to leave the queue.
+/// Recomputes the stored aging of queued attempts. Usually no attempt changes, so no row is locked.
+/// Rows that other transactions have locked are skipped, because these attempts may be about to
+/// leave the queue.
 async fn reprioritize(
     connection: &Connection,
     aging: &Aging,
@@ -100,7 +100,7 @@ fn read_queued(row: &Row) -> Tried<QueuedAttempt> {
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
     let sql = sql!("queue_depths_groups");
-    // One row more than needed shows whether there are more groups.
+    // One extra row shows whether there are more groups.
     let most = i64::from(QUEUE_GROUPS_MAX) + 1;
     let rows = connection.rows(sql, &[&most]).await?;
     let groups = rows.iter().map(|row| Ok((get(row, 0)?, lane(get(row, 1)?)?)));

@@ -19,8 +19,7 @@ pub(crate) trait Column: RowIndex + Display {}
 
 impl<T: RowIndex + Display> Column for T {}
 
-/// Returns the value of a column. Reading fails only if the statement does not return the type that
-/// its reader expects.
+/// Reading fails only if the statement does not return the type that its reader expects.
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Result<T, StoreError> {
     row.try_get(column).map_err(|error| StoreError::Refused(error.into()))
 }
@@ -86,7 +85,7 @@ pub(crate) fn key(row: &Row) -> Result<AttemptKey, StoreError> {
     )
 }
 
-/// Reads the key of an attempt from four columns, for the hot path.
+/// Reads the key of an attempt from four columns by position, which is faster than by name.
 pub(crate) fn key_at(row: &Row, first: usize) -> Result<AttemptKey, StoreError> {
     attempt_key_from_columns(
         get(row, first)?,
@@ -187,7 +186,7 @@ pub(crate) fn entry_of(start: &Start) -> Option<&QueueEntry> {
     }
 }
 
-/// Reads the columns of the fragment `due_job_columns`.
+/// Reads the columns of the SQL fragment `due_job_columns`.
 pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
     let no = JobNo(get(row, "job_no")?);
     let head_at = maybe_time(row, "head_at")?;

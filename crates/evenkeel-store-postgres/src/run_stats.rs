@@ -121,7 +121,7 @@ async fn list_failures(
     let (at, fingerprint) = page.after.map_or((i64::MAX, i64::MAX), |(at, fingerprint)| {
         (at.as_micros(), fingerprint.0.cast_signed())
     });
-    // One row more than the page needs shows whether there is another page.
+    // One extra row shows whether there is another page.
     let (offset, limit, counted) = (i64::from(page.offset), i64::from(page.limit) + 1, most + 1);
     let (rows, total) = try_join(
         connection.rows(sql!("list_failures"), &[&tenant, &at, &fingerprint, &offset, &limit]),

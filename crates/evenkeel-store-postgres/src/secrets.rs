@@ -51,7 +51,7 @@ impl SecretStore for PostgresStore {
             .run((scope.tenant.0, page), |connection, args| async move {
                 let (tenant, page) = &*args;
                 let after = page.after.as_deref().unwrap_or_default();
-                // One row more than the page needs shows whether there is another page.
+                // One extra row shows whether there is another page.
                 let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
                 let (rows, counted) = try_join(
                     connection.rows(sql!("list_secrets"), &[tenant, &after, &limit, &offset]),
@@ -86,7 +86,8 @@ impl SecretStore for PostgresStore {
         scope: &Scope,
         names: &[String],
     ) -> Result<Vec<SealedSecret>, StoreError> {
-        // Attempts need their secrets to start, so the hot connections read them.
+        // An attempt cannot start until its secrets are read, so they are read on the connections
+        // of the hot path.
         self.hot
             .run((scope.tenant.0, names.to_vec()), |connection, args| async move {
                 let sql = sql!("get_secrets");
@@ -127,7 +128,8 @@ impl SecretStore for PostgresStore {
         reach: SecretReach,
         mut secrets: Vec<Reseal>,
     ) -> Result<u64, StoreError> {
-        // All nodes write secrets in this order, so that two nodes cannot deadlock.
+        // All nodes write secrets in the order of tenant and name, so that two nodes cannot
+        // deadlock.
         secrets.sort_by(|a, b| (a.tenant, &a.name).cmp(&(b.tenant, &b.name)));
         let tenant = reach.tenant(scope).map(|tenant| tenant.0);
         self.api

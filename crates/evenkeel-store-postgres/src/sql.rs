@@ -49,12 +49,13 @@ static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     Statements::read(&files, Placeholder::Dollar, &evenkeel_store::codes())
 });
 
-/// Returns the statement called `name`; use it through [`sql!`].
+/// Returns the SQL statement called `name`; use it through [`sql!`].
 pub(crate) fn statement(name: &str) -> &'static str {
     STATEMENTS.get(name)
 }
 
-/// Returns the text of a statement, which each place in the code looks up only once.
+/// Returns the text of a SQL statement. Each call site of the macro looks its statement up only
+/// once.
 macro_rules! sql {
     ($name:literal) => {{
         static TEXT: std::sync::LazyLock<&'static str> =

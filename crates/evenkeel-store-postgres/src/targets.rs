@@ -221,7 +221,7 @@ async fn list(
     page: PageRequest<i64>,
 ) -> Tried<Page<Target, i64>> {
     let (after, limit) = (page.after.unwrap_or(0), page.limit as usize);
-    // One row more than the page needs shows whether there is another page.
+    // One extra row shows whether there is another page.
     let (wanted, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
     let sql = sql!("list_targets");
     let rows = connection.rows(sql, &[&tenant, &after, &wanted, &offset]).await?;

@@ -30,7 +30,8 @@ async fn rig(store: PostgresStore) -> Rig {
     Rig::new(Opened { store: Arc::new(store), guard: Box::new(()), reopen: None }).await
 }
 
-/// Returns a rebalance without stored moves; each batch brings its moves.
+/// Returns a rebalance plan without stored moves, because the test passes the moves with each
+/// batch.
 fn plan(id: u128) -> Rebalance {
     Rebalance {
         id: Uuid::from_u128(id),
@@ -137,8 +138,8 @@ async fn a_time_is_moved_or_fired_and_never_both() {
         let loaded = rig.store.load_jobs(&numbers).await.unwrap();
         let due = loaded.iter().filter(|job| job.next_at <= Some(at(secs)));
         let fires: Vec<Fire> = due.map(|job| fire_of(job, at(secs), Begin::Claimed)).collect();
-        // Both the move and the firing try the jobs that are due now; a job that was moved is due
-        // in the next round.
+        // The test moves and fires the same due jobs concurrently; a job that was moved is due in
+        // the next round.
         let wanted: Vec<Placement> =
             placements.into_iter().filter(|job| job.next_at <= at(secs)).collect();
         let moves = moves_by(&rig, rebalance, round, &wanted, 3000).await;

@@ -49,8 +49,8 @@ async fn a_command_yields_to_a_claim_of_an_attempt_that_was_queued_after_its_fir
         let schema = options.schema.as_deref().unwrap();
         client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     }
-    // The command finds no pending attempt, while another transaction that fires the job holds the
-    // lock of its state.
+    // The command finds no pending attempt, and then waits for a transaction that has locked the
+    // state of the job, as firing does.
     let put_aside = "CREATE TEMP TABLE aside AS SELECT * FROM ready; DELETE FROM ready";
     observer.batch_execute(put_aside).await.unwrap();
     holder.batch_execute("BEGIN; SELECT FROM job_state FOR NO KEY UPDATE").await.unwrap();
@@ -86,7 +86,7 @@ async fn a_change_reaches_an_attempt_that_a_claim_locks_without_taking_it() {
         let schema = options.schema.as_deref().unwrap();
         client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     }
-    // Locks the queue as a claim does that has locked more rows than it takes.
+    // Locks all rows of the queue, like a claim that locks more rows than it takes.
     holder.batch_execute("BEGIN; SELECT FROM ready FOR UPDATE").await.unwrap();
     let mut definition = rig.job(job).await.definition;
     definition.priority = Priority::try_from(77).unwrap();
@@ -131,11 +131,12 @@ async fn a_claim_without_the_limit_lock_leaves_the_queue_to_the_holder() {
     let touched = async || -> i64 { holder.query_one(touched, &[]).await.unwrap().get(0) };
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
     assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
-    // From now on each claim first reads the queue without locks.
+    // The first claim could not lock the limit, so the next claim first reads the queue without
+    // locking rows.
     queue(&rig.scope, 5, 90).await;
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
     assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
-    // Attempts of another tenant start although the lock is held.
+    // Attempts of another tenant start although the lock of the first tenant's limit is held.
     let other = rig.tenant("other").await;
     queue(&other, 2, 10).await;
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();

@@ -23,8 +23,7 @@ use tokio_postgres::Client;
 
 const WORKERS: usize = 8;
 const ROUNDS: i64 = 10;
-/// Fewer runs than in production suffice, because a table that grows from round to round also grows
-/// with this number.
+/// A few thousand runs are enough to show whether a table grows from round to round.
 const RUNS: usize = 4000;
 const HOUR: i64 = 3600;
 const POOLS: [&str; 2] = ["default", "big"];

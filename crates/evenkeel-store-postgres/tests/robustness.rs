@@ -282,7 +282,7 @@ async fn a_purge_waits_for_a_finish_before_it_locks_the_job() {
     store.fire(node, batch, Now::At(later(60))).await.unwrap();
     let scope = scope(&store).await;
     store.delete(&scope, id, Now::At(later(60))).await.unwrap();
-    // A transaction that finishes the attempt and has locked its row.
+    // This transaction acts like one that finishes the attempt and has locked the attempt's row.
     let (mut finishing, observer) =
         (common::observer(&options.url).await, common::observer(&options.url).await);
     let schema = options.schema.clone().unwrap();
@@ -327,7 +327,7 @@ async fn a_store_reconnects_to_a_restarted_server() {
     })
     .await
     .unwrap();
-    // The first request on each connection may fail.
+    // After the restart, the first request on each connection may fail.
     for _ in 0..options.hot_connections.max(options.api_connections) {
         drop(store.now().await);
         drop(store.census().await);

@@ -1,4 +1,4 @@
-//! Tests rows that no store method returns, read from the tables.
+//! Tests stored values that no store method returns, by reading the tables directly.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -6,12 +6,12 @@
 //!     [jobs=100000] [batch=1000] [seconds=10] [flows=4] [rate=0] [in_order=0]
 //! ```
 //!
-//! `flows` loops fire and finish concurrently, as the loops of an engine do; each waits for its
-//! results. With a `rate`, the program limits itself to that many firings per second in total; then
-//! the delay of each batch matters more than the total. By default a batch takes jobs from the
-//! whole range of job numbers, so that it changes many database pages, as when unrelated jobs are
-//! due at the same time. With `in_order=1` a batch takes jobs with adjacent numbers, as when jobs
-//! were registered together. The file is in `TMPDIR`.
+//! `flows` is the number of loops that fire and finish jobs concurrently, like the loops of an
+//! engine; each loop waits for its results. With a `rate`, the program limits itself to that many
+//! firings per second in total, to measure the delay of each batch at that load. By default a batch
+//! takes jobs from the whole range of job numbers, so that it changes many database pages, as when
+//! unrelated jobs are due at the same time. With `in_order=1` a batch takes jobs with adjacent
+//! numbers, as when jobs were registered together. The file is in `TMPDIR`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::print_stdout, reason = "it is what the example is for")]

@@ -42,7 +42,6 @@ pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
     Ok(())
 }
 
-/// Deletes the condition of a job.
 pub(crate) fn delete(connection: &Connection, job: JobNo) -> Answer<()> {
     let found: Option<(i32, Option<i16>)> = connection
         .prepare_cached(sql!("command_delete_condition"))?
@@ -178,7 +177,7 @@ fn overdue_in_queue(
     now: Timestamp,
 ) -> Answer<OverdueInQueue> {
     let mut statement = connection.prepare_cached(sql!("overdue_in_queue"))?;
-    // Sorts before all keys.
+    // Without a cursor, the scan starts at a key that sorts before every attempt key.
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((i64::MIN, i64::MIN, 0, 0), key_params);
     let mut rows = statement.query(params![

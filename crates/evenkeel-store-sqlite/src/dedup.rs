@@ -26,7 +26,7 @@ pub(crate) struct KeyOwner {
     pub(crate) id: JobId,
 }
 
-/// Returns the job that holds the requested deduplication key, if it blocks the new job or run.
+/// Returns the job that holds the deduplication key and blocks the new job or run.
 pub(crate) fn holder_of(
     connection: &Connection,
     tenant: TenantNo,
@@ -39,7 +39,7 @@ pub(crate) fn holder_of(
     Ok(held.map(|held| KeyOwner { no: held.no, id: held.id }))
 }
 
-/// Gives the deduplication key to the job.
+/// Makes the job the holder of the deduplication key.
 pub(crate) fn take(
     connection: &Connection,
     tenant: TenantNo,

@@ -17,7 +17,7 @@ pub enum OpenError {
          use the newer program, or restore a backup from before the upgrade"
     )]
     Newer { found: i64, known: i64 },
-    /// The tables are older than the first release.
+    /// A version before the first release created the tables.
     #[error(
         "the database was made by an older, unreleased version of Evenkeel and cannot be upgraded: \
          start with an empty data directory; nothing older was released"

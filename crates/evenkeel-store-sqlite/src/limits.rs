@@ -23,7 +23,7 @@ use crate::rows::{key_from, key_params};
 /// limit may block some of them.
 const BLOCKED_MAX: u32 = 50;
 /// How many times further attempts are read if the attempts read so far do not use up the free
-/// permits. The next periodic pass releases the rest.
+/// permits. The periodic pass over all limit queues releases the remaining attempts.
 const PASSES: usize = 3;
 
 #[async_trait]
@@ -104,14 +104,13 @@ fn release_limited(
             if !selected.again {
                 break;
             }
-            // Another limit may block the released attempts, so the next pass reads more attempts.
+            // Another limit may block released attempts, so the next pass reads more attempts.
             look = RELEASED_MAX;
         }
     }
     Ok(moved)
 }
 
-/// Deletes the permit of an attempt that has finished.
 fn delete_permit(connection: &Connection, permit: Permit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(permit.run);
     connection.prepare_cached(sql!("release_delete_permits"))?.execute(params![
@@ -192,7 +191,7 @@ fn select(
         let most = terms.limits.max_in_queue(queue.key, queue.highest);
         let mut running = count(connection, queue.key)?;
         let free = |running| most.map_or(u32::MAX, |most| most.saturating_sub(running));
-        // Some permits may belong to attempts that have finished.
+        // The limit may seem full because some permits belong to finished attempts.
         if running > 0 && free(running) < RELEASED_MAX {
             if checked > 0 && checked + running > CHECKED_MAX {
                 break;
@@ -280,8 +279,8 @@ impl<'a> Release<'a> {
         })
     }
 
-    /// Counts the permits of each limit. Counts the running attempts instead if that can change the
-    /// result.
+    /// Counts the permits of each limit, or the running attempts under the limit if that can change
+    /// the result.
     fn count_others<'l>(
         &mut self,
         limits: impl Iterator<Item = &'l Limit>,

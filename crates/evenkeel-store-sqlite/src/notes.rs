@@ -62,7 +62,7 @@ impl ProgressStore for SqliteStore {
     }
 }
 
-/// Estimates how many rows the writer could write in the time that this note takes.
+/// Estimates the work of storing this progress note, as a number of rows.
 fn rows(note: &ProgressNote) -> usize {
     let log = note.log.as_ref().map_or(0, String::len);
     let checkpoint = note.checkpoint.as_ref().map_or(0, Vec::len);

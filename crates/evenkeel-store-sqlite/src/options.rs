@@ -15,8 +15,8 @@ pub struct SqliteOptions {
     /// The number of connections for reads of users and crawls.
     pub readers: usize,
     /// The write-ahead log is copied into the database file when it has this many pages, or up to
-    /// four times as many if the file is large. A higher value makes writes faster and needs more
-    /// disk space.
+    /// four times as many if the file is large. A higher threshold makes writes faster and needs
+    /// more disk space.
     pub wal_autocheckpoint_pages: u32,
     /// The maximum size of the database file in pages. Writes beyond this size fail as on a full
     /// disk.

@@ -38,7 +38,7 @@ pub(crate) fn prev_from(row: &Row<'_>) -> rusqlite::Result<Option<RunLink>> {
     Ok(link(row.get("prev_at")?, row.get("prev_sequence")?))
 }
 
-/// Returns the columns of a key, in the order of the fragment `attempt_key`.
+/// Returns the columns of a key, in the order of the SQL fragment `attempt_key`.
 pub(crate) fn key_params(key: AttemptKey) -> (i64, i64, u32, u16) {
     (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), key.attempt.0)
 }
@@ -52,7 +52,6 @@ pub(crate) fn key_from(row: &Row<'_>) -> Answer<AttemptKey> {
     )?)
 }
 
-/// Reads all rows of a result.
 pub(crate) fn collect<T>(
     mut rows: Rows<'_>,
     mut read: impl FnMut(&Row<'_>) -> Answer<T>,
@@ -64,8 +63,8 @@ pub(crate) fn collect<T>(
     Ok(found)
 }
 
-/// Makes a page of the items that a list statement found with `limit + 1`. The extra item only
-/// shows that there is a next page.
+/// Makes a list page of the items that a statement read with `limit + 1`. The extra item only shows
+/// that there is a next page.
 pub(crate) fn page_of<T, C>(
     mut items: Vec<T>,
     limit: u32,
@@ -78,7 +77,6 @@ pub(crate) fn page_of<T, C>(
     Page { items, total: total.unsigned_abs(), total_is_estimate: false, next }
 }
 
-/// Runs a statement that counts rows of a tenant.
 pub(crate) fn count(connection: &Connection, sql: &str, tenant: TenantNo) -> Answer<i64> {
     Ok(connection.prepare_cached(sql)?.query_row([tenant.0], |row| row.get(0))?)
 }
@@ -287,7 +285,7 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
     })
 }
 
-/// Reads a row of `started_attempt_columns` or `queued_attempts`.
+/// Reads a row that has the columns `started_attempt_columns` or comes from `queued_attempts`.
 pub(crate) fn attempt_from(row: &Row<'_>) -> Answer<Attempt> {
     let key = key_from(row)?;
     let what = || key.to_string();

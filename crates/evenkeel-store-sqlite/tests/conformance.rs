@@ -1,4 +1,4 @@
-//! The suite that every store must pass.
+//! The test suite that every store must pass.
 
 use std::path::PathBuf;
 use std::sync::Arc;

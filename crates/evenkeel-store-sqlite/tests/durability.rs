@@ -82,8 +82,8 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
     let options = SqliteOptions { pages_max: Some(600), ..SqliteOptions::new(&path) };
     let store = Arc::new(SqliteStore::open(options).await.unwrap());
     let scope = scope(store.tenant("acme").await.unwrap());
-    // More jobs than fit into the file are registered, several per commit. A request that shares a
-    // commit with a failed request must not be stored.
+    // The test registers more jobs than fit into the file, several per commit. A request that
+    // shares a commit with a failed request must not be stored.
     let requests = (0..4000_u64).map(|n| {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.register(&scope, vec![job(n)], Now::At(NOW)).await })
@@ -101,7 +101,7 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
     assert!(kept > 0 && refused > 0, "{kept} {refused}");
     assert_eq!(count(&store, &scope).await, kept);
     drop(store);
-    // Once the file may grow again, the data is unchanged.
+    // When the store is opened without the size limit, its data is unchanged.
     let store = open(&path).await;
     assert_eq!(count(&store, &scope).await, kept);
     store.register(&scope, vec![job(9999)], Now::At(NOW)).await.unwrap();

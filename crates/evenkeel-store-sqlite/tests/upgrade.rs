@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use evenkeel_store_sqlite::{OpenError, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
-/// Takes the path of a file that does not exist yet.
+/// An upgrade test, which gets the path of a file that does not exist yet.
 type Case = fn(&Path);
 
 /// The upgrade test of each migration, beginning with migration 2.

@@ -62,10 +62,6 @@ async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
 
 /// Counts all jobs of these tenants and compares the result with the stored counts. `scopes` must
 /// contain all tenants of the store.
-///
-/// # Panics
-///
-/// Panics if the counts differ.
 pub async fn assert_counted(store: &dyn Store, scopes: &[Scope]) {
     let mut expected: BTreeMap<(TenantNo, LoadProfileKey), (String, u64, Span)> = BTreeMap::new();
     for scope in scopes {
@@ -135,16 +131,12 @@ pub fn new_plan(parts: u32, secs: i64) -> Rebalance {
     }
 }
 
-/// Returns stored batches for a plan, with arbitrary bytes.
+/// Returns the batches of a rebalance plan, filled with arbitrary bytes.
 pub fn parts_of(plan: &Rebalance) -> Vec<Vec<u8>> {
     (0..plan.parts).map(|part| vec![0, 255, part as u8]).collect()
 }
 
 /// Begins a rebalance with this many batches at `secs`.
-///
-/// # Panics
-///
-/// Panics if the rebalance does not begin.
 pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     let plan = new_plan(parts, secs);
     let (id, bytes) = (plan.id, parts_of(&plan));
@@ -157,10 +149,6 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
 }
 
 /// Returns a move of this job to the start time `new_at`, and the new load profile of the job.
-///
-/// # Panics
-///
-/// Panics if the job has no next scheduled time.
 pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String)) {
     let load = Load::of(&job.definition, None, new_at).expect("the job has a load profile");
     let old_at = job.next_at.expect("the job has a next scheduled time");
@@ -168,7 +156,6 @@ pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String))
     (one, (load.key, load.profile))
 }
 
-/// Returns a batch of moves for a rebalance.
 pub fn batch_of(
     rebalance: Uuid,
     part: u32,

@@ -78,7 +78,6 @@ pub fn job_after(applied: Applied) -> Job {
     done(applied).job.expect("the job exists")
 }
 
-/// Returns a command that resumes a job with this next scheduled time.
 pub const fn resume(next_at: Option<Timestamp>) -> Action {
     Action::Resume { next_at }
 }

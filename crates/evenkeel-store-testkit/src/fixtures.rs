@@ -239,11 +239,7 @@ pub fn definition_of(job: &DueJob) -> Definition {
     serde_json::from_str(&job.definition).expect("a stored definition reads back")
 }
 
-/// Returns the fire that `evenkeel-core` decides for `job` at `now`.
-///
-/// # Panics
-///
-/// Panics if the job has no next scheduled time.
+/// Returns the firing that `evenkeel-core` decides for `job` at `now`.
 pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
     let definition = definition_of(job);
     let due = job.next_at.expect("the job has a next time");

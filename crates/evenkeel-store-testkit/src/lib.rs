@@ -41,9 +41,10 @@ pub struct Opened {
     /// A resource that must outlive the store, for example a temporary directory or a database
     /// schema.
     pub guard: Box<dyn Any + Send>,
-    /// Opens the database again, as after a restart. A shared store is also opened again while
-    /// other handles are open, like on other nodes. Any other store is opened again only after its
-    /// last handle was dropped. If this is `None`, cases about several handles use a single handle.
+    /// Opens the database again, as after a restart. A store that can be shared is also opened
+    /// while other handles are open, as on other nodes. A store that cannot be shared is opened
+    /// again only after its last handle was dropped. If `reopen` is `None`, cases about several
+    /// handles use a single handle.
     pub reopen: Option<Reopen>,
 }
 

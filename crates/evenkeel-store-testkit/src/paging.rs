@@ -26,12 +26,11 @@ impl Dice {
         (self.0 >> 11) % sides
     }
 
-    /// Returns one of these values.
     pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.throw(of.len() as u64) as usize].clone()
     }
 
-    /// Returns the value in some cases, more often `None`.
+    /// Returns the value in one of four calls on average, otherwise `None`.
     pub fn maybe<T>(&mut self, value: T) -> Option<T> {
         (self.throw(4) == 0).then_some(value)
     }
@@ -45,7 +44,6 @@ pub async fn model() -> Rig {
     Rig::new(Opened { store, guard: Box::new(()), reopen: None }).await
 }
 
-/// Reads all pages of a list.
 pub async fn all_pages(rig: &Rig, filter: &JobFilter, sort: JobSort, limit: u32) -> Vec<Job> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {

@@ -123,13 +123,13 @@ fn some_jobs() -> Vec<NewJob> {
     (0..JOBS).map(job).collect()
 }
 
-/// A store on which the operations run.
+/// The store on which the random operations run.
 pub struct Play {
     rig: Rig,
     jobs: Vec<Known>,
     places: BTreeMap<JobNo, usize>,
     waiting: BTreeMap<usize, AttemptKey>,
-    /// In the order in which they were claimed.
+    /// Running attempts in the order in which they were claimed.
     running: Vec<(usize, Held, Option<Priority>)>,
 }
 
@@ -140,7 +140,6 @@ impl Play {
         Self { rig, jobs, places, waiting: BTreeMap::new(), running: Vec::new() }
     }
 
-    /// Carries out an operation.
     pub async fn play(&mut self, step: &Step) -> Seen {
         let secs = step.secs;
         match &step.happens {

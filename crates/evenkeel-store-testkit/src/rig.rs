@@ -72,7 +72,6 @@ impl Rig {
         }
     }
 
-    /// Closes the database and opens it again.
     pub async fn restart(self) -> Self {
         let Self { store, scope, node, reopen, guard } = self;
         let store = match &reopen {
@@ -85,13 +84,11 @@ impl Rig {
         Self { store, scope, node, reopen, guard }
     }
 
-    /// Creates another tenant and returns its scope.
     pub async fn tenant(&self, name: &str) -> Scope {
         let tenant = self.store.tenant(name).await.expect("a tenant can be created");
         Scope { tenant, role: Role::Admin }
     }
 
-    /// Adds a live node to the cluster.
     pub async fn join(&self, name: &str, secs: i64) -> NodeNo {
         self.store.join(&new_node(name), now(secs)).await.expect("a node can join").node
     }
@@ -110,7 +107,6 @@ impl Rig {
         }
     }
 
-    /// Registers one job of another tenant.
     pub async fn add_for(&self, scope: &Scope, job: NewJob) -> Known {
         let id = job.id;
         let answers = self.store.register(scope, vec![job], now(0)).await;
@@ -120,7 +116,6 @@ impl Rig {
         }
     }
 
-    /// Registers many jobs.
     pub async fn add_all(&self, jobs: Vec<NewJob>) -> Vec<Known> {
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let registered = self.register(jobs).await;
@@ -245,7 +240,6 @@ impl Rig {
         self.finish_all(vec![finish]).await[0]
     }
 
-    /// Fires a job and finishes its run successfully.
     pub async fn run_successfully(&self, known: Known, secs: i64) -> AttemptKey {
         let held = self.start(known, secs).await;
         assert_eq!(self.finish(self.success(held)).await, FinishResult::Done);
@@ -303,7 +297,6 @@ impl Rig {
         self.look(until, 10_000).await.delayed
     }
 
-    /// Fires retries and triggers on the first node.
     pub async fn fire_delayed(
         &self,
         delayed: &[DelayedAttempt],
@@ -347,7 +340,6 @@ impl Rig {
         self.store.list_attempts(&self.scope, filter, page).await.expect("runs can be listed")
     }
 
-    /// Returns all attempts of a job in list order.
     pub async fn runs_of(&self, known: Known) -> Vec<Attempt> {
         self.runs_page(Some(known), PageRequest::first(10_000)).await.items
     }
@@ -393,7 +385,7 @@ pub fn claim_of(node: NodeNo, capacity: usize) -> Claim {
     }
 }
 
-/// Returns the fire of a retry or trigger.
+/// Returns the request that fires a retry or trigger.
 pub fn delayed_fire_of(delayed: &DelayedAttempt, begin: Begin) -> FireDelayed {
     let should_start_by = delayed.due.saturating_add(Span::from_secs(60));
     let start = match begin {
@@ -407,7 +399,6 @@ pub fn delayed_fire_of(delayed: &DelayedAttempt, begin: Begin) -> FireDelayed {
     FireDelayed { due: delayed.due, key: delayed.key, tenant: delayed.job.tenant, start }
 }
 
-/// Returns the key of the next attempt of the same run.
 pub fn next_attempt(key: AttemptKey) -> AttemptKey {
     key.with_attempt(AttemptNo(key.attempt.0 + 1))
 }

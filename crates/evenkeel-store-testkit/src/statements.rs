@@ -7,10 +7,6 @@ use evenkeel_store::LIST_SECTIONS;
 
 /// Returns the names in all `sql!("name")` calls in the sources of the crate in `folder`, and the
 /// names of the SQL sections for job lists.
-///
-/// # Panics
-///
-/// Panics if the sources cannot be read.
 pub fn used_statements(folder: &str) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = LIST_SECTIONS.map(str::to_owned).into();
     collect(&Path::new(folder).join("src"), &mut names);

@@ -39,8 +39,8 @@ pub(super) async fn cancel_run(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
-    // A statement waits for a transaction that moves the run to another table, and only the next
-    // statement finds the run there.
+    // If another transaction is moving the run to another table, a statement waits for it and finds
+    // nothing, and only the next statement finds the run.
     for _ in 0..ROUNDS {
         if let Some(withdrawn) = withdraw_run(connection, args.run, args.tenant).await? {
             return close_run(connection, args, withdrawn).await;
@@ -163,8 +163,8 @@ impl JobRuns {
     }
 }
 
-/// Deletes all pending attempts of `jobs`. The caller must have locked the rows of these attempts
-/// before the rows of the jobs' states, because claiming and firing lock in this order.
+/// Deletes all pending attempts of `jobs`. The caller must lock the rows of these attempts before
+/// the rows of the job states, as claiming and firing do.
 pub(crate) async fn withdraw_pending(
     connection: &Connection,
     jobs: &[i64],
@@ -182,7 +182,7 @@ pub(crate) async fn withdraw_pending(
 }
 
 /// Records withdrawn attempts with `status` and ends their runs. Returns the keys of the attempts,
-/// by job and in order.
+/// sorted by job and key.
 pub(crate) async fn close_runs(
     connection: &Connection,
     runs: &mut [JobRuns],

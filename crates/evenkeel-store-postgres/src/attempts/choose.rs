@@ -1,11 +1,12 @@
 //! Chooses the attempts that a claim takes from the queue: those with the highest rank.
 //!
-//! The rank of an attempt changes with time. The rank is always the higher of the attempt's
-//! priority and the rank gained by waiting, and time does not change the order of attempts by
-//! either of the two. So each of the highest-ranked attempts is at the front of the order by
-//! priority or of the order by waiting time, and each of these two orders has an index. The order
-//! by waiting time is read only if the order by priority has filled the claim, and only down to the
-//! rank of the last attempt found there.
+//! The rank of an attempt changes with time. The rank is the higher of two values: the attempt's
+//! priority and the rank gained by waiting. Time changes neither the order of attempts by priority
+//! nor their order by waiting time. So each of the highest-ranked attempts is at the front of the
+//! order by priority or of the order by waiting time. The queue has one index for the order by
+//! priority and one for the order by waiting time. A claim reads the index by waiting time only if
+//! the index by priority has filled the claim, and only down to the rank of the last attempt found
+//! by priority.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -23,8 +24,8 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{get, key_at, maybe_priority, time};
 
-/// Maximum number of rounds of one claim. Each round looks for attempts to replace those that got
-/// no permit.
+/// Maximum number of rounds of one claim. Each further round looks for attempts to replace the
+/// attempts that got no permit.
 const ROUNDS: usize = 3;
 /// Number of attempts per lane and pool that are checked for full concurrency limits after a round
 /// of a claim.
@@ -33,7 +34,7 @@ const CLEARED: i64 = 1_000;
 /// of a limit at the previous claim.
 const PEEKED: usize = 50;
 
-/// A row of the queue, locked.
+/// A row of the queue that this claim has locked.
 pub(crate) struct Candidate {
     ctid: String,
     pub(crate) lane: i16,
@@ -98,7 +99,7 @@ pub(super) struct Chosen {
 
 /// Deletes the claimed attempts from the queue: first the guaranteed number of each lane, then the
 /// highest-ranked attempts of all lanes. With `peeks`, the claim first checks, without locking
-/// rows, whether another transaction is granting permits to all attempts at the front.
+/// rows, whether another transaction is granting permits to all attempts at the front of the queue.
 pub(super) async fn choose(
     connection: &Connection,
     claim: &Claim,
@@ -131,8 +132,9 @@ pub(super) async fn choose(
             again = false;
             break;
         }
-        // The other transaction that grants permits commits soon, and it skips the rows that this
-        // claim has locked.
+        // A further round of the claim would find nothing, because another transaction is granting
+        // the permits of these attempts. The claim ends now to unlock its rows, because the other
+        // transaction skips locked rows.
         if !continues {
             break;
         }
@@ -171,11 +173,11 @@ impl Look<'_> {
             round.taken.extend(taken);
             return Ok(round);
         }
-        // Both statements are prepared first, so that they are sent together and in this order. The
-        // second statement must not find rows that the first has deleted.
+        // Preparing `claim_take` and `claim_rest` first makes sure that both are sent together and
+        // in this order. `claim_rest` must not find rows that `claim_take` has deleted.
         self.connection.prepare_cached(sql!("claim_take")).await?;
         self.connection.prepare_cached(sql!("claim_rest")).await?;
-        // Attempts that stay in the queue are found again, so the search must read that many more.
+        // The search also finds attempts that must stay in the queue, so it reads more rows.
         let count = rest + self.permits.left.len();
         let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
         let mut first = self.with_aged(first, count).await?;
@@ -217,7 +219,7 @@ impl Look<'_> {
     }
 
     /// True if another transaction is granting permits to all attempts at the front of the queue.
-    /// If so, this claim locks no rows, because the other transaction may take them.
+    /// In that case the claim locks no rows, so that the other transaction can take the attempts.
     async fn is_all_deferred(&mut self) -> Tried<bool> {
         let count = self.capacity.max(PEEKED);
         let mut front = self.front(sql_count(count)).await?;
@@ -228,7 +230,7 @@ impl Look<'_> {
         let left: Vec<AttemptKey> =
             front.iter().filter(is_deferred).map(|candidate| candidate.key).collect();
         let all = !front.is_empty() && left.len() == front.len();
-        // The first round skips these attempts.
+        // The first round skips attempts whose permits another transaction is granting.
         self.permits.left.extend(left);
         Ok(all)
     }
@@ -252,7 +254,7 @@ impl Look<'_> {
             return Ok(Vec::new());
         }
         let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
-        // Attempts that stay in the queue are found again, so the search must read that many more.
+        // The search also finds attempts that must stay in the queue, so it reads more rows.
         let stays = self.permits.left.len();
         let asked = wanted.map(|count| if count == 0 { 0 } else { count + stays });
         let counts: Vec<i64> = asked.iter().map(|asked| sql_count(*asked)).collect();
@@ -277,7 +279,7 @@ impl Look<'_> {
         for lane in &mut by_lane {
             lane.retain(|candidate| !self.permits.left.contains(&candidate.key));
         }
-        // Capacity that a lane does not use is left for the guaranteed number of later lanes.
+        // Capacity that a lane leaves unused is available to the guarantees of later lanes.
         let mut chosen = Vec::new();
         for (lane, count) in by_lane.into_iter().zip(wanted) {
             chosen.extend(first_by_rank(lane, count.min(self.capacity - chosen.len())));
@@ -300,7 +302,7 @@ impl Look<'_> {
     }
 
     /// Replaces attempts of `found` by attempts that rank higher because of their waiting time.
-    /// Only the last lane can have more attempts than were found.
+    /// Only the last lane of `found` can have attempts that were not read.
     async fn with_aged(&self, found: Vec<Candidate>, count: usize) -> Tried<Vec<Candidate>> {
         let Some(last) = found.last().filter(|_| found.len() == count) else { return Ok(found) };
         let lane = last.lane;
@@ -351,8 +353,8 @@ impl Look<'_> {
 }
 
 impl Candidate {
-    /// Reads the columns of the fragment `candidate_columns`, which must be the first columns of
-    /// the row.
+    /// Reads the columns of the SQL fragment `candidate_columns`, which must be the first columns
+    /// of the row.
     pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
         let key = key_at(row, 6)?;
         let priority =

@@ -45,7 +45,7 @@ pub(super) async fn finish(
             };
             let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
             match &rounds[..] {
-                // A single statement is a transaction, so it needs no explicit one.
+                // A single statement is a transaction, so no explicit transaction is needed.
                 [] | [_] if is_lone => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
@@ -144,8 +144,8 @@ async fn run(
     }
     apply_attachments(connection, &args.batch, &results).await?;
     correct_skips(connection, &args.batch, &results).await?;
-    // Includes only jobs whose rows are locked, because waiting here for the rows of other jobs
-    // would break the lock order.
+    // The load is updated only for jobs whose rows are already locked, because waiting here for the
+    // rows of other jobs would break the lock order.
     let done = args.batch.iter().zip(&results).filter(|(_, result)| **result == FinishResult::Done);
     let stopped = done.map(|(finish, _)| finish).filter(|finish| stops_job(finish));
     let stopped: Vec<i64> = stopped.map(|finish| finish.key.job_no.0).collect();
@@ -181,7 +181,8 @@ fn stops_job(finish: &Finish) -> bool {
     matches!(finish.then, Then::EndRun { stop_job: true, .. })
 }
 
-/// True if the run succeeds, stores no results, and does not change the job's next run time.
+/// True if the run succeeds, has no results to store, and changes neither the job's next run time
+/// nor its condition.
 fn is_plain(finish: &Finish) -> bool {
     finish.then == Then::EndRun { stop_job: false, next_at: None }
         && finish.results == Results::default()
@@ -189,7 +190,7 @@ fn is_plain(finish: &Finish) -> bool {
         && !finish.judge
 }
 
-/// The columns that every batch of results needs.
+/// The columns that the store sends for every batch of results.
 struct FinishColumns {
     keys: KeyColumns,
     fence: Vec<i32>,
@@ -280,9 +281,9 @@ impl FinishColumns {
     }
 }
 
-/// Stores dead letters and failure counts of the finished attempts, at most one attempt per job, in
-/// the same transaction. Usually there are no dead letters or failures to store, and no statement
-/// is sent.
+/// Stores dead letters and failure counts in the transaction that finishes the attempts. `done` has
+/// at most one attempt per job. Usually there are no dead letters or failures to store, so no
+/// statement is sent.
 async fn apply_hooks(connection: &Connection, done: &[&Finish]) -> Tried<()> {
     let (mut dead, mut reasons) = (KeyColumns::default(), Vec::new());
     let (mut failed, mut pause_after) = (KeyColumns::default(), Vec::new());

@@ -53,7 +53,7 @@ pub(super) async fn list_runs(
 }
 
 async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, AttemptKey>> {
-    // These values sort after every attempt key.
+    // Without a cursor, the list starts at a key that sorts after every attempt key.
     let (at, job, bits, nth) = args.page.after.map_or((i64::MAX, 0, 0, 0), |key| {
         (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
     });

@@ -54,7 +54,7 @@ impl OverrideStore for PostgresStore {
         if result == OverrideResult::Done
             && let Err(error) = self.announce(Signal::Messages).await
         {
-            // The node also polls for messages, so it will find this message later.
+            // Nodes also poll for messages, so the receiving node finds this message later.
             tracing::debug!(%error, "notification not sent; receivers also poll");
         }
         Ok(result)

@@ -59,7 +59,7 @@ pub(super) async fn cancellations(
         .await
 }
 
-/// Reads the columns of the fragment `owned_columns`.
+/// Reads the columns of the SQL fragment `owned_columns`.
 pub(crate) fn read_owned(row: &Row) -> Tried<OwnedAttempt> {
     Ok(OwnedAttempt {
         key: key(row)?,

@@ -1,9 +1,9 @@
 //! Permits of concurrency limits decide which of the claimable attempts may start.
 //!
 //! A transaction that grants permits of a limit holds the limit's advisory lock, so that two
-//! transactions never count the same permit as free. A transaction tries to get this lock and does
-//! not wait for it. The holder commits soon, and until then the attempts under the limit stay in
-//! the queue.
+//! transactions never count the same permit as free. A transaction tries to get the advisory lock
+//! of a limit and never waits for it. The transaction that holds the lock commits soon, and until
+//! then the attempts under the limit stay in the queue.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -39,7 +39,7 @@ pub(super) struct Admitted {
     /// Number of attempts moved to limit queues.
     pub(super) limited_count: usize,
     /// True if some attempts stay in the queue because another transaction grants permits of their
-    /// concurrency key. Attempts behind them in the queue may have no limit. (Attempts behind an
+    /// concurrency key. Attempts further back in the queue may have no limit. (Attempts behind an
     /// attempt with a tenant or lane limit mostly have the same limit.)
     pub(super) may_be_others: bool,
 }
@@ -58,7 +58,6 @@ impl<'a> Permits<'a> {
         }
     }
 
-    /// True if any concurrency limit applies to the attempt.
     pub(super) fn is_limited(&self, candidate: &Candidate) -> bool {
         let (tenant, lane) = owner_and_lane(candidate);
         candidate.limit.is_some() || self.limits.apply_to(tenant, lane)
@@ -86,8 +85,9 @@ impl<'a> Permits<'a> {
         limits.iter().any(|limit| is_shared(limit.key) && is_lost(limit.key))
     }
 
-    /// Grants permits to the attempts in this order. An attempt that gets a permit of each of its
-    /// limits is admitted. All other attempts move to limit queues or stay in the queue.
+    /// Grants permits to the attempts in the order of `found`. An attempt that gets a permit of
+    /// each of its limits is admitted. Attempts that are not admitted move to limit queues or stay
+    /// in the queue.
     pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Admitted> {
         let limits: Vec<Vec<Limit>> =
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
@@ -154,7 +154,7 @@ impl<'a> Permits<'a> {
         Ok(())
     }
 
-    /// Tries to lock these limits. Returns those of the limits that could be locked.
+    /// Tries to lock the limits `keys`, and returns the limits that it could lock.
     async fn lock(&mut self, keys: &[LimitKey]) -> Tried<Vec<LimitKey>> {
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -202,7 +202,6 @@ impl<'a> Permits<'a> {
         Ok(())
     }
 
-    /// Stores the granted permits.
     pub(super) async fn write(&self) -> Tried<()> {
         if self.granted.is_empty() {
             return Ok(());

@@ -24,7 +24,7 @@ async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
     // The sizes of the tables for notes, checkpoints, queued and delayed attempts vary a lot, so a
     // query plan made for small tables must also suit large tables.
     connection.batch_execute("SET LOCAL enable_seqscan = off").await?;
-    // These values sort before every attempt key.
+    // Without a cursor, pruning starts at a key that sorts before every attempt key.
     let (at, job, bits, nth) = prune.after.map_or((i64::MIN, 0, 0, 0), columns);
     let row = connection
         .row(
@@ -58,7 +58,8 @@ fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
 /// Job number, scheduled time and sequence of a run.
 type RunKey = (i64, i64, i32);
 
-/// Deleted runs that link to older runs which are kept, with these links.
+/// Deleted runs, each with its link to the previous run. Only jobs whose remaining runs need new
+/// links are included.
 struct DeletedRuns(HashMap<RunKey, Option<(i64, i32)>>);
 
 impl DeletedRuns {
@@ -90,8 +91,8 @@ impl DeletedRuns {
     }
 }
 
-/// Changes links to deleted runs so that they lead to runs that are kept. Few steps need this,
-/// because pruning mostly deletes the oldest runs.
+/// Changes links to deleted runs so that they lead to runs that are kept. Few pruning steps change
+/// links, because pruning mostly deletes the oldest runs.
 async fn relink(connection: &Connection, deleted: DeletedRuns) -> Tried<()> {
     let jobs: BTreeSet<i64> = deleted.0.keys().map(|(job, _, _)| *job).collect();
     for job in jobs {

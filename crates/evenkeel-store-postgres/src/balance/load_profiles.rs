@@ -1,9 +1,10 @@
 //! Counts how many jobs of a tenant have each load profile, the set of time slots in which the runs
 //! of a job fall.
 //!
-//! A transaction that changes the next run time or the load profile of jobs adds up the changes and
-//! writes them with its last statement, in the order of tenants and keys. So a transaction locks
-//! load profiles only briefly, and two transactions that change them cannot deadlock.
+//! A transaction that changes the next run time or the load profile of jobs adds up the changes of
+//! the job counts. The last statement of the transaction writes the changed counts in the order of
+//! tenants and keys. So a transaction locks job counts only briefly, and two transactions that
+//! change the same counts cannot deadlock.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ fn read_count(row: &Row) -> Tried<LoadProfileCount> {
     })
 }
 
-/// Changes of the job counts of load profiles, added up.
+/// The sum of all changes to the job counts of each load profile.
 #[derive(Debug, Default)]
 pub(crate) struct Counts<'a> {
     changes: BTreeMap<(i32, i64), Change<'a>>,
@@ -69,7 +70,7 @@ pub(crate) struct Counts<'a> {
 
 #[derive(Debug, Default)]
 struct Change<'a> {
-    /// Set if a job was added to the load profile.
+    /// The text of the load profile, set if a job was added to it.
     profile: Cow<'a, str>,
     jobs: i64,
     cost: i128,
@@ -101,7 +102,7 @@ impl<'a> Counts<'a> {
         self.changes.entry((tenant, key)).or_default().cost += i128::from(more);
     }
 
-    /// Writes the changes of the counts. The call must be the last statement of the transaction.
+    /// Writes the changed job counts of load profiles. A transaction must call this function last.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let changes = || {
             let is_change = |change: &Change<'_>| change.jobs != 0 || change.cost != 0;
@@ -121,7 +122,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Load profile and cost of each job, as arrays. A job without a load profile has 0 in both.
+/// Load profile and cost of each job, as arrays. A job without a load profile has 0 in both arrays.
 #[derive(Debug, Default)]
 pub(crate) struct LoadColumns {
     pub(crate) profile: Vec<i64>,
@@ -145,8 +146,8 @@ impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
     }
 }
 
-/// Stops counting those of `jobs` that have lost their next run time in this transaction. The call
-/// must be the last statement of the transaction.
+/// Stops counting those of `jobs` that have lost their next run time in this transaction. A
+/// transaction must call this function last.
 pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
     connection.change(sql!("load_profiles_count_ended"), &[&jobs]).await?;
     Ok(())

@@ -22,7 +22,7 @@ struct Args {
     columns: MoveColumns,
 }
 
-/// Moves that bring their load profile, as arrays, in lock order.
+/// Moves whose new load profile is in the batch, as arrays in lock order.
 struct MoveColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,

@@ -144,7 +144,7 @@ pub(super) async fn list_rebalances(
             let (tenant, page) = &*args;
             let (before, id) =
                 page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
-            // One row more than the page needs shows whether there is another page.
+            // One extra row shows whether there is another page.
             let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
             let (rows, counted) = try_join(
                 connection.rows(sql!("list_rebalances"), &[tenant, &before, &id, &limit, &offset]),
@@ -188,7 +188,7 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     let Begin { tenant, id, silent_before, now } = args;
     let lock = sql!("begin_rebalance_lock");
     let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
-    // Waits for a transaction that applies moves of a rebalance or stops it.
+    // The statement waits for transactions that move jobs of a rebalance or stop a rebalance.
     let sql = sql!("begin_rebalance_find");
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;

@@ -33,7 +33,7 @@ pub(crate) async fn listen(
         let received = receive(&config, &tls, &channel, &origin, &signals, &mut backoff).await;
         signals.set_remote_lost(true);
         if let Err(error) = received {
-            tracing::warn!(%error, "lost the connection for notifications; reconnecting");
+            tracing::warn!(%error, "lost the database connection that receives notifications; reconnecting");
         }
         tokio::time::sleep(backoff).await;
         backoff = (backoff * 2).min(BACKOFF_MAX);
@@ -87,7 +87,7 @@ async fn receive(
 
 fn pass_on(payload: &str, own_origin: &str, signals: &Signals) {
     let (name, origin) = payload.split_once(' ').unwrap_or((payload, ""));
-    // Receivers on this node were notified directly.
+    // The store has already notified receivers on this node directly.
     if origin == own_origin {
         return;
     }
@@ -142,7 +142,7 @@ impl Announcer {
             while state.wanted.swap(false, Ordering::SeqCst) {
                 let sent = self.send(signal).await;
                 match first.take() {
-                    // The caller may have stopped waiting.
+                    // Sending fails only if the caller has stopped waiting.
                     Some(first) => drop(first.send(sent)),
                     None => drop(
                         sent.inspect_err(|error| tracing::debug!(%error, "notification not sent; receivers also poll")),
@@ -151,7 +151,7 @@ impl Announcer {
                 tokio::time::sleep(QUIET).await;
             }
             state.sending.store(false, Ordering::SeqCst);
-            // An announcement may have come between the last check and the line above.
+            // An announcement may have arrived between the last check and the reset of `sending`.
             if !state.wanted.load(Ordering::SeqCst) || state.sending.swap(true, Ordering::SeqCst) {
                 return;
             }

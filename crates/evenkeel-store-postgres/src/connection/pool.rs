@@ -23,7 +23,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 const COLLISIONS_MAX: u32 = 8;
 
 /// A boxed future, so that all store methods share the code below that runs statements and tasks.
-/// Compiling this code for each method took three quarters of the build time of this crate.
+/// Compiling that code once per store method took three quarters of the build time of this crate.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Tried<T>> + Send + 'a>>;
 
 /// A store method with a type-erased result.
@@ -40,8 +40,8 @@ impl Connections {
     pub(crate) fn new(options: &PostgresOptions, purpose: Purpose) -> Result<Self, OpenError> {
         let config = options.config(purpose)?;
         let tls = tls::connector(config.get_ssl_mode())?;
-        // Checks only whether the socket is open. A round trip before each store method would cost
-        // more than a method that fails because its connection is dead.
+        // The pool checks only whether the socket is open. A round trip before each store method
+        // would cost more than a method that fails because its connection is dead.
         let manager = Manager::from_config(
             config,
             tls,
@@ -145,7 +145,6 @@ impl Drop for Connection {
     }
 }
 
-/// The parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Connection {

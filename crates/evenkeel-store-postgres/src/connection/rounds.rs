@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use evenkeel_core::JobNo;
 
 /// Splits a batch into rounds, each a list of positions in the batch. No job occurs twice in a
-/// round, the items of a job keep their order, and each round is sorted by job number, which is the
+/// round, and the items of a job keep their order. Each round is sorted by job number, which is the
 /// lock order.
 ///
 /// A statement updates a row only once, so a job that occurs twice needs two statements.

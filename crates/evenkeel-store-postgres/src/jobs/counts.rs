@@ -32,7 +32,7 @@ pub(super) async fn job_counts(
             let mut others = 0;
             for row in &rows {
                 counts.is_estimate |= get::<bool>(row, 0)?;
-                // If no job is in any of these states, the only row has just the first column.
+                // If no job is counted, the only row has a value only in the first column.
                 let Some(status) = get::<Option<i32>>(row, 1)? else { continue };
                 let known = usize::try_from(status).ok().and_then(|code| JobStatus::ALL.get(code));
                 let held = held_job(row, 3, 6)?.map(|held| held.status());

@@ -1,4 +1,4 @@
-//! Labels of jobs, which job lists filter by.
+//! Labels of jobs, by which job lists can be filtered.
 
 use evenkeel_core::{About, JobNo};
 use evenkeel_store::{Job, JobChange, labels_of};
@@ -45,7 +45,7 @@ pub(super) struct ChangedLabels {
 }
 
 impl ChangedLabels {
-    /// Most changes of a job affect no column that job lists filter by.
+    /// Adds nothing for most changes, because they affect no column that job lists filter by.
     pub(super) fn push(&mut self, job: &Job, change: &JobChange) {
         if let Some(about) = &change.about
             && about.metadata != job.about.metadata
@@ -63,7 +63,6 @@ impl ChangedLabels {
         }
     }
 
-    /// Deletes the labels of a job.
     pub(super) fn delete(&mut self, job: JobNo) {
         self.stripped.push(job.0);
     }

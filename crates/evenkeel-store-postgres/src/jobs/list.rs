@@ -96,7 +96,7 @@ pub(super) fn held_job(row: &Row, first: usize, next_at: usize) -> Tried<Option<
 }
 
 /// Returns the statement that reads all jobs of an index that pass the filters, if the index has at
-/// most `max` rows for this list. The last column of its result is the number of rows in the index.
+/// most `max` rows for this list. The last column of the result is the number of rows in the index.
 fn scan_statement(index: ListIndex, max: u32) -> String {
     let jobs = index.jobs(statement);
     let scanned = index.scanned(statement).unwrap_or("SELECT count(*) FROM f");

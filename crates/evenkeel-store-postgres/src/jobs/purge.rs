@@ -94,7 +94,7 @@ async fn delete_runs(connection: &Connection, job_no: i64, runs: &[Run]) -> Trie
     if runs.is_empty() {
         return Ok(0);
     }
-    // Runs are deleted in the order in which pruning locks them.
+    // Runs are deleted in the order in which pruning locks them, so that the two cannot deadlock.
     let mut runs = runs.to_vec();
     runs.sort_unstable();
     let (times, sequences): (Vec<i64>, Vec<i32>) = runs.into_iter().unzip();

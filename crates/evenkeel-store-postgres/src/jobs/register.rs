@@ -28,7 +28,7 @@ struct Args {
     columns: Columns,
 }
 
-/// The jobs of the batch whose name no earlier job of the batch has, as arrays.
+/// The jobs of the batch, except those whose name an earlier job of the batch has, as arrays.
 #[derive(Default)]
 struct Columns {
     id: Vec<Uuid>,
@@ -78,7 +78,6 @@ pub(super) async fn register(
         .await
 }
 
-/// Registers a job that is paused from the start.
 pub(super) async fn register_paused(
     store: &PostgresStore,
     scope: &Scope,
@@ -121,8 +120,8 @@ async fn run_paused(
     Ok(created)
 }
 
-/// Registers jobs of which some have deduplication keys. The function first decides which of these
-/// jobs are created.
+/// Registers jobs of which some have deduplication keys. The function first decides which jobs are
+/// created and which are duplicates.
 async fn register_keyed(
     store: &PostgresStore,
     scope: &Scope,
@@ -150,7 +149,7 @@ async fn register_keyed(
         .await
 }
 
-/// Returns the jobs that have no answer yet.
+/// Returns the jobs of the batch whose registration is not decided yet.
 fn left(jobs: &[NewJob], answers_so_far: &Answers) -> Vec<NewJob> {
     let is_left = |(job, answer_so_far): (&NewJob, &Option<Registered>)| {
         answer_so_far.is_none().then(|| job.clone())
@@ -252,7 +251,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     Ok(answers)
 }
 
-/// Store number and tenant number of each created job.
+/// The internal number of each created job, and its number within the tenant.
 type CreatedJobs = HashMap<JobId, (JobNo, i64)>;
 
 async fn insert(connection: &Connection, args: &Args) -> Tried<CreatedJobs> {

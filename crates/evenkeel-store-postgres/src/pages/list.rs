@@ -80,7 +80,7 @@ async fn by_number(
         Some(job) => job,
     };
     let after = page.after.map_or(0, |no| no.0);
-    // One row more than the page needs shows whether there is another page.
+    // One extra row shows whether there is another page.
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
     let (chars, most) = (BEGINNING_CHARS_MAX as i32, COUNT_MAX + 1);
     let (rows, total) = try_join(

@@ -52,7 +52,7 @@ pub(super) async fn search(
 async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried<Vec<PageHit>> {
     let mut numbers: Vec<i64> = Vec::with_capacity(rows.len());
     for row in rows {
-        // If the list page is empty, its only row holds just the total.
+        // If the list page is empty, the statement returns one row that holds only the total.
         numbers.extend(get::<Option<i64>>(row, "page_no")?);
     }
     if numbers.is_empty() {
@@ -114,8 +114,8 @@ pub(super) fn lexemes(page: &PageContent, quota: PageQuota) -> String {
             // Words of letters and digits need no quotes. Writing to a string cannot fail.
             let _ = write!(written, " {word}:{}{weight}", position.min(POSITION_MAX));
         }
-        // A gap in the positions, so that no phrase spans the end of the title and the start of the
-        // text.
+        // The gap in the positions prevents a phrase from matching across the end of the title and
+        // the start of the text.
         position += 1;
     }
     written

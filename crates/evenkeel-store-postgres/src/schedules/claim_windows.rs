@@ -39,7 +39,8 @@ pub(super) async fn set_claim_windows(
     store: &PostgresStore,
     batch: &[(AttemptKey, ClaimWindow)],
 ) -> Result<(), StoreError> {
-    // Windows are sorted in lock order. If an attempt has two windows, the last one counts.
+    // Claim windows are sorted in lock order, so that two calls cannot deadlock. If an attempt has
+    // two claim windows, the last one counts.
     let sorted: BTreeMap<_, _> =
         batch.iter().map(|(key, window)| ((key.job_no, *key), *window)).collect();
     let keys: KeyColumns = sorted.keys().map(|(_, key)| *key).collect();

@@ -30,7 +30,7 @@ struct Args {
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
     let mut sorted: Vec<&Fire> = args.batch.iter().collect();
-    // All batches lock rows in this order, so that two batches cannot deadlock.
+    // All batches lock jobs in the order of their numbers, so that two batches cannot deadlock.
     sorted.sort_unstable_by_key(|fire| fire.job);
     let columns = FireColumns::new(&sorted);
     let row = if sorted.iter().all(|fire| is_plain(fire)) {
@@ -88,7 +88,7 @@ fn fired_result(fire: &Fire) -> FireResult {
     })
 }
 
-/// The columns that every batch of firings needs.
+/// The columns that the store sends for every batch of firings.
 struct FireColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,

@@ -30,7 +30,7 @@ pub(super) async fn fire_delayed(
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |delayed| delayed.key.job_no);
             match &rounds[..] {
-                // A single statement is a transaction, so it needs no explicit one.
+                // A single statement is a transaction, so no explicit transaction is needed.
                 [] | [_] => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
@@ -112,8 +112,8 @@ async fn fire_round(
 }
 
 pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
-    // Entries are sorted in lock order. If an attempt occurs twice, the first entry counts, because
-    // it makes the second stale.
+    // The entries are sorted in lock order, so that two calls cannot deadlock. If an attempt occurs
+    // twice, the first entry counts, because it makes the second stale.
     let mut sorted: Vec<&Postpone> = batch.iter().collect();
     sorted.sort_by_key(|postpone| (postpone.key.job_no, postpone.key));
     sorted.dedup_by_key(|postpone| postpone.key);

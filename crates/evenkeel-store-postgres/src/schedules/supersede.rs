@@ -13,7 +13,7 @@ use crate::error::Tried;
 use crate::rows::{get, job_numbers, micros};
 
 /// An attempt can move to another table between two statements, so the search is repeated. A few
-/// rounds are enough, because the scheduler calls again while the job is busy.
+/// rounds are enough, because the scheduler calls `supersede` again while the job is busy.
 const ROUNDS: usize = 4;
 
 /// The jobs whose active runs are superseded, as arrays.

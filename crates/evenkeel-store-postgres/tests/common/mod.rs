@@ -41,7 +41,6 @@ pub async fn fresh_options(url: String) -> PostgresOptions {
     }
 }
 
-/// Opens an empty store.
 pub async fn open() -> (PostgresStore, PostgresOptions) {
     let options = fresh_options(url()).await;
     let store = PostgresStore::connect(options.clone()).await.unwrap();

@@ -123,7 +123,7 @@ pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp)
     Ok(!withdrawn.is_empty())
 }
 
-/// Ends the waiting attempts of a job and their runs with `outcome`. Returns the keys of these
+/// Ends the waiting attempts of a job and their runs with `outcome`. Returns the keys of the ended
 /// attempts.
 pub(crate) fn withdraw(
     connection: &Connection,

@@ -1,11 +1,12 @@
 //! Chooses the attempts of a claim: those with the highest rank in the queue.
 //!
-//! The rank of an attempt changes with time. The rank is always the higher of the attempt's
-//! priority and the rank gained by waiting, and time does not change the order of attempts by
-//! either of the two. So each of the highest-ranked attempts is at the front of the order by
-//! priority or of the order by waiting time, and each of these two orders has an index. The order
-//! by waiting time is read only if the order by priority yields enough attempts, and only down to
-//! the rank of the last attempt found there.
+//! The rank of an attempt changes with time. The rank is the higher of two values: the attempt's
+//! priority and the rank gained by waiting. Time changes neither the order of attempts by priority
+//! nor their order by waiting time. So each of the highest-ranked attempts is at the front of the
+//! order by priority or of the order by waiting time. The queue has one index for the order by
+//! priority and one for the order by waiting time. A claim reads the index by waiting time only if
+//! the index by priority has filled the claim, and only down to the rank of the last attempt found
+//! by priority.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -71,8 +72,8 @@ pub(super) fn choose(
     let reader = QueueReader { connection, claim, pools: distinct(&claim.pools), now };
     let mut lanes: Vec<Vec<Candidate>> = Vec::with_capacity(Lane::ALL.len());
     for lane in Lane::ALL {
-        // The lane can get the capacity that earlier lanes leave free, or at least the capacity
-        // that is guaranteed to this lane and to later lanes.
+        // A lane can get the capacity that earlier lanes leave free, and at least the capacity that
+        // is guaranteed to this lane and all later lanes.
         let left = claim.capacity.saturating_sub(lanes.iter().map(Vec::len).sum());
         let own: usize = claim.guaranteed[lane as usize..].iter().sum();
         lanes.push(reader.first_of_lane(lane, left.max(own).min(claim.capacity))?);
@@ -132,7 +133,6 @@ pub(super) fn front(
     Ok(found)
 }
 
-/// Reads the queue for one claim.
 struct QueueReader<'a> {
     connection: &'a Connection,
     claim: &'a Claim,

@@ -70,8 +70,7 @@ impl Statements<'_> {
     }
 }
 
-/// Estimates how many rows the writer could write in the time that the result of this attempt
-/// takes.
+/// Estimates the work of storing the result of this attempt, as a number of rows.
 pub(crate) fn rows(finish: &Finish) -> usize {
     let texts = [&finish.results.error, &finish.results.output];
     let text_bytes: usize = texts.into_iter().flatten().map(String::len).sum();
@@ -238,8 +237,8 @@ struct Before {
 }
 
 impl Before {
-    /// Every finished attempt reads this row, so columns are read by position, which is faster than
-    /// by name. The order of the columns is that of `finish_history`.
+    /// Finishing an attempt always reads the job's row, so columns are read by position, which is
+    /// faster than by name. The columns are in the order of the SQL statement `finish_history`.
     fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let time =
             |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };

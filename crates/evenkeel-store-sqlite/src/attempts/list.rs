@@ -64,8 +64,7 @@ struct JobRuns<'c> {
     connection: &'c Connection,
     tenant: TenantNo,
     job: JobNo,
-    /// Attempts that were never claimed, so they are not in the table `attempt`. A job has few of
-    /// these.
+    /// Attempts that were never claimed, so they are not in the table `attempt`.
     ready: Vec<Linked>,
 }
 
@@ -170,8 +169,8 @@ impl<'c> JobRuns<'c> {
     }
 }
 
-/// Returns the previous run of a run whose first attempt was pruned. The first attempt holds the
-/// link to the previous run.
+/// Returns the previous run of a run whose first attempt was pruned. The first attempt of a run
+/// holds the link to the previous run.
 pub(crate) fn before_cut(
     connection: &Connection,
     job: JobNo,

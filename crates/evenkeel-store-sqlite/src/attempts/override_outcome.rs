@@ -71,8 +71,8 @@ fn active_attempts(
     }
     let sql = sql!("active_attempts_running");
     let mut running = connection.prepare_cached(sql)?;
-    // Every live run that is not waiting is running, so the search stops once it has found that
-    // many running attempts.
+    // Active runs that are not waiting are running, so their number limits the search for running
+    // attempts.
     let live = job_head(connection, no)?.map_or(0, |head| head.live);
     let runs = live.saturating_sub(u32::try_from(all.len()).unwrap_or(u32::MAX));
     for (_, key) in find_running(connection, no, runs)? {

@@ -39,7 +39,7 @@ impl<'a> Permits<'a> {
         loop {
             match self.ledger.admit(&limits) {
                 Admission::Start => break,
-                // Some permits may belong to attempts that have finished.
+                // The limit may seem full because some permits belong to finished attempts.
                 Admission::Park(full) if self.swept.insert(full.key) => {
                     self.connection
                         .prepare_cached(sql!("claim_permit_sweep"))?

@@ -1,7 +1,7 @@
 //! Prunes history in bounded steps.
 //!
-//! A reader finds the attempts to delete, so the writer only deletes. Finding them outside the
-//! writer is safe, because a finished attempt stays finished, and an attempt outside the retention
+//! A reader finds the attempts to delete, so the writer only deletes. A reader can safely find
+//! these attempts, because a finished attempt stays finished, and an attempt outside the retention
 //! limits stays outside. Progress notes and checkpoints can be found by a reader as well, because a
 //! finished attempt no longer changes them.
 

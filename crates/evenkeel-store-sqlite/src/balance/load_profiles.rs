@@ -1,7 +1,8 @@
 //! Counts jobs per load profile, the set of time slots in which the runs of a job fall.
 //!
-//! Every change of a job's next run time updates these counts in the same transaction. The changes
-//! that a batch of jobs makes are added up first, so that each load profile is written once.
+//! Every change of a job's next run time updates the counts of load profiles in the same
+//! transaction. The changes that a batch of jobs makes are added up first, so that each load
+//! profile is written once.
 
 use std::collections::BTreeMap;
 
@@ -45,12 +46,12 @@ pub(crate) struct Counts {
 struct Change {
     jobs: i64,
     cost: i64,
-    /// Set if a job was added to the profile.
+    /// The text of the load profile, set if a job was added to it.
     profile: Option<String>,
 }
 
 impl Counts {
-    /// Counts a new job under its load profile. Returns the columns of the job's row.
+    /// Counts a new job under its load profile, and returns the values to store in the job's row.
     pub(crate) fn add(&mut self, tenant: TenantNo, load: Option<&Load>) -> Counted {
         let counted = Counted::as_load(load);
         if let Some(load) = load {
@@ -144,7 +145,7 @@ pub(super) fn tenant_load_profiles(
     after: Option<LoadProfileKey>,
     limit: u32,
 ) -> Answer<Vec<LoadProfileCount>> {
-    // Keys may be negative, so the list starts at the lowest integer.
+    // Keys of load profiles may be negative, so the list starts at the lowest integer.
     let after = after.map_or(i64::MIN, |key| key.0);
     let mut statement = db.prepare_cached(sql!("tenant_load_profiles"))?;
     let found = statement.query_map(params![tenant.0, after, limit], count_from)?;

@@ -42,7 +42,7 @@ pub(super) fn placements_of(
 }
 
 /// A rebalance plan reads every job, so columns are read by position, which is faster than by name.
-/// The order of the columns is that of `placement_columns`.
+/// The columns are in the order of the SQL fragment `placement_columns`.
 fn placement_from(row: &Row<'_>) -> Answer<Placement> {
     let live: i64 = row.get(6)?;
     Ok(Placement {

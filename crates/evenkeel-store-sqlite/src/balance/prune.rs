@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::Answer;
 
-/// Returns true if anything can be pruned.
+/// Returns true if there are plans, rebalances or balance scores to prune.
 pub(super) fn has_old(
     db: &Connection,
     scores_before: Timestamp,

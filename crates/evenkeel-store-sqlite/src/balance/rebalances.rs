@@ -105,7 +105,7 @@ pub(super) fn begin(
     if let Some(other) = undone_by_another(connection, tenant, &rebalance)? {
         return Ok(Some(BeganRebalance::Other(other)));
     }
-    // Any other rebalance of the tenant has made no progress recently, so it is stopped.
+    // Other rebalances of the tenant have made no progress recently, so they are stopped.
     let which = params![tenant.0, id.as_bytes(), now.as_micros()];
     connection.prepare_cached(sql!("begin_rebalance_stop"))?.execute(which)?;
     connection.prepare_cached(sql!("begin_rebalance"))?.execute(which)?;

@@ -1,9 +1,10 @@
 //! Keeps the write-ahead log short.
 //!
-//! Copying a long log into the database file takes several hundred milliseconds, so a thread does
-//! it in parallel with the writer. SQLite reuses the log from its beginning only after all pages
-//! are copied. The writer keeps appending, so the thread alone would never finish. Therefore the
-//! thread copies until few pages are left, and the writer copies these pages between two commits.
+//! Copying a long log into the database file takes several hundred milliseconds, so a separate
+//! thread copies the log in parallel with the writer. SQLite reuses the log from its beginning only
+//! after all pages are copied. The writer keeps appending to the log, so the copying thread alone
+//! would never finish. Therefore the copying thread copies until few pages are left, and the writer
+//! copies the last pages between two commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -16,10 +17,10 @@ use tracing::warn;
 
 use crate::{OpenError, SqliteOptions};
 
-/// The writer copies up to this many pages itself, which takes about 10 ms.
+/// The writer copies up to this many pages of the log itself, which takes about 10 ms.
 const WRITER_PAGES_MAX: i32 = 1_000;
-/// If pages are left after this many rounds, the thread is too slow, and the writer copies all of
-/// them.
+/// If pages are left after this many rounds, the copying thread is too slow, and the writer copies
+/// all remaining pages.
 const ROUNDS_MAX: u32 = 6;
 /// If the database file is large, the log may grow to this many times the threshold, but not beyond
 /// half the length of the file. A longer log is copied less often, so a page that changes often is
@@ -31,7 +32,7 @@ const BUSY: i32 = -1;
 pub(crate) struct Log {
     /// The length of the log in pages at the last commit.
     pages: Arc<AtomicI32>,
-    /// How many pages of the log the thread has copied, or [`BUSY`].
+    /// How many pages of the log the copying thread has copied, or [`BUSY`].
     copied: Arc<AtomicI32>,
     copier: SyncSender<()>,
     threshold: i32,
@@ -61,8 +62,8 @@ impl Log {
         Ok(Self { pages, copied, copier, threshold, rounds: 0 })
     }
 
-    /// Copies the log, or asks the thread to copy it, if it is too long. The writer calls this
-    /// function between two commits.
+    /// If the log is too long, copies the log or asks the copying thread to do so. The writer calls
+    /// this function between two commits.
     pub(crate) fn copy_if_long(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         let copied = self.copied.load(Ordering::Acquire);
@@ -77,7 +78,8 @@ impl Log {
             self.rounds += 1;
             self.copied.store(BUSY, Ordering::Release);
             if self.copier.try_send(()).is_err() {
-                // The thread has ended, so the writer copies the log, which is slower but safe.
+                // The copying thread has ended, so the writer copies the log itself, which is
+                // slower but safe.
                 self.copied.store(0, Ordering::Release);
                 self.rounds = ROUNDS_MAX;
             }
@@ -106,7 +108,7 @@ fn copy(connection: &Connection) -> i32 {
     match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE) {
         Ok((_, copied)) => copied.max(0),
         Err(cause) => {
-            warn!(error = %cause, "cannot copy the write-ahead log into the database file; will retry");
+            warn!(error = %cause, "cannot copy SQLite's write-ahead log into the database file; will retry");
             0
         }
     }

@@ -59,11 +59,11 @@ fn connect(options: &SqliteOptions) -> Result<Connection, OpenError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // Query plans must not depend on bound values. Without this setting SQLite plans a statement
+    // Query plans must not depend on bound values. Without `ENABLE_QPSG`, SQLite plans a statement
     // again for each new value if a table has partial indexes, and planning takes longer than
     // running the statement.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // The module `log` copies the write-ahead log, so that no commit has to do it.
+    // The module `log` copies the write-ahead log, so that no commit has to copy it.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }

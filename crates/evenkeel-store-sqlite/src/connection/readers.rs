@@ -22,7 +22,7 @@ pub(crate) struct Readers {
 }
 
 /// A connection that returns to the pool when it is dropped, even if the caller has stopped
-/// waiting. The pool's permit is released after the connection has returned, so that the next
+/// waiting. The semaphore permit is released after the connection has returned, so that the next
 /// reader finds the connection.
 struct Borrowed {
     connection: Option<Connection>,
@@ -128,7 +128,7 @@ mod tests {
         begun.await.unwrap();
         first.abort();
         assert!(first.await.is_err());
-        // The second reader must wait for the connection, not find the pool empty.
+        // The second reader must wait for the only connection and must not find the pool empty.
         let second = tokio::time::timeout(Duration::from_millis(50), readers.read(number)).await;
         assert!(second.is_err(), "{second:?}");
         ends.send(()).unwrap();

@@ -60,7 +60,7 @@ impl Session {
         Ok(self.node_state(node)? == Some(NodeState::Live))
     }
 
-    /// Lowers the node's low watermark to `oldest`, if it is higher.
+    /// Lowers the node's low watermark to `oldest`, if the watermark is higher.
     pub(crate) fn lower_watermark(&mut self, node: NodeNo, oldest: Timestamp) -> Answer<()> {
         let oldest = oldest.as_micros();
         let watermark = self.watermarks.entry(node).or_default();
@@ -71,7 +71,8 @@ impl Session {
         self.connection
             .prepare_cached(sql!("fire_lower_watermark"))?
             .execute(params![node.0, oldest])?;
-        // The node's row may hold a lower value; only a higher value would be wrong.
+        // The node's row may hold a lower low watermark, which is safe; only a higher value would
+        // be wrong.
         watermark.stored = Some(oldest);
         Ok(())
     }

@@ -23,13 +23,12 @@ pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
     rows + bytes / BYTES_PER_ROW
 }
 
-/// How urgent a request is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Urgency {
     /// A command of a user, which runs before all other requests.
     Command,
-    /// Results of attempts. Results are stored before batches, because a job cannot be fired until
-    /// its previous result is stored.
+    /// Results of attempts. Results are stored before other requests of the engine, because a job
+    /// cannot be fired until its previous result is stored.
     End,
     /// Other requests of the engine.
     Batch,
@@ -73,7 +72,7 @@ impl<T> Queue<T> {
         if waiting.closed {
             return Err(item);
         }
-        // The permit is released when the item is taken out of the queue.
+        // The semaphore permit is released when the item is taken out of the queue.
         permit.forget();
         match urgency {
             Urgency::Command => waiting.commands.push_back((rows, item)),
@@ -136,7 +135,7 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Takes one item even if the group is full.
+/// Takes one request from a queue even if the group is full.
 fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
     if let Some((size, item)) = from.pop_front() {
         group.push(item);
@@ -144,7 +143,7 @@ fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut
     }
 }
 
-/// Takes items until the group is full.
+/// Takes requests from a queue until the group is full.
 fn take<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
     while let Some((size, _)) = from.front() {
         let first = group.is_empty();
@@ -180,7 +179,8 @@ mod tests {
 
     #[tokio::test]
     async fn many_commands_starve_neither_an_end_nor_a_batch() {
-        // The first group is limited by the number of requests, the second by the number of rows.
+        // The first group of requests is limited by the number of requests, the second by the
+        // number of rows.
         for rows in [1, 15_000] {
             let queue = Queue::new();
             for _ in 0..200 {

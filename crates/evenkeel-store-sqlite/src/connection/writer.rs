@@ -1,8 +1,8 @@
 //! The writing thread, which commits waiting requests in groups.
 //!
-//! The thread takes all waiting requests, runs each request in a savepoint, commits once, and
-//! replies after the commit. So all requests of a group share one disk sync, and no request waits
-//! for further requests to arrive.
+//! The writing thread takes all waiting requests, runs each request in a savepoint, commits once,
+//! and replies after the commit. So all requests of a group share one disk sync, and no request
+//! waits for further requests to arrive.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +56,7 @@ impl From<rusqlite::Error> for CommitFailure {
 /// Sends the reply to the caller once it is known whether the commit succeeded.
 type Reply = Box<dyn FnOnce(Result<(), &CommitFailure>) + Send>;
 
-/// A request that ran inside the transaction.
+/// The result of a request that ran inside the transaction.
 struct RequestResult {
     changed: bool,
     /// Set if the request failed because the database cannot be written.
@@ -64,8 +64,8 @@ struct RequestResult {
     reply: Reply,
 }
 
-/// Runs a request inside a transaction. If the transaction could not begin, the request gets the
-/// failure.
+/// Runs a request inside a transaction. If the transaction could not begin, the request receives
+/// the failure instead of a session.
 type Request = Box<dyn FnOnce(Result<&mut Session, &CommitFailure>) -> RequestResult + Send>;
 
 pub(crate) struct Writer {
@@ -99,7 +99,9 @@ impl Writer {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            error!("the thread that writes to the database panicked");
+            error!(
+                "the thread that writes to the SQLite database panicked; changes that it had not committed are lost"
+            );
         }
     }
 
@@ -130,7 +132,7 @@ impl Writer {
                     (Ok(_), Err(failure)) => Err(failure.to_error()),
                     (Err(error), _) => Err(error),
                 };
-                // The caller may have stopped waiting.
+                // Sending fails only if the caller has stopped waiting.
                 let _ = sender.send(reply);
             });
             RequestResult { changed, unwritable, reply }
@@ -154,7 +156,7 @@ fn copy_whole_log(connection: &Connection) {
         Ok(_) => {}
         // No data is lost: SQLite reads the log when the file is opened again.
         Err(cause) => {
-            warn!(error = %cause, "cannot copy the write-ahead log into the database file; copy both files for a backup, or open the database again");
+            warn!(error = %cause, "cannot copy SQLite's write-ahead log into the database file; a backup needs both files");
         }
     }
 }
@@ -190,7 +192,7 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
         if !session.connection().is_autocommit()
             && let Err(cause) = session.connection().execute_batch("ROLLBACK")
         {
-            error!(error = %cause, "rolling back a failed transaction failed");
+            error!(error = %cause, "cannot roll back a failed transaction; all requests in it fail");
         }
         session.clear_cache();
         // Requests that did not run have changed nothing in the database.
@@ -204,8 +206,8 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
     }
 }
 
-/// Runs a request so that its failure rolls back only the changes of that request. An error means
-/// that the whole transaction was rolled back.
+/// Runs a request so that its failure rolls back only the changes of that request. Returns an error
+/// if the whole transaction was rolled back.
 fn run_one(
     session: &mut Session,
     request: Request,

@@ -41,7 +41,6 @@ pub(super) struct List<'a> {
 }
 
 impl List<'_> {
-    /// Prepares a statement and binds its named parameters.
     pub(super) fn prepare(
         &self,
         sql: &str,

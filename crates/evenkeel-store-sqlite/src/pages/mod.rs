@@ -76,8 +76,8 @@ impl PageStore for SqliteStore {
             if jobs.is_empty() {
                 break;
             }
-            // If a round deletes fewer pages than the limit, it also deletes the usage rows of
-            // these jobs.
+            // If a round deletes fewer pages than the limit, it also deletes the `page_usage` rows
+            // of these jobs.
             left -= self
                 .writer
                 .write(Batch, left as usize * prune::ROWS, move |session| {

@@ -43,8 +43,8 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     Ok(pages)
 }
 
-/// Returns deleted jobs whose crawled pages are still stored. Every job with pages has a row in `page_usage`, and that
-/// table is short.
+/// Returns deleted jobs whose crawled pages are still stored. Every job with pages has a row in the
+/// short table `page_usage`.
 pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
     let mut statement = db.prepare_cached(sql!("clear_pages_jobs"))?;
     let jobs = statement.query_map([limit], |row| Ok(JobNo(row.get(0)?)))?;

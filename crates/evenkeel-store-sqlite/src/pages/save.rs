@@ -37,7 +37,7 @@ impl Prepared {
         })
     }
 
-    /// Estimates how many rows the writer could write in the time that this page takes.
+    /// Estimates the work of storing this page, as a number of rows.
     pub(super) fn rows(&self) -> usize {
         let words = self.title_words.len() + self.text_words.len();
         let page = usize::try_from(self.size).unwrap_or(usize::MAX);

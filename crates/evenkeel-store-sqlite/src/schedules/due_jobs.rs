@@ -51,7 +51,7 @@ pub(crate) fn changed_jobs(
     Ok(found)
 }
 
-/// Loads the changed jobs and deletes the marks that they have changed.
+/// Loads the changed jobs and deletes their rows in the table `changed_job`.
 pub(crate) fn take_changed(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
     let mut take = connection.prepare_cached(sql!("look_ahead_take_changed"))?;
     let mut taken = Vec::with_capacity(jobs.len());

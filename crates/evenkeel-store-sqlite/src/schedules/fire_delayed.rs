@@ -122,8 +122,8 @@ fn fire_one(
     }
 }
 
-/// Makes the run of a first attempt the newest run of its job, and returns the previous run. A
-/// retry belongs to a run that is already linked.
+/// Makes the run of a first attempt the newest run of its job, and returns the previous run. For a
+/// retry the function changes nothing, because the run is already linked.
 pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option<RunLink>> {
     if key.attempt != AttemptNo::FIRST {
         return Ok(None);

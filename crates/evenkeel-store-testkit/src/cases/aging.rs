@@ -10,7 +10,7 @@ use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::queue_play::{Play, steps};
 use crate::rig::{Held, Rig, claim_of};
 
-/// A deadline so far in the future that it does not affect the order.
+/// A deadline so far in the future that it does not affect the dispatch order.
 const FAR: i64 = 1_000_000;
 const HOUR: i64 = 3600;
 

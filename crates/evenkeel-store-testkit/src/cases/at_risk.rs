@@ -14,7 +14,7 @@ use crate::rig::{ALPHA, Known, OVER, Rig};
 
 const ALL: RiskFilter = RiskFilter { level: None };
 
-/// Marks jobs as at risk and stores a judgement with this reason and ERROR time for each.
+/// Marks the jobs as at risk and stores a judgement of each job, with its reason and `error_at`.
 async fn judge_all(rig: &Rig, jobs: &[Known], judgements: &[(Reason, i64)], secs: i64) {
     mark(rig, jobs).await;
     let mut batch = Vec::new();
@@ -175,7 +175,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
 pub async fn a_cursor_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 7).await;
-    // Several jobs have the same ERROR time, so the cursor must distinguish them.
+    // Several jobs have the same `error_at`, so the cursor must distinguish them.
     let judgements = [1, 2, 2, 2, 2, 3, 4].map(|secs| (Reason::Violated, secs));
     judge_all(&rig, &jobs, &judgements, 10).await;
     let (mut seen, mut page) = (Vec::new(), PageRequest::first(3));
@@ -274,7 +274,8 @@ pub async fn a_change_during_a_judgement_is_judged_again(opened: Opened) {
             }
         })
         .await;
-        // The next judgement sees the failure, whichever of the two calls came first.
+        // The next judgement sees the failed run, whether it was stored before or after the first
+        // judgement.
         let found = job_to_judge(&rig, job, 63).await;
         assert_eq!(found.history.consecutive_failures, 1);
         // The next judgement also sees attempts that finish later.
@@ -303,7 +304,8 @@ pub async fn concurrent_judgements_keep_the_counts_right(opened: Opened) {
                 .enumerate()
                 .map(|(n, job)| judgement(job, reasons[(n + task + round) % 4], Some(9_000)))
                 .collect();
-            // Some tasks process the batch in reverse order.
+            // Some tasks process the batch in reverse order, so that wrong locking would cause a
+            // deadlock.
             if task >= 2 {
                 batch.reverse();
             }

@@ -12,7 +12,6 @@ fn keys(runs: &[Attempt]) -> Vec<AttemptKey> {
     runs.iter().map(|run| run.key).collect()
 }
 
-/// Reads all pages of a list.
 async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<AttemptKey> {
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -122,7 +121,7 @@ pub async fn runs_are_ordered_by_firing_not_by_time(opened: Opened) {
     let key = rig.trigger(job, 0, 70).await;
     rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 70).await;
     rig.finish(rig.success(Held { key, fence: evenkeel_core::lease::Fence(1) })).await;
-    // The run for the earlier scheduled time 60 is fired after the triggered run.
+    // The run that is scheduled for 60 s is fired after the triggered run.
     rig.run_successfully(job, 80).await;
     assert_eq!(rig.times_of(job).await, [(60, 0), (70, 0)]);
 }

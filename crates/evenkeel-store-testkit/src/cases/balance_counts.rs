@@ -1,4 +1,4 @@
-//! The counts of load profiles follow every change of a job.
+//! Every change of a job updates the job counts of load profiles.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{ASSUMED_COST, Load};

@@ -117,10 +117,11 @@ pub async fn a_job_that_changed_since_the_plan_is_not_moved(opened: Opened) {
     moves[2].0.old_at = at(3659);
     rig.store.act(&rig.scope, paused.id, Action::Pause, now(70)).await.unwrap();
     rig.store.act(&rig.scope, deleted.id, Action::Delete, now(70)).await.unwrap();
-    // A job that only has another generation is not moved either.
+    // The moves of the paused and the deleted job have the new generation, so that only the state
+    // of these jobs prevents the moves.
     moves[3].0.generation += 1;
     moves[4].0.generation += 1;
-    // A job whose last scheduled time was fired cannot be moved to a time in the past.
+    // A job cannot be moved to a scheduled time that was already fired.
     let last_fired = fired;
     let (one, profile) = move_to(&rig.job(last_fired).await, at(60));
     moves[7] = (one, profile);

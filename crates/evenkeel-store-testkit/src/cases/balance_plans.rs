@@ -1,4 +1,4 @@
-//! Rebalances from plan to result, and stored scores.
+//! Rebalances from plan to result, and stored balance scores.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::Move;
@@ -28,7 +28,7 @@ async fn try_to_begin(rig: &Rig, id: Uuid, secs: i64) -> Option<BeganRebalance> 
     rig.store.begin_rebalance(&rig.scope, id, at(secs - 10), now(secs)).await.unwrap()
 }
 
-/// Begins a rebalance that must succeed.
+/// Begins a rebalance; the store must accept the call.
 async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     match try_to_begin(rig, id, secs).await {
         Some(BeganRebalance::Now(begun)) => begun,
@@ -36,7 +36,7 @@ async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     }
 }
 
-/// Begins a rebalance that must be rejected, and returns the rebalance that prevents it.
+/// Tries to begin a rebalance, which must be rejected, and returns the rebalance that prevents it.
 async fn in_the_way(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     match try_to_begin(rig, id, secs).await {
         Some(BeganRebalance::Other(other)) => other,
@@ -120,8 +120,8 @@ pub async fn a_tenant_has_one_running_rebalance(opened: Opened) {
     let first = begin_one(&rig, 1, 100).await;
     let plan = new_plan(1, 101);
     keep(&rig, &plan).await;
-    // The first rebalance last moved jobs at 100, so it counts as running at 109 and as silent at
-    // 110.
+    // The first rebalance last moved jobs at 100 s, so it counts as running at 109 s and as silent
+    // at 110 s.
     assert_eq!(in_the_way(&rig, plan.id, 109).await, kept(&rig, first).await);
     assert_eq!(kept(&rig, plan.id).await, plan);
     let begun = begin(&rig, plan.id, 110).await;
@@ -201,7 +201,7 @@ pub async fn a_partly_undone_rebalance_may_be_undone_again(opened: Opened) {
     begin(&rig, undos[2].id, 16).await;
     let third = end(&rig, undos[2].id, RebalanceState::Done, 17).await.unwrap();
     assert!(third.is_complete());
-    // After a complete undo, neither a new nor a stopped undo can begin.
+    // After a rebalance was undone completely, neither a new nor a stopped undo of it can begin.
     assert_eq!(in_the_way(&rig, undos[3].id, 18).await, third);
     assert_eq!(in_the_way(&rig, undos[0].id, 19).await, third);
     assert_eq!(kept(&rig, done).await.undone_by, Some(third.id));
@@ -346,12 +346,13 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     let forget =
         |hours: i64, secs: i64, limit| rig.store.prune_balance(at(hours * 3600), at(secs), limit);
     let count = async |deleted| -> u64 { Result::<u64, StoreError>::unwrap(deleted) };
-    // Deletes the scores of hours before the third hour and the plans created before second 2.
+    // Deletes the balance scores of the hours before hour 3 and the plans that were created before
+    // 2 s.
     assert_eq!(count(forget(3, 2, 100).await).await, 3);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await.len(), 3);
     assert_eq!(rig.store.get_rebalance(&other, theirs.id).await.unwrap(), None);
     assert_eq!(rig.store.rebalance_part(&other, theirs.id, 0).await.unwrap(), None);
-    // The oldest scores and plans are deleted first, up to `limit` scores and `limit` plans.
+    // The oldest balance scores and plans are deleted first, up to `limit` of each.
     assert_eq!(count(forget(9, 5, 2).await).await, 4);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(5, 0.5)]);
     for (plan, is_there) in plans.iter().zip([false, false, true, true]) {
@@ -367,7 +368,7 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     // A running rebalance is kept.
     assert_eq!(kept(&rig, running).await.state, RebalanceState::Running);
     end(&rig, running, RebalanceState::Done, 9).await;
-    // A rebalance that moved jobs is kept longer than a plan.
+    // A rebalance that ran is kept longer than a plan that never ran.
     assert_eq!(count(forget(0, 99, 100).await).await, 0);
     assert_eq!(count(forget(0, 99 + 7 * 86_400, 100).await).await, 1);
 }

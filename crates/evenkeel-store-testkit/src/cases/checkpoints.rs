@@ -224,8 +224,8 @@ pub async fn pruning_keeps_the_checkpoint_of_an_active_run(opened: Opened) {
     assert_eq!(claim(&rig, rig.node).await.checkpoint.as_deref(), Some(&b"half"[..]));
 }
 
-/// If the checkpoint is saved while the attempt runs, the result comes later and deletes it;
-/// otherwise the save is rejected.
+/// If the checkpoint is saved first, the later result deletes the checkpoint. If the result is
+/// stored first, the store rejects the checkpoint.
 pub async fn a_concurrent_end_wins_over_a_note(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 40, OverlapPolicy::Skip).await;

@@ -19,7 +19,7 @@ fn window(from: Option<i64>, until: Option<i64>) -> ClaimWindow {
     ClaimWindow { from: from.map(at), until: until.map(at) }
 }
 
-/// Queues an attempt of the job at 60 that may be claimed in `window`.
+/// Queues an attempt of the job at 60 s that may be claimed in `window`.
 async fn queue(rig: &Rig, job: JobBuilder, window: ClaimWindow) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
@@ -122,7 +122,7 @@ pub async fn a_closed_attempt_is_returned_with_all_that_its_next_window_needs(op
         average_good_duration: Some(Span::from_secs(5)),
         definition: rig.due(job).await.definition,
     }];
-    // The attempt is returned by every call until it gets a new claim window.
+    // Every call returns the attempt again until the attempt gets a new claim window.
     for secs in [150, 151] {
         assert_eq!(closed_of(&rig, &shard, 10, secs).await, expected);
     }

@@ -116,7 +116,7 @@ pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
     assert_eq!(rig.finish(death(&rig, held)).await, FinishResult::Done);
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
-    // No event reports a dead letter for the cancelled run.
+    // `are_dead` finds no dead letter of the cancelled run.
     let other = rig.add(new_job("other").build()).await;
     let dead = rig.start(other, 60).await;
     rig.finish(death(&rig, dead)).await;
@@ -124,7 +124,7 @@ pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     assert_eq!(are_dead.unwrap(), [false, true, false, true]);
     assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
     let mut returned = [death(&rig, held), death(&rig, dead), death(&rig, held)];
-    // The third result was rejected, so its hook is not checked and stays.
+    // The store rejected the third result, so the function does not check or change its hook.
     let result = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
     discard_unwritten_dead_letters(&*rig.store, &mut returned, &result).await;
     assert_eq!(returned.map(|end| end.hook), [Hook::None, DEAD, DEAD]);

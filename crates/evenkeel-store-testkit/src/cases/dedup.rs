@@ -42,7 +42,7 @@ pub(super) async fn register_one(rig: &Rig, job: NewJob, secs: i64) -> Registere
     register(rig, vec![job], secs).await[0]
 }
 
-/// Registers a job that no holder of its key may block.
+/// Registers a job; no holder of its deduplication key may block the registration.
 pub(super) async fn made(rig: &Rig, job: NewJob, secs: i64) -> Known {
     let id = job.id;
     match register_one(rig, job, secs).await {
@@ -126,14 +126,14 @@ pub async fn a_duplicate_key_is_reported_before_a_taken_name(opened: Opened) {
     assert_eq!(register_one(&rig, again, 1).await, Registered::Duplicate(first.id));
     let namesake = keyed(new_job("crawl"), "b", PENDING);
     assert_eq!(register_one(&rig, namesake, 1).await, Registered::NameTaken(first.id));
-    // A job that was not registered has not taken the key, neither within its batch nor later.
+    // A rejected job does not take its deduplication key, neither within its batch nor later.
     let batch = vec![keyed(new_job("crawl"), "b", PENDING), once("b"), once("b")];
     let b = batch[1].id;
     let answers = register(&rig, batch, 2).await;
     assert_eq!(answers[0], Registered::NameTaken(first.id));
     assert!(matches!(answers[1], Registered::Created { .. }), "{answers:?}");
     assert_eq!(answers[2], Registered::Duplicate(b));
-    // The name of a job that a key holder blocked stays free.
+    // The name of a job that was rejected as a duplicate stays free.
     let batch = vec![keyed(new_job("new"), "a", PENDING), keyed(new_job("new"), "c", PENDING)];
     let answers = register(&rig, batch, 3).await;
     assert_eq!(answers[0], Registered::Duplicate(first.id));
@@ -157,7 +157,7 @@ pub async fn a_one_off_job_holds_its_key_until_it_is_claimed(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 60).await, Some(first.id));
     rig.claim_one(61).await;
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 62).await;
-    // The second job now holds the key.
+    // The second job now holds the deduplication key.
     assert_eq!(kept_out(&rig, once("a"), 63).await, Some(second.id));
 }
 
@@ -189,8 +189,8 @@ pub async fn a_waiting_retry_counts_and_is_never_refused(opened: Opened) {
     rig.finish(rig.retry(held, at(100))).await;
     assert_eq!(kept_out(&rig, once("a"), 70).await, Some(first.id));
     rig.fire_delayed(&rig.delayed(100).await, Begin::Claimed, 100).await;
-    // The first job is running again, so the key is free. The next retry of the first job starts,
-    // whichever job holds the key by then.
+    // The first job is running again and no longer pending, so its deduplication key is free. The
+    // next retry of the first job starts, whichever job holds the deduplication key by then.
     made(&rig, keyed(unnamed_job().once_at(500), "a", PENDING), 101).await;
     let running = rig.job(first).await.running.unwrap();
     let fence = rig.run(running).await.fence;
@@ -253,7 +253,7 @@ pub async fn a_failed_run_may_be_retried_within_its_own_window(opened: Opened) {
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
     fail(&rig, first, 60).await;
     done(act(&rig, first, RETRY, 71).await);
-    // The retry starts a new window of one hour.
+    // The retry starts a new deduplication window of one hour.
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 3670).await, Some(first.id));
 }
 
@@ -289,7 +289,7 @@ pub async fn a_changed_key_is_taken_and_the_old_one_released(opened: Opened) {
     let third = made(&rig, once("a"), 3).await;
     done(act(&rig, second, rekeyed(&rig.job(second).await, None), 4).await);
     made(&rig, once("b"), 5).await;
-    // A change that does not affect the key keeps it.
+    // A change that sets the same deduplication key again keeps the key.
     let third_now = rig.job(third).await;
     done(act(&rig, third, rekeyed(&third_now, Some("a")), 6).await);
     assert_eq!(kept_out(&rig, once("a"), 7).await, Some(third.id));
@@ -310,8 +310,8 @@ pub async fn another_executor_is_another_key(opened: Opened) {
     made(&rig, once("a"), 3).await;
 }
 
-/// Prunes keys that were taken before `before`, two keys per step. Returns the number of deleted
-/// keys and of steps.
+/// Prunes deduplication keys that were taken before `before`, two keys per step. Returns the number
+/// of deleted keys and of steps.
 async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
     let (mut after, mut deleted, mut steps) = (None, 0, 0);
     loop {
@@ -331,7 +331,7 @@ pub async fn a_deleted_job_leaves_no_key(opened: Opened) {
             done(act(&rig, job, Action::Delete, 1).await);
         }
     }
-    // Three keys are left to read.
+    // Pruning reads the three remaining deduplication keys in two steps.
     assert_eq!(forget(&rig, 10).await, (0, 2));
     for n in 0..7 {
         let is_kept_out = kept_out(&rig, once(&format!("key {n}")), 2).await.is_some();
@@ -352,7 +352,8 @@ pub async fn keys_that_keep_no_job_out_are_pruned_in_steps(opened: Opened) {
     done(act(&rig, paused, Action::Pause, 1).await);
     let running = made(&rig, once("running"), 0).await;
     rig.start(running, 60).await;
-    // Of the eight keys, only those that ended jobs took in the first two seconds are pruned.
+    // Of the eight deduplication keys, pruning deletes only the keys that ended jobs took in the
+    // first two seconds.
     assert_eq!(forget(&rig, 2).await, (2, 5));
     for (n, job) in jobs.iter().enumerate() {
         let newcomer = with_scope(once(&format!("key {n}")), HOUR);

@@ -13,7 +13,7 @@ use crate::rig::{Held, Known, Rig, delayed_fire_of, next_attempt};
 
 const FIRED: FireResult = FireResult::Fired(Fence(1));
 
-/// Adds a job whose first attempt failed at 60 and is retried at 90.
+/// Adds a job whose first attempt was scheduled for 60 s, failed, and is retried at 90 s.
 async fn failed(rig: &Rig, name: &str) -> (Known, AttemptKey) {
     let job = rig.add(new_job(name).build()).await;
     let held = rig.start(job, 60).await;

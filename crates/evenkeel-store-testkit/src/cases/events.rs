@@ -37,7 +37,7 @@ async fn newest(rig: &Rig) -> EventNo {
     rig.store.newest_event().await.expect("the newest event can be read")
 }
 
-/// Returns a position after which no event is lost.
+/// Publishes an event and returns its position, so that reads after this position report no gap.
 async fn beginning(rig: &Rig) -> EventNo {
     publish(&rig.store, vec![event(rig.scope.tenant, 0)]).await;
     newest(rig).await

@@ -1,5 +1,5 @@
-//! Results of attempts are checked against the fence, counted once, and followed by the decided
-//! step.
+//! The store checks each result of an attempt against the fence, counts the result once, and then
+//! retries or ends the run as decided.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -14,7 +14,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
-/// Stores a result that must be rejected and change neither the run nor the job.
+/// Sends a result that the store must reject without changing the run or the job.
 async fn refused(rig: &Rig, job: Known, node: NodeNo, finish: Finish) {
     let (run, before) = (rig.run(finish.key).await, rig.job(job).await);
     let census = rig.census().await;

@@ -1,5 +1,5 @@
-//! Fires of scheduled times: compare with the decision, record the run, set the next scheduled
-//! time.
+//! Firing compares the job with the scheduler's decision, records the run, and sets the next
+//! scheduled time.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::AttemptStatus;
@@ -14,7 +14,7 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::Rig;
 
-/// Asserts that the fire is rejected and changes nothing, and returns its result.
+/// Asserts that the store rejects the firing and changes nothing, and returns the result.
 async fn refused(rig: &Rig, fire: Fire, secs: i64) -> FireResult {
     let before = rig.census().await;
     let result = rig.fire(vec![fire], secs).await[0];
@@ -226,7 +226,7 @@ pub async fn results_are_in_the_order_of_the_batch(opened: Opened) {
     let jobs: Vec<_> = (0..20).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
     let mut batch = Vec::new();
-    // A fixed shuffle: 7 and 20 have no common factor.
+    // This loop is a fixed shuffle, because 7 and 20 have no common factor.
     for place in 0..20 {
         let at_place = place * 7 % 20;
         let mut fire = fire_of(&rig.due(jobs[at_place]).await, at(60), Begin::Claimed);
@@ -275,7 +275,7 @@ pub async fn skipped_times_are_recorded_and_linked_before_the_run(opened: Opened
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
-    // The scheduled times from 120 on were missed; the misfire policy `last` runs only the newest
+    // The scheduled times from 120 s on were missed; the misfire policy `last` runs only the newest
     // of them.
     let held = rig.start(job, 400).await;
     assert_eq!(held.key.scheduled_at, at(360));

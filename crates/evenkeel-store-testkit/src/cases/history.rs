@@ -8,8 +8,8 @@ use crate::Opened;
 use crate::fixtures::new_job;
 use crate::rig::{ALPHA, OVER, Rig};
 
-/// Asserts that both histories are equal, except for rounding in a database by one microsecond of
-/// the average and its effect on the variance.
+/// Asserts that both histories are equal, except that a database may round the average by one
+/// microsecond, which also changes the variance.
 pub(super) fn assert_same(stored: History, expected: History) {
     let micros = |history: History| history.average_good_duration.map(Span::as_micros);
     match (micros(stored), micros(expected)) {

@@ -326,7 +326,7 @@ pub async fn a_judgement_without_a_next_time_unmarks_the_job(opened: Opened) {
     rig.store.judge(vec![well], now(11)).await.unwrap();
     assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await.error, 0);
-    // A success does not mark the job again, but an explicit mark does.
+    // A successful run does not mark the job as at risk again, but an explicit mark does.
     rig.run_successfully(job, 60).await;
     assert_eq!(rig.census().await.at_risk, 0);
     mark(&rig, &[job]).await;

@@ -1,4 +1,5 @@
-//! Attempts in limit queues do not block other attempts, and the current limits apply to them.
+//! Attempts in limit queues do not block other attempts, and changed limits apply to attempts that
+//! already wait.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
@@ -156,12 +157,12 @@ pub async fn an_attempt_with_a_free_key_waits_in_the_queue_of_its_tenant(opened:
     end_all(&rig, &host).await;
     queue(&rig, new_job("takes its place").priority(100), 64).await;
     assert_eq!(claim_within(&rig, &tenant(2), 1, 65).await.len(), 1);
-    // The concurrency key has a free permit, but the tenant has none. A periodic step moves no
-    // attempt.
+    // The concurrency key has a free permit, but the tenant has none. A periodic release step moves
+    // no attempt.
     assert_eq!(unpark_within(&rig, &tenant(2), 66).await, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
-    // After an attempt has finished, one attempt moves to the queue of the tenant, where it
-    // competes for the next permit.
+    // When an attempt finishes, one attempt moves to the tenant's limit queue, where it competes
+    // for the next permit.
     let terms = queues_within(&tenant(2)).terms;
     let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
     assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
@@ -195,8 +196,8 @@ pub async fn without_their_limit_all_attempts_are_released_at_once(opened: Opene
     let lanes = Limits { lanes: [None, None, Some(2)], ..Limits::default() };
     assert_eq!(claim_within(&rig, &lanes, 99, 61).await.len(), 2);
     assert_eq!(claim_within(&rig, &tenant(5), 99, 62).await.len(), 0);
-    // Now the tenant's limit with three free permits blocks the attempts, and the claim enforces
-    // it.
+    // The running attempts hold permits of the lane limit only, so all three permits of the tenant
+    // are free.
     assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 3);
     assert_eq!(claim_within(&rig, &tenant(3), 99, 63).await.len(), 3);
     assert_eq!(release_all_limited(&rig, 64).await, 25);
@@ -214,7 +215,8 @@ pub async fn a_step_reads_a_bounded_number_of_attempts(opened: Opened) {
     queue_all(&rig, ["a", "b", "c"].map(|key| new_job(key).limited(key, 2)), 62).await;
     assert_eq!(keys(&rig.claim(99, 63).await), []);
     end_all(&rig, &claimed).await;
-    // The limits under the same key differ, so the first 1,000 attempts of each queue are read.
+    // Jobs with the same concurrency key have different limits, so a step reads up to 1,000
+    // attempts of each limit queue.
     let first = step(&rig, all_queues(), 64).await;
     assert!(first.next.is_some() && !first.again, "{first:?}");
     let second = step(&rig, ReleaseStep { after: first.next, ..all_queues() }, 64).await;
@@ -225,7 +227,7 @@ pub async fn attempts_that_have_waited_long_block_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let low = of_host(40).map(|job| job.priority(10));
     queue_all(&rig, low, 60).await;
-    // At this time the old attempts have a higher rank than the 1,000 new attempts.
+    // At 20,000 s the old attempts rank higher than the 1,000 new attempts.
     let later = 20_000;
     queue_all(&rig, (0..1_000).map(|n| new_job(&format!("plain {n}")).priority(50)), later).await;
     let first = rig.claim(1, later).await;

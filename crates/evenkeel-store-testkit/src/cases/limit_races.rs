@@ -132,7 +132,8 @@ impl Race {
             if found_none && ended.is_empty() {
                 idle += 1;
                 assert!(idle < 20_000, "no worker makes progress");
-                // The upkeep loop of a node also releases attempts in this way.
+                // An idle worker releases attempts from limit queues, as the upkeep loop of a node
+                // does.
                 let step_over =
                     ReleaseStep { to_wider: idle % 8 == 0, ..queues_within(&self.terms.limits) };
                 store.release_all_limited(step_over, now(100)).await.unwrap();

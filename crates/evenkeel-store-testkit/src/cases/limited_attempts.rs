@@ -176,7 +176,7 @@ pub async fn an_attempt_blocked_by_a_lane_limit_does_not_show_how_many_run(opene
     queue(&rig, new_job("runs"), 60).await;
     let (job, key) = queue(&rig, new_job("waits"), 61).await;
     assert_eq!(claim_within(&rig, &limits, 9, 62).await.len(), 1);
-    // The running attempt may belong to another tenant.
+    // The number of running attempts is hidden, because they may belong to another tenant.
     let limit = evenkeel_core::limit::LimitKey::of_lane(evenkeel_core::order::Lane::Standard);
     let limit = Limit { key: limit, most: 1 };
     let waits_for = WaitsFor::Permit { since: at(61), limit, running: None };

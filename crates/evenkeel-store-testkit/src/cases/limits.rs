@@ -12,12 +12,12 @@ use crate::Opened;
 use crate::fixtures::{JobBuilder, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig, claim_of, delayed_fire_of};
 
-/// Returns a step over all limit queues.
+/// Returns a release step over all limit queues.
 pub(super) fn all_queues() -> ReleaseStep {
     ReleaseStep { after: None, limit: 1_000, terms: LimitTerms::default(), to_wider: false }
 }
 
-/// Returns a step over all limit queues with these limits of tenants and lanes.
+/// Returns a release step over all limit queues with these limits of tenants and lanes.
 pub(super) fn queues_within(limits: &Limits) -> ReleaseStep {
     ReleaseStep {
         terms: LimitTerms { limits: limits.clone(), ..LimitTerms::default() },
@@ -53,12 +53,13 @@ pub(super) fn held(claimed: &ClaimedAttempt) -> Held {
     Held { key: claimed.key, fence: claimed.fence }
 }
 
-/// Returns the number of attempts that one step over all limit queues releases.
+/// Runs one release step over all limit queues, and returns the number of released attempts.
 pub(super) async fn release_all_limited(rig: &Rig, secs: i64) -> u64 {
     unpark_within(rig, &Limits::default(), secs).await
 }
 
-/// Returns the number of attempts that one step releases with these limits of tenants and lanes.
+/// Runs one release step with these limits of tenants and lanes, and returns the number of released
+/// attempts.
 pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
     let step_over = queues_within(limits);
     rig.store
@@ -98,8 +99,7 @@ pub async fn attempts_behind_a_limited_one_are_claimed(opened: Opened) {
     }
     let (_, other) = queue(&rig, new_job("other").limited("other", 1).priority(50), 70).await;
     let (_, free) = queue(&rig, new_job("free").priority(10), 70).await;
-    // Each claim takes one attempt. Attempts of the exhausted key are skipped, however many there
-    // are.
+    // A claim skips all attempts whose concurrency key has no free permit, however many there are.
     assert_eq!(rig.claim(1, 100).await.len(), 1);
     assert_eq!(keys(&rig.claim(1, 100).await), [other]);
     assert_eq!(keys(&rig.claim(1, 100).await), [free]);
@@ -132,7 +132,8 @@ pub async fn as_many_attempts_are_released_as_have_ended(opened: Opened) {
         rig.store.release_limited(&ended, &LimitTerms::default(), now(101)).await.unwrap();
     assert_eq!(released, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
-    // More attempts are released than permits are free, and the claim starts none of them.
+    // The second call releases attempts although no permit is free, and the claim starts none of
+    // them.
     assert_eq!(
         rig.store.release_limited(&ended, &LimitTerms::default(), now(102)).await.unwrap(),
         3
@@ -314,8 +315,8 @@ pub async fn an_attempt_under_several_limits_needs_a_permit_of_each(opened: Open
     assert_eq!(claimed[0].permits, [key_of(&rig, "host"), tenant]);
     let depths = rig.store.queue_depths(100).await.unwrap();
     assert_eq!(depths.parked, [2, 1, 0]);
-    // The key has a free permit again, and the tenant has one permit for the first of the released
-    // attempts.
+    // The concurrency key has a free permit again, and the tenant has one free permit for the first
+    // of the released attempts.
     rig.finish(rig.success(held(&claimed[0]))).await;
     assert_eq!(unpark_within(&rig, &limits, 101).await, 2);
     assert_eq!(keys(&claim_within(&rig, &limits, 20, 101).await), [queued[1]]);

@@ -11,7 +11,6 @@ use crate::fixtures::{JobBuilder, new_job, now};
 use crate::paging::{ORDERS, all_pages, ids};
 use crate::rig::{Known, Rig};
 
-/// Returns the time this many minutes after `from`.
 fn minutes(from: Timestamp, count: i64) -> Timestamp {
     let span = Span::from_secs(60 * count.unsigned_abs());
     if count < 0 { from.saturating_sub(span) } else { from.saturating_add(span) }

@@ -41,7 +41,7 @@ fn some_jobs(dice: &mut Dice) -> Vec<NewJob> {
         match dice.throw(8) {
             0 => job.never(),
             1 => job.once_at(60),
-            // Some jobs have the same scheduled time, others are far apart.
+            // Some jobs have the same scheduled time; the scheduled times of others are far apart.
             n if n < 5 => job.first_at(60),
             _ => job.first_at(60 + 450 * dice.throw(40) as i64),
         }

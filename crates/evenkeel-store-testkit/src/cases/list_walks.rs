@@ -1,4 +1,4 @@
-//! Lists that are too long to be read as a whole.
+//! Job lists that are too long to be read as a whole.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::fixtures::{JobBuilder, new_job, now};
 use crate::paging::{ORDERS, all_pages, ids, model};
 use crate::rig::Rig;
 
-/// More jobs than one page scans.
+/// More jobs than the store scans for one list page.
 const MANY: u32 = LIST_SCAN_MAX + 500;
 
 async fn add_many(rig: &Rig, jobs: &[evenkeel_store::NewJob]) {

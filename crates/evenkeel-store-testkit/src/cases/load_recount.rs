@@ -13,7 +13,6 @@ use crate::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
 use crate::paging::Dice;
 use crate::rig::{Held, Known, OVER, Rig};
 
-/// Runs a job once with this duration.
 async fn run_for(rig: &Rig, job: Known, secs: i64, takes: Span) {
     let held = rig.start(job, secs).await;
     let finished_at = held.key.scheduled_at.saturating_add(takes);

@@ -1,4 +1,4 @@
-//! What the scheduler reads ahead of time.
+//! Cases about the jobs and delayed attempts that the scheduler loads ahead of time.
 
 use evenkeel_core::{JobNo, Shard, Slot};
 
@@ -7,7 +7,6 @@ use crate::commands::Commands;
 use crate::fixtures::{at, definition_of, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// Adds jobs that are all in the same shard.
 async fn of_one_shard(rig: &Rig, count: usize) -> Vec<Known> {
     let shards = usize::from(Shard::COUNT);
     let jobs = (0..=(count - 1) * shards).map(|n| new_job(&format!("job {n}")).build()).collect();

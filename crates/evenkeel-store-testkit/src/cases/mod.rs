@@ -10,7 +10,7 @@
 //! passing its number. The ping of a draining node returns `Alive`; the ping of a dead, removed or
 //! unknown node returns `Fenced`. Challenging a node again does not change the time of the first
 //! challenge. A dead or removed node is never challenged. `steal` returns `true` for a node that is
-//! already dead. `join` returns all earlier numbers of the identity that are not removed.
+//! already dead. `join` returns all earlier node numbers of the same identity that are not removed.
 //!
 //! **Fire.** If several results apply, `Stale` takes precedence over `Early`, and `Early` over
 //! `Busy`. Skipped times are stored as one record under the key of the first skipped time. The job
@@ -21,14 +21,14 @@
 //!
 //! **Numbers.** `executions` counts the starts of attempts, including those of a requeued attempt.
 //! The number of an attempt is the value of `executions` after its start; the number of a skip
-//! record is the current value. A generation starts at 1, and only `apply_commands` and `move_jobs`
-//! increment it.
+//! record is the current value. The generation of a job starts at 1, and only `apply_commands` and
+//! `move_jobs` increment it.
 //!
 //! **Delayed attempts.** For a retry or trigger that waits for its due time, `get_attempt` returns
 //! no node, no number and fence 0. `list_attempts` and its totals leave out attempts that wait for
 //! their due time. `fire_delayed` checks the node, the key and the due time. If a job was cancelled
-//! or deleted, a retry ends its run, and `requeue` records the attempt as cancelled and returns
-//! `true`.
+//! or deleted, a `finish` that asks for a retry ends the run, and `requeue` records the attempt as
+//! cancelled and returns `true`.
 //!
 //! **Finish.** Results update the job's history in the order of the batch. The cases expect signals
 //! only from `announce` and from messages of the kind `Ended`; other signals are allowed. A result
@@ -46,7 +46,7 @@
 //! **Deduplication keys.** The holder of a key is the last job that took it by being registered,
 //! triggered, retried, redriven, resumed or changed. A job that already holds its key and is
 //! resumed or changed keeps the time at which it took the key. If a triggered job is both a
-//! duplicate and busy, the duplicate is reported.
+//! duplicate and busy, `trigger` reports the duplicate.
 //!
 //! **Changed jobs.** `register` and `apply_commands` notify the scheduler of a job if its next
 //! scheduled time is in the current time slot, the next one, or an earlier one. The scheduler is
@@ -58,19 +58,19 @@
 //! **Pause.** A pause stops runs whose scheduled time is at or before the time of the pause. An
 //! attempt that is cancelled while waiting sets the last outcome of the job, whatever cancelled it.
 //!
-//! **Delete.** Waiting attempts become cancelled attempts that never started and finished at the
-//! time of the deletion. Attempts of a deleted job can be read and listed, also by the id of the
-//! job.
+//! **Delete.** The waiting attempts of a deleted job become cancelled attempts that never started;
+//! their finish time is the time of the deletion. Attempts of a deleted job can be read and listed,
+//! also by the id of the job.
 //!
 //! **Lists.** `next` is the position of the last item of the page, or `None` on the last page.
 //! Attempts of the same run are listed newest first. Prefixes are compared exactly; no character
 //! has a special meaning.
 //!
-//! **Pages.** Page sizes are measured after cleaning. A known page that gets `NoRoom` is not marked
-//! as seen. A search requires every term in the title or in the text; some terms may be in the
-//! title and others in the text. A snippet is part of the text; if only the title matches, the
-//! snippet is the beginning of the text. Pages of a job that is deleted or belongs to another
-//! tenant are not listed.
+//! **Pages.** The size of a web page is measured after its text is cleaned. If a page that is
+//! already stored gets `NoRoom`, its `seen_at` does not change. A search requires every term in the
+//! title or in the text; some terms may be in the title and others in the text. A snippet is part
+//! of the text; if only the title matches, the snippet is the beginning of the text. Pages of a job
+//! that is deleted or belongs to another tenant are not listed.
 //!
 //! **Events.** A gap marker counts as one stored event. `gap` is true if an event follows the
 //! requested position and either no event up to that position is stored or a gap marker was read.
@@ -80,9 +80,9 @@
 //! attempt that is outside its claim window or excludes the node keeps its position and does not
 //! block other attempts.
 //!
-//! **Supersede.** Attempts that were already asked to stop are not changed. `finish` and `requeue`
-//! treat a superseded attempt like one that was asked to stop, except that `requeue` records it as
-//! superseded.
+//! **Supersede.** `supersede` does not change attempts that were already asked to stop. `finish`
+//! and `requeue` treat a superseded attempt like one that was asked to stop, except that `requeue`
+//! records it as superseded.
 //!
 //! **Schedules that depend on the end of a run.** `finish` sets the next scheduled time even if the
 //! run was asked to stop, but not if the result stops the job. `finish` notifies the scheduler of

@@ -11,7 +11,7 @@ use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::Rig;
 
-/// Returns the jobs that all scans of `limit` attempts find.
+/// Returns the overdue jobs, found by scans of `limit` attempts each.
 async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobNo> {
     let (mut found, mut after) = (BTreeSet::new(), None);
     loop {
@@ -30,7 +30,7 @@ pub async fn an_attempt_that_waits_past_its_deadline_is_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let shard = [Shard::of(job.no)];
-    // The attempt should start within one minute.
+    // The attempt is overdue if it does not start within one minute.
     rig.queue(job, 60).await;
     assert_eq!(overdue(&rig, &shard, 10, 120).await, []);
     assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
@@ -52,7 +52,7 @@ pub async fn overdue_attempts_are_found_by_shard_in_small_steps(opened: Opened) 
         rig.queue(*job, 60).await;
         rig.queue(*job, 120).await;
     }
-    // A retry that waits for its due time does not wait for a worker.
+    // A retry that waits for its due time is not overdue, because it does not wait for a worker.
     let retried = rig.add(new_job("retried").build()).await;
     let held = rig.start(retried, 60).await;
     rig.finish(rig.retry(held, at(70))).await;

@@ -251,7 +251,7 @@ pub async fn an_override_starts_no_average(opened: Opened) {
     let request = rig.job(job).await.history;
     assert_eq!((request.average_good_duration, request.duration_variance), (None, 0.0));
     assert_eq!(request.last_good_end_at, Some(at(179)));
-    // The first run that a worker executed sets the average duration.
+    // Only runs that a worker executed to their end set the average duration.
     rig.run_successfully(job, 180).await;
     let after = rig.job(job).await.history;
     assert_eq!(after.average_good_duration, Some(Span::from_secs(5)));

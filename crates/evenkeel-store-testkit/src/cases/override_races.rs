@@ -154,8 +154,8 @@ pub async fn of_a_concurrent_pause_and_put_back_one_is_first(opened: Opened) {
         .await[0];
         let run = rig.run(held.key).await;
         match result {
-            // If the override came first, the attempt was waiting when the pause came and was
-            // cancelled.
+            // If the override came first, the attempt was waiting when the job was paused, so the
+            // pause cancelled the attempt.
             Some(OverrideResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
             Some(OverrideResult::Stopped) => {
                 assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));

@@ -153,8 +153,8 @@ pub async fn a_run_whose_key_another_job_holds_is_not_put_back(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(messages(&rig).await, []);
-    // Once the second job no longer blocks it, the attempt goes back to the queue and its job holds
-    // the key again.
+    // Once the second job has finished, the attempt can go back to the queue, and its job holds the
+    // deduplication key again.
     rig.run_successfully(second, 600).await;
     assert!(apply(&rig, again).await);
     let third = once_at("a", 900);

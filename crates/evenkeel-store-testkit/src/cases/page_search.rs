@@ -61,7 +61,7 @@ pub async fn every_term_must_occur(opened: Opened) {
 
 pub async fn words_match_without_stemming(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
-    // No stemming, no stop words, and no matches of parts of words.
+    // The search uses no stemming and no stop words, and matches only whole words.
     expect(&rig, &[("jobs", &["b"]), ("the", &["b"]), ("sched", &[]), ("a", &["a", "b"])]).await;
 }
 

@@ -62,7 +62,6 @@ async fn text_of(rig: &Rig, id: PageId) -> String {
     get(rig, id).await.unwrap().content.text
 }
 
-/// Returns a page with all fields set.
 fn full_page(job: Known) -> PageContent {
     PageContent {
         status: 203,

@@ -12,7 +12,7 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
-/// Returns a job whose data is at most ten minutes old, with at least one minute between runs.
+/// Returns a job whose data must be at most ten minutes old, with at least one minute between runs.
 fn periodic(name: &str) -> JobBuilder {
     new_job(name).periodic(600, 60)
 }

@@ -236,8 +236,8 @@ pub async fn a_refused_end_leaves_the_notes(opened: Opened) {
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("line")));
 }
 
-/// A trigger at the same time gets the key of the pruned run again, which shows whether data of the
-/// old run is left.
+/// A trigger at the same time gets the attempt key of the pruned run again, which shows whether
+/// data of the old run is left.
 pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").never().build()).await;

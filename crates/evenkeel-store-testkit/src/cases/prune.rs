@@ -56,7 +56,7 @@ pub async fn attempts_that_ended_before_the_limit_are_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Completed; 6]).await;
-    // Each attempt took five seconds, so the third attempt finished at 185.
+    // Each attempt took five seconds, so the third attempt finished at 185 s.
     assert_eq!(prune(&rig, 100, 100, at(185)).await, 2);
     assert_eq!(times(&rig, job).await, [360, 300, 240, 180]);
     assert_eq!(prune(&rig, 100, 100, at(186)).await, 1);
@@ -157,7 +157,7 @@ pub async fn lists_continue_across_pruned_attempts(opened: Opened) {
     outcomes[1] = Outcome::Failed;
     run(&rig, job, &outcomes).await;
     assert_eq!(prune(&rig, 100, 2, LONG_AGO).await, 6);
-    // No newer run points to the failed attempt any more, but it is kept.
+    // No newer run points to the failed attempt any more, but pruning keeps the attempt.
     assert_eq!(times(&rig, job).await, [540, 480, 120]);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items.len(), 3);
     let first = rig.runs_page(Some(job), PageRequest::first(2)).await;

@@ -93,7 +93,7 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     let (found, is_lower_bound) = counts(&rig, 40).await;
     assert_eq!(found, [("a".into(), Lane::Standard, 30), ("z".into(), Lane::Standard, 1)]);
     assert!(!is_lower_bound);
-    // Even a limit of 0 shows in which groups attempts wait.
+    // Even a limit of 0 shows in which pools and lanes attempts wait.
     assert_eq!(counts(&rig, 0).await.0.len(), 2);
 }
 
@@ -146,7 +146,7 @@ pub async fn the_front_changes_when_an_attempt_is_taken(opened: Opened) {
         before.push(now);
     }
     assert_eq!(before.last(), Some(&QueueFront::default()));
-    // The next run of the same job is a different attempt.
+    // The next run of the same job changes the checksum of the queue front.
     let job = rig.add(new_job("again").build()).await;
     rig.queue(job, 60).await;
     let first = front(&rig, 5).await;

@@ -47,7 +47,8 @@ pub async fn each_job_is_fired_once_by_concurrent_schedulers(opened: Opened) {
     }
     let answers = at_once(&rig, 4, |n, store| {
         let (node, mut batch) = (nodes[n % 2], batch.clone());
-        // Some tasks process the batch in reverse order.
+        // Some tasks process the batch in reverse order, so that wrong locking would cause a
+        // deadlock.
         if n >= 2 {
             batch.reverse();
         }

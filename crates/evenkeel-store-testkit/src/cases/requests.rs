@@ -34,7 +34,7 @@ pub async fn an_ended_request_returns_its_answer_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
-    // The answer is returned at any later time until the request is pruned.
+    // The store returns the saved answer at any later time until the request is pruned.
     for secs in [1, 61, 100_000] {
         assert_eq!(begin(&rig, &rig.scope, "a", secs).await, Begun::Ended(answer(201)));
     }
@@ -45,7 +45,8 @@ pub async fn a_request_without_effect_may_be_repeated(opened: Opened) {
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Fresh(at(1)));
-    // The key can even be used for a different request.
+    // After a request ended without an answer, its idempotency key can be used for a different
+    // request.
     rig.store.end_request(&rig.scope, "a", at(1), None).await.unwrap();
     let other = rig.store.begin_request(&rig.scope, &request("a", 2), now(2)).await.unwrap();
     assert_eq!(other, Begun::Fresh(at(2)));
@@ -68,7 +69,7 @@ pub async fn a_request_that_was_given_up_may_be_begun_again(opened: Opened) {
     begin(&rig, &rig.scope, "a", 0).await;
     assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::InProgress);
     assert_eq!(begin(&rig, &rig.scope, "a", 60).await, Begun::Fresh(at(60)));
-    // The new execution again has one minute before it counts as abandoned.
+    // The repeated request again has one minute before it counts as abandoned.
     assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::InProgress);
 }
 

@@ -331,7 +331,7 @@ pub async fn a_success_stays_with_the_target_it_was_for(opened: Opened) {
     assert_eq!(successes(&rig).await, [first, second]);
     aim(&rig, job, None, 140).await;
     assert_eq!(successes(&rig).await, [first, second]);
-    // A change that does not change the target has no effect on it.
+    // A change of other fields of the job does not change the last success of a target.
     let later = JobChange { next_at: Some(Some(at(900))), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, later, now(150)).await.unwrap();
     assert_eq!(successes(&rig).await, [first, second]);

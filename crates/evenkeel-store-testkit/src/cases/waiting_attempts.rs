@@ -193,7 +193,7 @@ async fn loads(rig: &Rig, scope: &Scope, secs: &[i64], limit: u32) -> Vec<SlotLo
     rig.store.slot_loads(scope, &slots, limit).await.unwrap()
 }
 
-/// Returns the counts for time slots of which all jobs were read.
+/// Returns the expected job counts of time slots that were counted completely.
 fn all<const N: usize>(jobs: [u32; N]) -> [SlotLoad; N] {
     jobs.map(|jobs| SlotLoad { jobs, counted_all: true })
 }

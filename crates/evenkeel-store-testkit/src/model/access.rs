@@ -17,7 +17,7 @@ use super::lists::{cut, with_items};
 #[derive(Default)]
 pub(super) struct Access {
     keys: BTreeMap<Uuid, (KeyHash, ApiKey)>,
-    /// Ordered by time, and by arrival for equal times.
+    /// The audit log, ordered by time, and by arrival for equal times.
     log: BTreeMap<AuditCursor, AuditEntry>,
     written: i64,
 }

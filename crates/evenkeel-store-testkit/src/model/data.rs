@@ -44,7 +44,7 @@ pub(super) struct Data {
     /// Attempts that were asked to stop, with `true` if a newer scheduled time replaces them.
     pub cancellations: BTreeMap<(NodeNo, AttemptKey), bool>,
     pub notes: BTreeMap<AttemptKey, NoteRow>,
-    /// Keyed by the first attempt of the run.
+    /// Checkpoints by the first attempt of their run.
     pub checkpoints: BTreeMap<AttemptKey, Vec<u8>>,
     /// Messages to each node, oldest first.
     pub messages: BTreeMap<NodeNo, Vec<NodeMessage>>,
@@ -52,7 +52,6 @@ pub(super) struct Data {
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
     pub at_risk: AtRiskJobs,
-    /// By tenant and key.
     pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
     pub sums: super::run_stats::Sums,
     pub access: super::access::Access,
@@ -64,7 +63,6 @@ pub(super) struct Data {
     pub scores: super::balance::Scores,
     pub letters_of_dead: super::dead_letters::Letters,
     pub failing: BTreeMap<JobNo, super::dead_letters::Failing>,
-    /// Permits in use.
     pub permits: BTreeSet<(LimitKey, AttemptKey)>,
     pub keys: super::dedup::Keys,
 }
@@ -219,7 +217,7 @@ impl Data {
         *self.tenants.entry(name.into()).or_insert(next)
     }
 
-    /// Finds a job by a number from a caller, which may be unknown.
+    /// Finds a job by a number that a caller passed, which may be unknown.
     pub fn find(&self, no: JobNo) -> Option<&JobRow> {
         self.jobs.get(index(no))
     }
@@ -283,7 +281,6 @@ impl Data {
         }
     }
 
-    /// Returns the waiting attempts of a job.
     pub fn waiting_of(&self, job: JobNo) -> impl Iterator<Item = (AttemptKey, &Waiting)> {
         let first = AttemptKey::regular(job, Timestamp::from_micros(i64::MIN));
         self.waiting
@@ -297,7 +294,6 @@ impl Data {
         job.live = job.live.saturating_sub(1);
     }
 
-    /// Returns the running attempts of a job and their nodes.
     pub fn running_of(&self, job: JobNo) -> Vec<(NodeNo, AttemptKey)> {
         self.running.iter().filter(|(_, key)| key.job_no == job).copied().collect()
     }

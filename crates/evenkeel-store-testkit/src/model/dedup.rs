@@ -14,7 +14,7 @@ use super::data::{Data, JobRow, count};
 pub(super) type Keys = BTreeMap<(TenantNo, DedupKey), (JobNo, Timestamp)>;
 
 impl Data {
-    /// Returns the job that holds the deduplication key and blocks the request.
+    /// Returns the job that holds the deduplication key and blocks the new job or run.
     pub fn kept_out_by(
         &self,
         tenant: TenantNo,
@@ -35,7 +35,7 @@ impl Data {
         wanted.is_kept_out(job.id, &holder, now).then_some(job.id)
     }
 
-    /// Gives the deduplication key to the job that requested it.
+    /// Makes the job the holder of the deduplication key.
     pub fn take_key(
         &mut self,
         tenant: TenantNo,

@@ -89,7 +89,6 @@ impl Data {
         self.first_places(&all, now).into_iter().map(|(_, _, key)| key).collect()
     }
 
-    /// Returns the concurrency limits that apply to an attempt.
     fn limits_on(&self, key: AttemptKey, limits: &Limits) -> Vec<Limit> {
         match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => {
@@ -101,7 +100,7 @@ impl Data {
 
     /// Releases from a limit queue the attempts that could start now, and moves attempts that
     /// another limit blocks to the queue of that limit. Returns how many attempts went back to
-    /// their pools, and whether permits are left for attempts behind those that were read.
+    /// their pools, and whether permits are left for attempts that were not read.
     fn let_out(
         &mut self,
         look: Look,

@@ -28,7 +28,7 @@ impl Data {
         with_items(page, |key| self.run(*key).map(Attempt::for_list))
     }
 
-    /// Returns the attempts, newest scheduled time first.
+    /// Returns the attempts of a tenant, newest scheduled time first.
     fn runs_of_tenant(&self, tenant: TenantNo) -> Vec<AttemptKey> {
         let of_tenant = self.runs.iter().filter(|(_, run)| run.tenant == tenant);
         let mut keys: Vec<AttemptKey> = of_tenant.map(|(key, _)| *key).collect();
@@ -40,7 +40,7 @@ impl Data {
         keys
     }
 
-    /// Returns the attempts, newest run first, and within a run the newest attempt first.
+    /// Returns the attempts of a job, newest run first, and within a run the newest attempt first.
     fn runs_of_job(&self, tenant: TenantNo, no: JobNo) -> Vec<AttemptKey> {
         let Some(job) = self.find(no).filter(|job| job.tenant == tenant) else {
             return Vec::new();

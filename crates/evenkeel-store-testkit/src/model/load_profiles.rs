@@ -62,7 +62,8 @@ impl JobRow {
 }
 
 impl Data {
-    /// Updates the counts after a change of a job's next scheduled time, state or definition.
+    /// Updates the job counts of load profiles after a change of a job's next scheduled time, state
+    /// or definition.
     pub fn recount(&mut self, no: JobNo) {
         let job = self.job(no);
         let average = job.history.average_good_duration;

@@ -1,9 +1,9 @@
 //! An in-memory store that implements the store interface in the simplest way.
 //!
-//! Tests compare the databases with this model, and the engine's simulation runs on it. The model
-//! is deterministic: nothing depends on the order of a hash map. The model never waits and never
-//! spawns tasks, and no frequent operation reads more rows than it returns. All clones share one
-//! database, like the nodes of a cluster.
+//! Tests compare the SQL stores with this model, and the engine's simulation runs on the model. The
+//! model is deterministic: nothing depends on the order of a hash map. The model never waits and
+//! never spawns tasks, and no frequent operation reads more rows than it returns. All clones share
+//! one database, like the nodes of a cluster.
 
 mod access;
 mod at_risk;

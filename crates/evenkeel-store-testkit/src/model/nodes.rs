@@ -67,7 +67,7 @@ impl Data {
         }
     }
 
-    /// Lowers the search bound of a node to an attempt that the node got.
+    /// Lowers the search bound of a node to the scheduled time of an attempt that the node got.
     pub fn lower_bound(&mut self, node: NodeNo, key: AttemptKey) {
         if let Some(node) = self.node_mut(node) {
             node.bound.lower(key.scheduled_at);

@@ -39,7 +39,7 @@ impl Data {
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
 
-    /// Starts an attempt on a node. Every attempt is started by this function.
+    /// Starts an attempt on a node; all starts of attempts use this function.
     pub fn start(
         &mut self,
         node: NodeNo,

@@ -13,7 +13,6 @@ use super::ModelStore;
 use super::data::Data;
 use super::lists::{cut, with_items};
 
-/// Secrets by tenant and name.
 pub(super) type Secrets = BTreeMap<(TenantNo, String), (SecretInfo, Sealed)>;
 
 impl Data {

@@ -1,10 +1,10 @@
 //! Commands on jobs: pause, resume, cancel, change, delete, retry.
 //!
 //! Locks rows in the order that all transactions use: jobs, their pending attempts, their states.
-//! Once these rows are locked, no attempt of the jobs starts or finishes until the transaction
-//! ends. The jobs are read and the commands decided only after all rows are locked. An attempt that
-//! became pending in between is locked as well if no other transaction holds it; otherwise the
-//! transaction is rolled back and repeated.
+//! While the rows of a job are locked, no attempt of the job starts or finishes. The jobs are read
+//! and the commands decided only after all rows are locked. An attempt that became pending while
+//! the transaction waited for locks is locked too. If another transaction has locked such an
+//! attempt first, this transaction is rolled back and repeated.
 
 mod write;
 
@@ -126,8 +126,8 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
         let sql = sql!("command_lock_rest");
         let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
         if !is_all {
-            // Another transaction is taking the attempt. The method starts again, so that its first
-            // lock waits for that transaction.
+            // Another transaction is taking a pending attempt of the jobs. The store method starts
+            // again, because then its first lock waits for the transaction that takes the attempt.
             return Err(Failure::Again);
         }
     }
@@ -151,14 +151,14 @@ fn changes_pending(action: &Action) -> bool {
     }
 }
 
-/// Reads the clock after the locks are held, so that the time is later than all changes of the
-/// transactions that held the locks.
+/// Reads the clock once the locks are held, so that the time is later than all changes by earlier
+/// holders of the locks.
 pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
     let row = connection.row(sql!("now"), &[&now]).await?;
     Ok(get(&row, 0)?)
 }
 
-/// Returns which of the requested names other jobs have.
+/// Returns which of the requested job names are taken, and by which jobs.
 async fn find_holders(
     connection: &Connection,
     args: &Args,
@@ -211,8 +211,8 @@ fn decide(
     Ok(effect)
 }
 
-/// Locks the deduplication keys that commands take or release. Keys are locked before names are
-/// taken, because a registration holds keys while it waits for names.
+/// Locks the deduplication keys that commands take or release. Deduplication keys are locked before
+/// job names are taken, because a registration holds keys while it waits for names.
 async fn lock_keys(
     connection: &Connection,
     args: &Args,
@@ -394,7 +394,6 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<Atte
     Ok(running)
 }
 
-/// Fills in the answers of commands that were applied.
 async fn answer_applied(
     connection: &Connection,
     tenant: i32,

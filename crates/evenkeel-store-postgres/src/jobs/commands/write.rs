@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, micros, slot};
 
-/// A command that applies to its job.
+/// A command that can be applied to its job.
 pub(super) struct Plan<'a> {
     pub(super) command: &'a JobCommand,
     /// The job before the command.
@@ -49,7 +49,6 @@ impl Plan<'_> {
         }
     }
 
-    /// True if the command removes the job from its target.
     fn leaves_target(&self) -> bool {
         let target = self.job.about.target;
         target.is_some()
@@ -62,7 +61,6 @@ impl Plan<'_> {
             }
     }
 
-    /// Returns the new definition of the job, if the command sets one.
     fn definition(&self) -> Option<&Definition> {
         match &self.command.action {
             Action::Change(change) => change.definition.as_ref(),

@@ -13,7 +13,6 @@ use crate::rows::{json, micros};
 use crate::schedules::claim_windows;
 use crate::{conditions, dead_letters, targets};
 
-/// Sets the state of the job.
 pub(super) fn set_state(
     connection: &Connection,
     job: &Job,
@@ -42,8 +41,8 @@ pub(super) fn set_state(
     Ok(())
 }
 
-/// Makes all changes of the command except the change of state. Returns the run that the command
-/// starts.
+/// Makes all changes of the command except the change of the job's state. Returns the run that the
+/// command starts.
 pub(super) fn act(
     connection: &Connection,
     job: &Job,
