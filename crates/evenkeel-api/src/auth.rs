@@ -30,8 +30,8 @@ pub struct Caller {
     pub key: Option<KeyHash>,
 }
 
-/// Refuses a request whose credential does not have the required role. This layer wraps all routes
-/// that are not declared public, so a new endpoint requires a role by default.
+/// Refuses a request whose credential does not have the required role. The role check wraps all
+/// routes that are not declared public, so a new endpoint requires a role by default.
 pub(crate) async fn require_role(
     State(Guarded { app, rules }): State<Guarded>,
     mut request: Request,

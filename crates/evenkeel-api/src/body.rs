@@ -12,13 +12,11 @@ use crate::memory::Intake;
 use crate::problem::{Problem, ProblemType};
 use crate::weight::{DOCUMENT_WEIGHT_MAX, Weight};
 
-/// Maximum length of a body.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// Maximum length of a request body that contains many jobs, in bytes.
 pub const BULK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The route for many jobs.
 pub(crate) const BULK_PATH: &str = "/api/v1/jobs/bulk";
 
 /// Returns the maximum body length of a route, in bytes.
@@ -43,7 +41,6 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     }
 }
 
-/// An optional JSON body.
 pub(crate) struct MaybeJson(pub(crate) Option<Value>);
 
 impl<S: Send + Sync> FromRequest<S> for MaybeJson {

@@ -28,8 +28,8 @@ pub(crate) fn decode<C: CursorKey>(cursor: &str, ids: &RunIds) -> Option<C> {
     if *tag == C::TAG { C::from_bytes(key, ids) } else { None }
 }
 
-/// Implements [`CursorKey`] for a type whose position fits into 16 bytes. The arguments are the
-/// type, its tag, and the conversions to and from `u128`.
+/// Implements [`CursorKey`] for a type whose position fits into 16 bytes. The macro's arguments are
+/// the type, its tag, and the conversions to and from `u128`.
 macro_rules! cursor_key {
     ($key:ty, $tag:literal, $to_bits:expr, $from_bits:expr) => {
         impl $crate::cursor::CursorKey for $key {
@@ -50,7 +50,6 @@ macro_rules! cursor_key {
 
 pub(crate) use cursor_key;
 
-/// A position in the list of rebalances.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RebalanceCursor(pub(crate) Uuid);
 

@@ -2,7 +2,6 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Returns the `ETag` of a generation.
 pub(crate) fn etag(generation: i32) -> HeaderValue {
     HeaderValue::try_from(format!("\"g{generation}\""))
         .unwrap_or_else(|_| HeaderValue::from_static("\"\""))

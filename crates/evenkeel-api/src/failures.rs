@@ -77,7 +77,7 @@ pub(crate) struct FailureQuery {
 
 /// Lists failed executions, grouped by similar error messages, newest first.
 ///
-/// A group is kept as long as the execution history.
+/// A group of failures is kept as long as the execution history.
 #[utoipa::path(
     get,
     path = "/api/v1/failures",

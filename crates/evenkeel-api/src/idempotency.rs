@@ -89,7 +89,7 @@ pub(crate) async fn once(
 
 /// The state of a key.
 pub(crate) enum Beginning {
-    /// The key is new, so the request is executed.
+    /// The idempotency key is new, so the request is executed.
     New(Claim),
     /// The request was executed earlier; this is its stored response.
     Repeated(Answered),
@@ -155,7 +155,8 @@ impl Claim {
         Response::from_parts(parts, Body::from(body))
     }
 
-    /// Stores the response that repetitions of the request get; `None` frees the key instead.
+    /// Stores the response that repetitions of the request get; `None` frees the idempotency key
+    /// instead.
     pub(crate) async fn end(mut self, answer: Option<Answered>) {
         self.is_ended = true;
         let ended = self.store.end_request(&self.scope, &self.key, self.begun_at, answer).await;
@@ -164,14 +165,14 @@ impl Claim {
             // expires.
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot store the answer of an idempotent request; repetitions wait until its key expires"
+                "cannot store the response to a request with an idempotency key; repeated requests are refused until the key expires"
             );
         }
     }
 }
 
 impl Drop for Claim {
-    /// Frees the key after a panic.
+    /// Frees the idempotency key after a panic.
     fn drop(&mut self) {
         if self.is_ended {
             return;
@@ -186,9 +187,9 @@ impl Drop for Claim {
     }
 }
 
-/// Returns the part of a response to store. A server error is not stored, so that the client can
-/// repeat the request. Of a secret or very long response, only the fact that the request was
-/// executed is stored.
+/// Returns the part of a response that is stored under its idempotency key. A server error is not
+/// stored, so that the client can repeat the request. Of a secret or very long response, only the
+/// fact that the request was executed is stored.
 pub(crate) fn stored_answer(
     status: StatusCode,
     headers: &HeaderMap,

@@ -90,8 +90,9 @@ pub(crate) fn frame() -> OpenApi {
 /// Adds what the declarations of the operations leave out: the required token, and the error
 /// responses that follow from the path, the parameters and the layers around the handlers.
 ///
-/// A declaration therefore lists only its success responses and its own conflicts. An error
-/// response is declared by status and description only, because its body is always a [`Problem`].
+/// The declaration of an operation therefore lists only success responses and conflicts of its own.
+/// An error response is declared by status and description only, because its body is always a
+/// [`Problem`].
 pub(crate) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for (has_body, operation) in [
@@ -145,8 +146,8 @@ fn has_parameter(operation: &Operation, name: &str) -> bool {
 }
 
 /// True if the OpenAPI document shows a 422 response for unknown parameters. Operations for server
-/// operators do not show the 422 response, except lists. `get_job_stats` does not show it either,
-/// although it refuses unknown parameters.
+/// operators do not show the 422 response, except lists. `get_job_stats` does not show the 422
+/// response either, although it refuses unknown parameters.
 fn shows_invalid_parameters(operation: &Operation) -> bool {
     let is_for_operators = operation.tags.iter().flatten().any(|tag| tag == "operations");
     let is_exception = operation.operation_id.as_deref() == Some("get_job_stats");

@@ -27,23 +27,23 @@ const LIMITED: &str = "evenkeel_login_limited_total";
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
-/// The object of a request for the audit log, if neither the path nor the header `Location` names
-/// it. A handler adds this extension to its response.
+/// The object of a request for the audit log, which a handler adds to its response if neither the
+/// path nor the header `Location` names the object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target(pub String);
 
-/// A summary of the change for the audit log. A handler adds this extension to its response.
+/// A summary of the change for the audit log, which a handler adds to its response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AuditSummary(pub(crate) String);
 
-/// The id of the object that the path gives by name. The extractor that looks up the object stores
-/// its id here. The audit log shows the id, because the name could later belong to another job.
+/// The id of the object that the path gives by name. The extractor that looks up the object sets
+/// the id. The audit log shows the id, because the name could later belong to another job.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ResolvedId(Arc<OnceLock<String>>);
 
 impl ResolvedId {
     pub(crate) fn set(&self, id: String) {
-        // A path names one object, so an id that is already set is the same.
+        // A request path names only one object, so an id that is already set is the same id.
         let _ = self.0.set(id);
     }
 }
@@ -222,7 +222,7 @@ impl AuditedRequest {
     }
 }
 
-/// Returns the object that the response names.
+/// Returns the object that the response names for the audit log.
 fn target_of(response: &Response) -> Option<String> {
     let named = response.extensions().get::<Target>().map(|target| target.0.clone());
     named.or_else(|| location(response.headers()))

@@ -6,9 +6,7 @@ use utoipa::IntoParams;
 use crate::cursor::{CursorKey, decode};
 use crate::params::Params;
 
-/// Default page size.
 pub const LIMIT_DEFAULT: u32 = 50;
-/// Maximum page size.
 pub const LIMIT_MAX: u32 = 1000;
 /// Maximum `offset` of a list; cursors have no limit and are faster.
 pub const OFFSET_MAX: u32 = 1_000_000;

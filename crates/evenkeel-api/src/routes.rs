@@ -32,8 +32,8 @@ pub fn router(app: AppParts) -> Router {
     let sign_in = middleware::from_fn(docs::sign_in);
     let hold = middleware::from_fn_with_state(app.clone(), memory::hold);
     // Layers are added from the innermost to the outermost, so the last one added sees a request
-    // first. Memory is reserved only for authenticated requests. The memory is held until the task
-    // that `oversight` starts has finished.
+    // first. On routes that need a token, memory is reserved only for authenticated requests. The
+    // memory of a request is held until the task that `oversight` starts for it has finished.
     let closed = closed.route_layer(once).route_layer(hold.clone()).route_layer(role);
     let router = Router::new()
         .merge(closed.route_layer(oversight.clone()).route_layer(sign_in))
@@ -50,7 +50,6 @@ pub fn router(app: AppParts) -> Router {
     guard::with_safe_headers(router)
 }
 
-/// Builds the OpenAPI document.
 pub fn openapi() -> OpenApi {
     parts(&Settings::default()).2
 }

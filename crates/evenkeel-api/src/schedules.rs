@@ -91,9 +91,10 @@ pub struct PreviewView {
     /// The next start times of the schedule.
     pub times: Vec<NextTimeView>,
     /// False if a job with this schedule may start at other times than `times`. A periodic job may
-    /// start earlier, so `times` are its latest start times. With `H`, or without `exact`, each job
-    /// gets its own start times. The first run time of an interval without an anchor is chosen when
-    /// the job is created, so `times` shows the latest possible choice.
+    /// start earlier, so `times` are its latest start times. With `H` in the cron expression, or
+    /// without `exact`, each job gets its own start times. The first run time of an interval
+    /// without an anchor is chosen when the job is created, so `times` shows the latest possible
+    /// choice.
     pub exact_times: bool,
     /// Number of jobs that already start in the quarter hours (at most 24) in which this schedule
     /// would start runs during the first 24 hours.

@@ -207,8 +207,8 @@ impl<S: Source> Open<S> {
     }
 }
 
-/// True if the key was revoked. Returns false while the store is unavailable: the stream may stay
-/// open, because it sends no new data.
+/// True if the API key was revoked. Returns false while the store is unavailable: the stream may
+/// stay open, because it sends no new data.
 async fn is_revoked(key: Option<&(App, KeyHash)>) -> bool {
     let Some((app, key)) = key else { return false };
     match app.access.authenticator.check_key(key, (app.clock)()).await {

@@ -9,7 +9,7 @@ pub(crate) const DOCUMENT_WEIGHT_MAX: usize = 16 * 1024 * 1024;
 /// Maximum nesting of lists and objects, the same as in the JSON parser.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Bytes of the first node of a map, which has space for eleven entries even if one is used.
+/// Bytes of the first node of a map, which has space for eleven entries even if only one is used.
 const OBJECT: usize = 640;
 /// Bytes of the smallest non-empty list, which has space for four values.
 const LIST: usize = 128;

@@ -29,7 +29,7 @@ pub struct PriorityDocument {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"boost": 20}))]
 pub struct BoostDocument {
-    /// Amount to add, 0 to 100.
+    /// Amount to add to the priority, 0 to 100.
     #[schema(minimum = 0, maximum = 100)]
     pub boost: u8,
 }

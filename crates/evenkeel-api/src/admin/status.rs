@@ -26,12 +26,12 @@ pub struct StatusDocument {
 
 /// Overrides the status of the latest run of a job.
 ///
-/// `success` and `failed` finish a run that is queued or running: its running attempt is stopped,
-/// later reports of its worker are rejected, and the run is not retried. `queued` puts a running
-/// run back into the queue, where a worker may claim it after five seconds. On a failed run,
-/// `queued` adds a retry; on a successful run, it starts a new run. Setting the status that the run
-/// already has changes nothing. Two changes are answered with 409: `crawling`, which only workers
-/// can set, and another outcome for a run that has finished.
+/// Setting `success` or `failed` finishes a queued or running run without a retry. Its running
+/// attempt is stopped, and later reports of its worker are rejected. Setting `queued` puts a
+/// running run back into the queue, where a worker may claim it after five seconds. Setting
+/// `queued` adds a retry to a failed run, and starts a new run after a successful run. Setting the
+/// status that the run already has changes nothing. The server answers 409 to `crawling`, which
+/// only workers can set, and to another outcome for a run that has finished.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/status",

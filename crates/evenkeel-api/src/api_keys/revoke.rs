@@ -24,7 +24,7 @@ pub struct RevokedApiKeyView {
 
 /// Revokes an API key permanently.
 ///
-/// All nodes reject the key as soon as the request is answered.
+/// All nodes reject the revoked key as soon as the request is answered.
 #[utoipa::path(
     delete,
     path = "/api/v1/api-keys/{id}",

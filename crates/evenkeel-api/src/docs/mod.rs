@@ -26,8 +26,8 @@ impl DocsPage {
     }
 }
 
-/// This Content-Security-Policy forbids scripts and external resources, whatever a description
-/// contains.
+/// This Content-Security-Policy forbids scripts and external resources, whatever the API
+/// descriptions contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 

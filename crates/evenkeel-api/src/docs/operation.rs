@@ -17,7 +17,7 @@ pub(super) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// Returns all operations of the document, sorted by path.
+    /// Returns all operations of the OpenAPI document, sorted by path.
     pub(super) fn all(document: &'a Value) -> Vec<Self> {
         let paths = document["paths"].as_object().into_iter().flatten();
         let of_path = |(path, item): (&'a String, &'a Value)| {
@@ -45,7 +45,6 @@ impl<'a> Operation<'a> {
         );
     }
 
-    /// Writes the description of the operation.
     pub(super) fn write(&self, page: &mut String) {
         let _ = write!(
             page,

@@ -9,7 +9,6 @@ use super::schema;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Renders an OpenAPI document as an HTML page.
 pub(super) fn render(document: &Value) -> String {
     let info = &document["info"];
     let operations = Operation::all(document);

@@ -8,13 +8,12 @@ use super::page::{escape, text};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Follows a `$ref`; returns any other value itself.
+/// Returns the value that a `$ref` points to, or the value itself if it is not a `$ref`.
 pub(super) fn followed<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let pointer = value["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
     pointer.and_then(|pointer| document.pointer(pointer)).unwrap_or(value)
 }
 
-/// Writes all schemas with their fields.
 pub(super) fn write_all(page: &mut String, document: &Value) {
     page.push_str("<section id=\"schemas\"><h2>schemas</h2>");
     let schemas = document["components"]["schemas"].as_object().into_iter().flatten();

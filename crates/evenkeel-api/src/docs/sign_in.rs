@@ -10,11 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("style.css");
-/// The script fetches the documentation with the token and shows it in place of the form. The
-/// script keeps the token in memory only, so it is lost when the page is closed.
+/// The sign-in script fetches the documentation with the token and shows it in place of the form.
+/// The token is kept in memory only, so it is lost when the page is closed.
 const SCRIPT: &str = include_str!("sign_in.js");
 
-/// Answers a browser that requests the documentation without a token with the sign-in page. The
+/// Answers with the sign-in page if a browser requests the documentation without a token. The
 /// sign-in page contains no data of the server. Every other request is passed on to its handler.
 pub(crate) async fn sign_in(request: Request, next: Next) -> Response {
     let wants_docs = request.method() == Method::GET && request.uri().path() == "/api/docs";

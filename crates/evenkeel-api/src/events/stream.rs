@@ -68,7 +68,7 @@ impl Source for EventSource {
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
-                    "event stream failed; closing it"
+                    "reading events for a client failed; closing its event stream"
                 );
                 None
             }
@@ -89,7 +89,7 @@ fn message(item: FeedItem, ids: &RunIds) -> Message {
             .data(r#"{"detail":"events before this one may be missing"}"#),
         FeedItem::Event(event) => {
             let message = Message::default().id(event.no.0.to_string()).event(event.kind.as_str());
-            // Serialization cannot fail here, and it escapes newlines.
+            // Serializing an event as JSON cannot fail, and escapes newlines.
             let text = serde_json::to_string(&EventView::new(event, ids)).unwrap_or_default();
             message.data(text)
         }

@@ -165,8 +165,7 @@ pub(crate) async fn logs(
         runs: app.runs.clone(),
         run_ids: app.run_ids,
         scope: caller.scope,
-        // For the id of a run, this is the attempt that was the latest one when the request
-        // arrived.
+        // A request with a run id follows the attempt that was the latest when the request arrived.
         id: app.run_ids.attempt_id(run.key),
         sent: sent.unwrap_or((run.fence, 0)),
         wanted,
@@ -240,8 +239,8 @@ impl Source for Following {
                     self.polled = true;
                     continue;
                 }
-                // Either the job was purged or the stored log is corrupt; the store logs the
-                // latter.
+                // Either the job was purged, or the stored log is corrupt, which the store reports
+                // in the server's log.
                 Err(_) => return None,
             };
             // No `await` follows, so all output that is counted as sent is really returned.

@@ -72,7 +72,7 @@ pub struct ConditionView {
     /// Time at which the condition will change if the job does not run before.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub changes_at: Option<Timestamp>,
-    /// With the reason `held_by_blackout`: end of the blackout that caused the miss.
+    /// With the reason `held_by_blackout`: end of the blackout that made the job miss its deadline.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub blackout_ends_at: Option<Timestamp>,
     /// Time when the running execution started; null if no execution is running.

@@ -144,8 +144,8 @@ pub struct JobDocument {
     #[schema(maximum = 2_592_000, default = 60)]
     pub retry_backoff_seconds: Option<u32>,
     /// How the delay between retries grows: `exponential` (doubles), `fixed`, or `stages` (5
-    /// minutes, 1 hour, then 4 hours, unless `retry_stages` is set). The default is `stages` for
-    /// periodic jobs and for jobs with `cron_schedule`.
+    /// minutes, 1 hour, then 4 hours, unless `retry_stages` is set). `retry_backoff` defaults to
+    /// `stages` for periodic jobs and for jobs with `cron_schedule`.
     #[schema(default = "exponential", pattern = "^(exponential|fixed|stages)$")]
     pub retry_backoff: Option<String>,
     /// Maximum delay of an exponential backoff, in seconds.

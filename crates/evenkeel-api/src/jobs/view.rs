@@ -76,7 +76,7 @@ view! {
         #[schema(value_type = uuid::Uuid)]
         id: JobId = job.id,
         /// The number of the job within its tenant, counted from 1 and never reused. Paths of
-        /// `/api/v1` take the `id` instead.
+        /// `/api/v1` contain the job's `id` instead of its number.
         number: i64 = job.number,
         /// Name of the job; if it has no name, the name of its data source.
         name: Option<String> = about.name.or_else(|| about.source_name.clone()),
@@ -166,7 +166,8 @@ view! {
         executor_type: String = definition.executor.kind,
         /// Settings of the executor. Viewers see `{"redacted": true}` instead of bodies, arguments
         /// and values of headers and variables, and `***` instead of credentials and query values
-        /// in URLs. If a client sends such a placeholder back, the redacted value stays unchanged.
+        /// in URLs. If a client sends a redaction placeholder back, the redacted value stays
+        /// unchanged.
         #[schema(value_type = Object)]
         executor_config: Value = object(definition.executor.config),
         /// JSON data passed to the executor. A `{"secret": "name"}` inside the payload is replaced

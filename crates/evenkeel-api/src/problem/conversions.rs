@@ -1,4 +1,4 @@
-//! Problems from errors of the commands and the store.
+//! Converts errors of the commands and the store into problem responses.
 
 use evenkeel_commands::{CommandError, Conflict, Fault, RebalanceConflict, state_name};
 use evenkeel_store::StoreError;
@@ -31,7 +31,7 @@ impl From<StoreError> for Problem {
                 "whether the request took effect is unknown; check before repeating it",
             )
         } else {
-            tracing::error!(error = source, "store failed; answering 500");
+            tracing::error!(error = source, "store returned an unexpected error; answering 500");
             Self::internal()
         }
     }

@@ -28,8 +28,8 @@ pub struct CompleteDocument {
     pub items_indexed: Option<i64>,
 }
 
-/// Reports that an attempt succeeded. A service calls this after it answered the HTTP call of the
-/// attempt with 202.
+/// Reports that an attempt succeeded. A service calls this endpoint after it answered the HTTP call
+/// of the attempt with 202.
 ///
 /// 204 means that the outcome is stored. 409 means that the attempt has finished or another worker
 /// took it over, so the service has nothing left to do.

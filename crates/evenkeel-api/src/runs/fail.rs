@@ -41,8 +41,8 @@ pub struct FailedView {
     pub retry_at: Option<Timestamp>,
 }
 
-/// Reports that an attempt failed. A service calls this after it answered the HTTP call of the
-/// attempt with 202.
+/// Reports that an attempt failed. A service calls this endpoint after it answered the HTTP call of
+/// the attempt with 202.
 ///
 /// The job's retry policy decides about a retry; `retry` and `retry_after_seconds` can only forbid
 /// or delay it.

@@ -50,13 +50,13 @@ pub struct SlotView {
 /// Distribution scores from 0 to 1, one for each way to count runs.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct MeasuredScores {
-    /// Score if each job counts once, in the time slot of its next run.
+    /// Distribution score if each job counts once, in the time slot of its next run.
     #[schema(example = 0.91)]
     pub next: f64,
-    /// Score if every expected run counts once.
+    /// Distribution score if every expected run counts once.
     #[schema(example = 0.85)]
     pub runs: f64,
-    /// Score if every expected run counts with its expected running time.
+    /// Distribution score if every expected run counts with its expected running time.
     #[schema(example = 0.88)]
     pub cost: f64,
 }
@@ -75,9 +75,9 @@ impl From<Spreads> for MeasuredScores {
 /// these jobs allow.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoresView {
-    /// Scores of the spread over time slots.
+    /// Distribution scores of the spread over time slots.
     pub slots: MeasuredScores,
-    /// Scores of the spread over hours.
+    /// Distribution scores of the spread over hours.
     pub hours: MeasuredScores,
 }
 

@@ -23,8 +23,8 @@ pub struct DeletedSecretView {
 
 /// Deletes a secret.
 ///
-/// Jobs that refer to the secret stay. Attempts of these jobs fail with an error that names the
-/// secret, until it is set again.
+/// Jobs that refer to the secret stay, but their attempts fail with an error that names the secret,
+/// until it is set again.
 #[utoipa::path(
     delete,
     path = "/api/v1/secrets/{name}",

@@ -57,7 +57,7 @@ pub(crate) async fn put(
     Ok((status, Json(info.into())))
 }
 
-/// Reads the value of a secret. Error messages never contain the value.
+/// Reads the value of a secret. Error messages never contain the value of the secret.
 fn read(document: Value) -> Result<String, Problem> {
     let Value::Object(mut fields) = document else {
         return Err(Problem::parameter("", "the body must be an object like {\"value\": \"…\"}"));

@@ -38,9 +38,10 @@ pub struct ChangedTargetView {
 ///
 /// Send the target as returned by `GET` with edited fields, or only the fields to change. Fields
 /// that are missing in the request keep their values; null removes a value. Jobs that follow the
-/// target have neither `url` nor `executor_type`; they crawl the new URL from now on. If the URL is
-/// removed, the runs of these jobs fail with `no_executor`. The jobs are updated even if the target
-/// already has these values, so an interrupted request can be repeated.
+/// target have neither `url` nor `executor_type`; they crawl the new URL from now on. If the
+/// target's URL is removed, runs of jobs that follow the target fail with `no_executor`. The server
+/// updates the jobs even if the target already has the new values, so an interrupted request can be
+/// repeated.
 #[utoipa::path(
     put,
     path = "/api/v1/targets/{id}",

@@ -114,7 +114,7 @@ async fn override_ends_queued_and_running_runs() {
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
     let messages = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
     assert_eq!(messages.len(), 1, "the body is stopped");
-    // `/api/v1` shows the overridden runs as well.
+    // `/api/v1` also shows the overridden status of the runs.
     for (known, status) in [(known, "completed"), (queued, "failed")] {
         let path = format!("/api/v1/jobs/{}/executions", known.id);
         let runs = world.get(&path).await.expect(200);

@@ -90,7 +90,7 @@ async fn bulk_override_reports_jobs_left_without_time() {
             assert_eq!(result["uuid"], job.id.to_string());
         }
     }
-    // Repeating the request handles all jobs.
+    // Repeating the bulk request overrides the status of all jobs.
     let again = world.put(BULK, bulk).await.expect(200);
     assert_eq!((&again["updated"], &again["failed"]), (&json!(40), &json!(0)));
     assert_eq!(world.rig.census().await.live, 40);
@@ -127,8 +127,8 @@ async fn run_that_starts_after_an_override_is_not_affected() {
     for _ in 0..2 {
         world.rig.trigger(job, 1, 0).await;
     }
-    // The first two jobs are already overridden when the concurrent trigger happens before the next
-    // check.
+    // A concurrent request triggers a third run after the request has overridden the first two
+    // runs.
     trigger_before("announce", &meanwhile, &world, job);
     let answer = set(&world, job, "success").await.expect(200);
     assert_eq!(answer["status"], "queued", "it is where the newcomer is");
@@ -147,7 +147,7 @@ async fn two_concurrent_requests_queue_one_run() {
         assert!(meanwhile.lock().unwrap().is_none());
         assert_eq!(live(&world, job).await, 1);
     }
-    // The same refusal applies to a failed run.
+    // If the latest run failed, concurrent requests also queue only one run.
     let job = job(&world, json!({"dedup_key": "b"})).await;
     let held = world.rig.start(job, 1800).await;
     world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
@@ -182,7 +182,7 @@ async fn run_of_a_paused_job_is_not_requeued_and_continues() {
     assert_eq!(many["results"][0]["error"]["type"], "/problems/job-state");
     assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(world.rig.finish(world.rig.success(held)).await, FinishResult::Done);
-    // A new run of the job may start.
+    // After the run has finished, a new run of the job may be queued.
     assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
 }
 
@@ -195,7 +195,8 @@ async fn run_whose_key_another_job_has_is_not_requeued() {
     };
     let first = job(&world, once(60)).await;
     let held = world.rig.start(first, 60).await;
-    // The first run is no longer queued, so another run may be queued.
+    // The first job is running and not pending, so a second job may have the same deduplication
+    // key.
     let second = job(&world, once(600)).await;
     let refusal = set(&world, first, "queued").await.problem(409, "duplicate");
     assert_eq!(refusal["existing_id"], second.id.to_string());

@@ -63,7 +63,7 @@ async fn every_refusal_is_audited() {
     assert_eq!(own.len(), 1);
     assert_eq!((&own[0]["action"], &own[0]["status"]), (&json!("create_job"), &json!(403)));
     assert_eq!(own[0]["detail"], "this needs the role operator, the token has viewer");
-    // The tenant of the other refused requests is unknown, so the tenant `default` sees them.
+    // The tenant `default` sees refused requests whose tenant is unknown.
     let unknown = entries(&world, "default", "").await;
     let seen: Vec<_> = unknown.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(seen, ["list_pages", "list_jobs"]);

@@ -24,7 +24,7 @@ async fn every_answer_shows_the_end_of_the_blackout_as_the_next_start() {
     assert_eq!(job["next_run_at"], eleven());
     let regular = job["next_scheduled_at"].as_str().unwrap().to_owned();
     assert!(regular.as_str() < eleven().as_str().unwrap(), "{job}");
-    // The check runs before the scheduled time, and again long after it.
+    // The test compares the endpoints before the scheduled time, and again long after it.
     for _ in 0..2 {
         let shown = world.get(&job_path(&job, "")).await.expect(200);
         assert_eq!((&shown["next_run_at"], &shown["status"]), (&eleven(), &json!("scheduled")));

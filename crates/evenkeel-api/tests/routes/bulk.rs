@@ -74,7 +74,7 @@ async fn bulk_of_several_batches_keeps_its_order() {
     assert_eq!(answer["created"], 6250);
     let last = answer["results"][6249]["id"].as_str().unwrap();
     assert_eq!(world.get(&format!("/api/v1/jobs/{last}")).await.expect(200)["name"], "job 6249");
-    // The body is larger than other routes accept.
+    // The request body is larger than other routes accept.
     let long = noop(json!({"payload": "x".repeat(200_000)}));
     let answer = world.post(BULK, Some(json!({"jobs": vec![long; 10]}))).await.expect(200);
     assert_eq!(answer["created"], 10);
@@ -147,8 +147,8 @@ async fn stalled_stream_ends_and_names_the_first_unhandled_line() {
 
 #[tokio::test]
 async fn jobs_created_before_an_outage_within_a_batch_are_reported() {
-    // Storing the whole batch fails, so its jobs are created one by one; the third of these
-    // finds the store unavailable.
+    // Storing the whole batch fails, so its jobs are created one by one; for the third job, the
+    // store is unavailable.
     let asked = AtomicU64::new(0);
     let fault = move |verb: &str| match (verb, asked.load(Ordering::Relaxed)) {
         ("register", nth) => {
@@ -231,7 +231,7 @@ async fn changed_document_needs_another_key() {
 
 #[tokio::test]
 async fn repeated_stream_with_a_failing_line_creates_no_duplicates() {
-    // The whole batch fails first, and then the second of the single jobs.
+    // Storing the whole batch fails first, and then storing its second job alone.
     let world = failing_at(&[1, 3], || StoreError::Refused("no".into())).await;
     let body: String = (0..2502).map(|_| format!("{}\n", noop(json!({})))).collect();
     let first = results(&lines(&world, body.clone(), Some("k")).await);

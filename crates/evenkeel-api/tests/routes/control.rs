@@ -119,7 +119,8 @@ async fn command_with_if_match_applies_to_that_version_only() {
         generation += 1;
         assert_eq!(done.expect(200)["generation"], generation, "{verb}");
     }
-    // The state of the job is checked before `If-Match`, because another version would not help.
+    // The server checks the state of the job before `If-Match`, because the right version would not
+    // make the command possible.
     world
         .ask_if(Method::POST, &path(&job, "pause"), "\"g1\"", None)
         .await

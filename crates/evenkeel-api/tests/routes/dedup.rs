@@ -9,7 +9,7 @@ use crate::world::{Answer, World, noop, request, token};
 
 const JOBS: &str = "/api/v1/jobs";
 
-/// Returns a job that crawls `source` once, in one minute.
+/// Returns a job with the source id `source` that runs once, in one minute.
 fn once(source: &str) -> Value {
     noop(json!({"source_id": source, "schedule": {"kind": "once", "at": at(60)}, "unique": true}))
 }
@@ -39,7 +39,7 @@ async fn duplicate_returns_the_existing_job() {
     assert_eq!((&again["id"], &again["deduplicated"]), (&first["id"], &json!(true)));
     let place = format!("{JOBS}/{}", first["id"].as_str().unwrap());
     assert_eq!(answer.header(header::LOCATION), Some(place.as_str()));
-    // `GET`, and jobs without deduplication, do not have the field `deduplicated`.
+    // Responses to `GET`, and jobs without deduplication, do not have the field `deduplicated`.
     let shown = world.get(&place).await.expect(200);
     assert!(shown.get("deduplicated").is_none() && shown["unique"] == true);
     let plain = world.create(json!({"name": "plain"})).await;

@@ -34,7 +34,7 @@ async fn changing_enabled_pauses_and_resumes() {
     // Sending `enabled: false` again changes nothing.
     let again = world.patch(&job, json!({"enabled": false})).await.expect(200);
     assert_eq!(again["generation"], paused["generation"]);
-    // The job as returned by `GET`, with edited fields.
+    // `PUT` accepts the job as returned by `GET`, with edited fields.
     let mut shown = world.get(&job_path(&job, "")).await.expect(200);
     shown["enabled"] = json!(true);
     shown["priority"] = json!(8);

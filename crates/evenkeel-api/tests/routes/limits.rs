@@ -129,7 +129,7 @@ async fn incomplete_body_times_out() {
     };
     let world = World::with(Engine::Ready, settings).await;
     let piece = || Ok::<_, std::io::Error>("{\"executor_type\"");
-    // One body stops sending, and the other sends one chunk per second forever.
+    // One client stops sending its request body, and the other sends one chunk per second forever.
     let silent = stream::iter([piece()]).chain(stream::pending());
     let slow = stream::repeat(()).then(move |()| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -31,7 +31,6 @@ async fn name_in_a_path_works_like_an_id() {
     world.get(path).await.problem(404, "not-found");
 }
 
-/// The test covers every operation on a job.
 #[tokio::test]
 async fn every_operation_on_a_job_finds_it_by_name() {
     let world = World::new().await;

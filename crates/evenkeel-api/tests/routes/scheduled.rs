@@ -77,7 +77,7 @@ async fn shown_scheduled_job_can_be_sent_back() {
     edited["priority"] = json!(77);
     let after = put(&world, 1, edited).await.expect(200);
     assert_eq!((&after["priority"], &after["next_run_at"]), (&json!(77), &made["next_run_at"]));
-    // A new target is created as well, and null removes the target from the job.
+    // `PUT` also creates a target that does not exist.
     let other = put(&world, 1, json!({"subreddit_id": 5})).await.expect(200);
     assert_eq!(other["subreddit_id"], 5);
     world.get("/api/v1/targets/5").await.expect(200);
@@ -172,7 +172,7 @@ async fn duplicate_scheduled_job_returns_the_existing_one() {
         assert_eq!(there["enabled"], true, "it is left as it is");
     }
     assert_eq!(world.get(SCHEDULED).await.expect(200)["total"], 1);
-    // The job as returned can be sent to `PUT` as well.
+    // `PUT` accepts the job as the server returned it.
     put(&world, 1, made).await.expect(200);
     // Jobs without a deduplication key do not have the field `deduplicated`.
     let mut plain = daily();
@@ -269,7 +269,7 @@ async fn refused_change_keeps_queued_runs_of_a_paused_job() {
     assert_eq!(status(&world).await, "queued");
     let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
     assert_eq!((&after["enabled"], &after["name"]), (&json!(false), &json!("daily-askreddit")));
-    // An accepted change keeps the queued run as well.
+    // An accepted update of the job also keeps its queued run.
     put(&world, 1, json!({"enabled": true, "priority": 11})).await.expect(200);
     assert_eq!(status(&world).await, "queued");
 }

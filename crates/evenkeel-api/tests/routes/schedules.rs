@@ -37,7 +37,7 @@ async fn every_form_of_a_schedule_is_shown_in_its_canonical_form() {
     ] {
         let job = world.create(document.clone()).await;
         assert_eq!(job["schedule"], shown, "{document}");
-        // The schedule as returned is accepted in a new job.
+        // A new job accepts the schedule as the server returned it.
         let again = world.create(json!({"schedule": job["schedule"]})).await;
         assert_eq!(again["schedule"], shown);
     }
@@ -158,7 +158,7 @@ async fn preview_marks_incomplete_load_counts() {
     let load = async || preview(&world, json!({"interval_minutes": 30})).await["load"][0].clone();
     let all = load().await;
     assert_eq!((&all["jobs"], all.get("counted_up_to")), (&json!(1000), None));
-    // A job of another tenant makes the count incomplete.
+    // Only 1,000 jobs of all tenants are counted, so one more job makes the count incomplete.
     let other = world.rig.tenant("other").await;
     world.rig.add_for(&other, job(0)).await;
     let some = load().await;

@@ -122,7 +122,7 @@ async fn job_may_refer_to_secrets_of_its_tenant_only() {
     put(&world, PATH, "v").await.expect(201);
     let made = world.post("/api/v1/jobs", Some(call(config.clone()))).await.expect(201);
     assert_eq!(made["executor_config"], config);
-    // A change of the job has to follow the same rule, unless it concerns other fields.
+    // An update of a job is refused only if a field that it changes refers to a missing secret.
     let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
     let patch = json!({"payload": {"k": {"secret": "gone"}}});
     let refused = world.ask_as(Role::Operator, Method::PATCH, &path, Some(patch)).await;

@@ -24,7 +24,6 @@ pub struct Message {
 }
 
 impl Stream {
-    /// Opens a stream.
     pub async fn open(router: &Router, request: Request<Body>) -> Self {
         let response = router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);

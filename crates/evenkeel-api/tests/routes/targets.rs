@@ -202,7 +202,7 @@ async fn job_with_its_own_url_or_executor_does_not_follow_its_target() {
             assert_eq!(now[field], *value);
         }
         change(&world, 1, json!({"url": url})).await.expect(200);
-        // If its own URL is removed, the job follows the target again.
+        // If the job's own URL is removed, the job follows its target again.
         let back = json!({"url": null, "executor_type": null, "executor_config": null});
         let back = patch(&world, id, back).await.expect(200);
         assert_eq!((&back["url"], &back["executor_type"]), (&json!(url), &json!("crawl")));
@@ -244,7 +244,7 @@ async fn follower_that_would_become_a_duplicate_is_counted_as_refused() {
     let follower = json!({"target": 1, "unique": true, "interval_minutes": 60});
     let made = job_of(&world, follower).await.expect(201);
     assert_eq!(made["executor_type"], "none");
-    // This crawl already has the deduplication key that the other job would get as a crawl.
+    // This crawl job already has the deduplication key that the other job would get as a crawl job.
     let url = "https://example.com/own";
     let other = json!({"url": url, "dedup_key": made["dedup_key"], "interval_minutes": 60});
     let other = job_of(&world, other).await.expect(201);

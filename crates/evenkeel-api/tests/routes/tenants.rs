@@ -71,7 +71,8 @@ impl Tenant<'_> {
         (answer.status.as_u16(), answer.text)
     }
 
-    /// Returns the responses of all operations without an id, and of all operations with these ids.
+    /// Returns the responses to all GET operations. An operation with an id in its path is called
+    /// for each of `ids`.
     async fn sees(&self, ids: &[String]) -> BTreeMap<String, (u16, String)> {
         let mut seen = BTreeMap::new();
         for operation in Operation::all() {
@@ -131,7 +132,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     [vec![text(&job["id"]), page_id, api_key, name], plans.to_vec(), runs.to_vec()].concat()
 }
 
-/// Returns ids in the same format that never existed.
+/// Returns ids of the same format that belong to no object.
 fn unknown_ids(ids: &[String]) -> Vec<String> {
     let other = |id: &String| {
         let last = if id.ends_with('0') { "1" } else { "0" };
@@ -181,7 +182,7 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
             }
         }
     }
-    // These requests contain lists of ids in their bodies.
+    // The body of a bulk command contains ids of jobs of another tenant.
     let pause = json!({"action": "pause", "ids": ids});
     other.ask(Method::POST, "/api/v1/jobs/commands", Some(pause)).await;
     assert_eq!(main.sees(&ids).await, before, "another tenant changed something");
@@ -211,7 +212,7 @@ async fn actions_of_one_tenant_are_invisible_to_another() {
         assert_eq!(after[path], *seen, "{path}");
         assert!(!after[path].1.contains("classified"), "{path}: {}", after[path].1);
     }
-    // Names are separate for each tenant.
+    // Job names are separate for each tenant.
     let same =
         other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "classified"})))).await;
     assert_eq!(same.0, 201, "{}", same.1);

@@ -248,7 +248,6 @@ impl World {
         self.ask_as(Role::Operator, Method::PUT, path, Some(body)).await
     }
 
-    /// Changes some fields of a job.
     pub async fn patch(&self, job: &Value, sent: Value) -> Answer {
         self.ask_as(Role::Operator, Method::PATCH, &job_path(job, ""), Some(sent)).await
     }

@@ -101,8 +101,8 @@ pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
     Ok(batches)
 }
 
-/// Returns the memory needed in addition to the request body. The memory covers two batches,
-/// because one is parsed while another is stored, and the results of all jobs.
+/// Returns the memory needed in addition to the request body. The memory covers the results of all
+/// jobs, and two batches, because one batch is parsed while another is stored.
 pub(super) fn memory(batches: &[Documents]) -> usize {
     let pairs = batches.windows(2).map(|pair| pair.iter().map(|batch| batch.weight).sum());
     let heaviest: usize = pairs.chain(batches.iter().map(|batch| batch.weight)).max().unwrap_or(0);

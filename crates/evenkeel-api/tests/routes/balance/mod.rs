@@ -45,7 +45,7 @@ async fn post(world: &World, path: &str, body: Option<Value>) -> Answer {
 }
 
 /// Creates `count` daily jobs that start in the same quarter hour, six hours after the start of the
-/// test. The start times of these jobs are old enough for a rebalance to move the jobs.
+/// test. The start times were chosen long enough ago for a rebalance to move the jobs.
 async fn clustered(world: &World, count: usize) -> Vec<Known> {
     let job =
         |n: usize| new_job(&format!("job {n}")).every(DAY).first_at(6 * HOUR + n as i64 % 900);

@@ -39,9 +39,8 @@ async fn halted(world: &World) -> (Value, String) {
     (plan, id)
 }
 
-/// Takes the time slot of the next planned move, and pauses all jobs that the rebalance has yet to
-/// move into it. As a result, no active job has these start times; returns the number of paused
-/// jobs.
+/// Pauses all jobs that the stopped rebalance has yet to move into the time slot of its next move.
+/// Returns the number of paused jobs.
 async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
     let (mut slot, mut paused) = (None, 0);
     let token = super::token(evenkeel_store::Role::Operator, "main");
@@ -98,7 +97,7 @@ async fn stopped_rebalance_resumes_without_changed_jobs() {
     post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     well.store(true, Ordering::Relaxed);
     let paused = pause_a_slot(&world, &plan, &id).await;
-    // More time passes than a plan is valid.
+    // After 20 minutes, the validity of a plan (15 minutes) is over.
     world.pass(20 * 60);
     let done = carry_out(&world, &plan).await.expect(200);
     let moved = plan["would_move"].as_u64().unwrap() - paused;
