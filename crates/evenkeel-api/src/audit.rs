@@ -1,24 +1,20 @@
 //! `GET /api/v1/audit`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{AuditCursor, AuditEntry, AuditFilter, PageRequest, Role};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 /// An entry of the audit log: a change that was made, or a request that was refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct AuditEntryView {
     /// Time of the request.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// The caller: the subject of its token, or `key:` plus the name of its API key. `unknown` if
     /// the credential was invalid.
@@ -93,17 +89,12 @@ pub(crate) struct AuditQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/audit",
-    operation_id = "list_audit",
     tag = "access",
     params(PageQuery, AuditQuery),
     responses((status = 200, description = "One page of the audit log", body = AuditList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<AuditList>, Problem> {
+pub(crate) async fn list_audit(call: Call, mut params: Params) -> Answer<AuditList> {
     let request: PageRequest<AuditCursor> = PageQuery::take(&mut params);
     let filter = AuditFilter {
         subject: params.text("subject"),
@@ -111,9 +102,9 @@ pub(crate) async fn list(
         denied: params.flag("denied"),
         from: params.time("from"),
         before: params.time("before"),
-        with_unknown: caller.tenant == DEFAULT_TENANT,
+        with_unknown: call.caller.tenant == DEFAULT_TENANT,
     };
     params.finish()?;
-    let page = app.store.list_audit(&caller.scope, &filter, request).await?;
-    Ok(Json(AuditList::new(&app, &request, page, |(_, entry)| entry.into())))
+    let page = call.store.list_audit(call.scope(), &filter, request).await?;
+    Ok(Json(AuditList::new(&call, &request, page, |(_, entry)| entry.into())))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::RequestExt as _;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -9,7 +10,9 @@ use futures::StreamExt as _;
 use serde_json::Value;
 
 use crate::memory::Intake;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
+use crate::state::App;
 use crate::weight::{DOCUMENT_WEIGHT_MAX, Weight};
 
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -24,43 +27,39 @@ pub(crate) fn body_limit(path: Option<&str>) -> usize {
     if path == Some(BULK_PATH) { BULK_BYTES_MAX } else { BODY_BYTES_MAX }
 }
 
-/// A JSON request body, which requires a JSON Content-Type.
+/// The JSON body of an operation without query parameters; requires a JSON Content-Type.
 pub(crate) struct JsonBody(pub(crate) Value);
 
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
+impl FromRequest<App> for JsonBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(mut request: Request, app: &App) -> Result<Self, Problem> {
+        request.extract_parts_with_state::<NoParams, _>(app).await?;
         if !is_json(request.headers()) {
-            let detail = "send the header Content-Type: application/json";
-            return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
+            return Err(not_json());
         }
-        let intake = Intake::of(&request)?;
-        let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
+        let (bytes, intake) = receive_small(request).await?;
         parse(&bytes, &intake).map(Self)
     }
 }
 
+/// The optional JSON body of an operation without query parameters.
 pub(crate) struct MaybeJson(pub(crate) Option<Value>);
 
-impl<S: Send + Sync> FromRequest<S> for MaybeJson {
+impl FromRequest<App> for MaybeJson {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(mut request: Request, app: &App) -> Result<Self, Problem> {
+        request.extract_parts_with_state::<NoParams, _>(app).await?;
         let is_json = is_json(request.headers());
-        let intake = Intake::of(&request)?;
-        let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
+        let (bytes, intake) = receive_small(request).await?;
         match bytes.trim_ascii() {
-            b"" => return Ok(Self(None)),
+            b"" => Ok(Self(None)),
             // Some clients send an empty object with every request, under any Content-Type.
-            b"{}" if !is_json => return Ok(Self(None)),
-            _ => {}
+            b"{}" if !is_json => Ok(Self(None)),
+            _ if is_json => parse(&bytes, &intake).map(|value| Self(Some(value))),
+            _ => Err(not_json()),
         }
-        if !is_json {
-            let detail = "send the header Content-Type: application/json";
-            return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
-        }
-        parse(&bytes, &intake).map(|value| Self(Some(value)))
     }
 }
 
@@ -72,14 +71,25 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let intake = Intake::of(&request)?;
-        let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
+        let (bytes, _) = receive_small(request).await?;
         match bytes.trim_ascii() {
             b"" | b"{}" => Ok(Self),
             // Ignoring an unexpected body would hide a mistake of the client.
             _ => Err(Problem::parameter("", "this operation takes no body; send none")),
         }
     }
+}
+
+fn not_json() -> Problem {
+    let detail = "send the header Content-Type: application/json";
+    Problem::new(ProblemType::UnsupportedMediaType, detail)
+}
+
+/// Receives a body of at most [`BODY_BYTES_MAX`] bytes.
+async fn receive_small(request: Request) -> Result<(Bytes, Intake), Problem> {
+    let intake = Intake::of(&request)?;
+    let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
+    Ok((bytes, intake))
 }
 
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {

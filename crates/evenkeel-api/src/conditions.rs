@@ -1,18 +1,15 @@
 //! `GET /api/v1/conditions`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::condition::Level;
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{AtRisk, ConditionCounts, PageRequest, RiskCursor, RiskFilter};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::PageQuery;
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 /// Number of the tenant's jobs in each condition.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -51,10 +48,8 @@ pub struct AtRiskView {
     /// `given_up` or `held_by_blackout`.
     pub reason: &'static str,
     /// Time when the condition became `ERROR`, or will become `ERROR` if no run succeeds before.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub error_at: Option<Timestamp>,
     /// Time since which the job is in this condition.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
 }
 
@@ -104,7 +99,6 @@ pub(crate) struct ConditionQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/conditions",
-    operation_id = "list_conditions",
     tag = "conditions",
     params(PageQuery, ConditionQuery),
     responses(
@@ -112,11 +106,7 @@ pub(crate) struct ConditionQuery {
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<ConditionList>, Problem> {
+pub(crate) async fn list_conditions(call: Call, mut params: Params) -> Answer<ConditionList> {
     let request: PageRequest<RiskCursor> = PageQuery::take(&mut params);
     let ConditionQuery { condition } = ConditionQuery { condition: params.text("condition") };
     let level = condition.as_deref().and_then(|name| {
@@ -130,7 +120,7 @@ pub(crate) async fn list(
         level
     });
     params.finish()?;
-    let (counts, page) = app.jobs.at_risk(&caller.scope, RiskFilter { level }, request).await?;
+    let (counts, page) = call.jobs.at_risk(call.scope(), RiskFilter { level }, request).await?;
     Ok(Json(ConditionList {
         counts: counts.into(),
         jobs: page.items.into_iter().map(Into::into).collect(),
@@ -138,7 +128,7 @@ pub(crate) async fn list(
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: app.cursor(page.next),
+        next_cursor: call.cursor(page.next),
     }))
 }
 

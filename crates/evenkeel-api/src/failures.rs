@@ -1,17 +1,14 @@
 //! `GET /api/v1/failures`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::{AttemptId, JobId, RunIds, Timestamp};
 use evenkeel_store::{FailureCursor, FailureGroup, PageRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A group of failed executions with similar error messages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -27,10 +24,8 @@ pub struct FailureView {
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: String,
     /// Time when the oldest failed execution of the group finished.
-    #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
     /// Time when the newest failed execution of the group finished.
-    #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
     /// Id of the newest failed execution.
     #[schema(value_type = uuid::Uuid)]
@@ -81,22 +76,17 @@ pub(crate) struct FailureQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/failures",
-    operation_id = "list_failures",
     tag = "executions",
     params(PageQuery, FailureQuery),
     responses((status = 200, description = "One page of the list", body = FailureList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<FailureList>, Problem> {
+pub(crate) async fn list_failures(call: Call, mut params: Params) -> Answer<FailureList> {
     let request: PageRequest<FailureCursor> = PageQuery::take(&mut params);
     let FailureQuery { job_id } = FailureQuery { job_id: params.text("job_id") };
     params.finish()?;
-    let job_id = job_in_query(&app, &caller, job_id).await?;
-    let page = app.runs.failures(&caller.scope, job_id, request).await?;
-    let view = |group| FailureView::new(group, &app.run_ids);
-    Ok(Json(FailureList::new(&app, &request, page, view)))
+    let job_id = job_in_query(&call, job_id).await?;
+    let page = call.runs.failures(call.scope(), job_id, request).await?;
+    let view = |group| FailureView::new(group, &call.run_ids);
+    Ok(Json(FailureList::new(&call, &request, page, view)))
 }

@@ -16,12 +16,11 @@ use crate::state::App;
 #[utoipa::path(
     get,
     path = "/metrics",
-    operation_id = "get_metrics",
     tag = "operations",
     responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn metrics(
+pub(crate) async fn get_metrics(
     State(app): State<App>,
     // `None` if the server is configured to serve metrics without a token.
     caller: Option<Extension<Caller>>,

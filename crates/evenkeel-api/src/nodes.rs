@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
+use crate::call::Answer;
 use crate::page::PageQuery;
 use crate::params::Params;
-use crate::problem::Problem;
 use crate::state::App;
 
 /// A node: one server process of the cluster.
@@ -32,10 +32,8 @@ pub struct NodeView {
     #[schema(example = "live")]
     pub state: &'static str,
     /// Time when the node joined the cluster.
-    #[schema(value_type = String, format = DateTime)]
     pub joined_at: Timestamp,
     /// Time of the node's last heartbeat.
-    #[schema(value_type = String, format = DateTime)]
     pub last_ping_at: Timestamp,
 }
 
@@ -77,7 +75,6 @@ pub struct NodeList {
     /// Value of `cursor` that requests the next page; null on the last page.
     pub next_cursor: Option<String>,
     /// Time when the list was read.
-    #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
 }
 
@@ -85,18 +82,17 @@ pub struct NodeList {
 #[utoipa::path(
     get,
     path = "/api/v1/nodes",
-    operation_id = "list_nodes",
     tag = "operations",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = NodeList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_nodes(
     State(app): State<App>,
     // Every tenant may see node names: executions show them, and jobs can exclude nodes by name.
     _: Caller,
     mut params: Params,
-) -> Result<Json<NodeList>, Problem> {
+) -> Answer<NodeList> {
     let page: PageRequest<NodeNo> = PageQuery::take(&mut params);
     params.finish()?;
     let (as_of, mut members) = app.jobs.nodes().await?;

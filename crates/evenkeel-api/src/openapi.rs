@@ -21,12 +21,11 @@ pub(crate) struct Document(pub(crate) Arc<str>);
 #[utoipa::path(
     get,
     path = "/api/openapi.json",
-    operation_id = "get_openapi",
     tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn document(Extension(document): Extension<Document>) -> impl IntoResponse {
+pub(crate) async fn get_openapi(Extension(document): Extension<Document>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], document.0.to_string())
 }
 
@@ -53,7 +52,7 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
         (name = "access", description = "API keys, secrets and the audit log"),
         (name = "operations", description = "Health, metrics and nodes, for server operators"),
     ),
-    components(schemas(Problem, FieldError, ProblemType, crate::events::EventView)),
+    components(schemas(Problem, FieldError, ProblemType, crate::events::view::EventView)),
     modifiers(&Bearer),
 )]
 struct Frame;

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use evenkeel_commands::{Fault, read_time};
 use evenkeel_core::{JobId, RunIds, Timestamp};
 
-use crate::auth::Caller;
+use crate::call::Call;
 use crate::oversight::ResolvedId;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -35,8 +35,8 @@ impl FromRequestParts<App> for PathJob {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let PathId(text) = PathId::from_request_parts(parts, app).await?;
-        let caller = Caller::from_request_parts(parts, app).await?;
-        let id = app.jobs.resolve_id(&caller.scope, &text).await?;
+        let call = Call::from_request_parts(parts, app).await?;
+        let id = call.jobs.resolve_id(call.scope(), &text).await?;
         if let Some(resolved) = parts.extensions.get::<ResolvedId>() {
             resolved.set(id.to_string());
         }
@@ -46,12 +46,11 @@ impl FromRequestParts<App> for PathJob {
 
 /// Finds the job that a query parameter gives by id or name; `None` if the parameter is missing.
 pub(crate) async fn job_in_query(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     text: Option<String>,
 ) -> Result<Option<JobId>, Problem> {
     match text {
-        Some(text) => Ok(Some(app.jobs.resolve_id(&caller.scope, &text).await?)),
+        Some(text) => Ok(Some(call.jobs.resolve_id(call.scope(), &text).await?)),
         None => Ok(None),
     }
 }

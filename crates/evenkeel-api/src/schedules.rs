@@ -1,18 +1,15 @@
 //! `POST /api/v1/schedules/preview`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{LOAD_COUNTED_MAX, SlotLoad};
 use evenkeel_core::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::jobs::{BlackoutView, HoursView, NextTimeView, ScheduleForm};
-use crate::params::NoParams;
-use crate::problem::Problem;
-use crate::state::App;
+use crate::call::{Answer, Call};
+use crate::jobs::next::NextTimeView;
+use crate::jobs::schedule::{BlackoutView, HoursView, ScheduleForm};
 
 /// A schedule to preview. The schedule fields have the same meaning as in a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
@@ -62,7 +59,6 @@ pub struct PreviewDocument {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SlotLoadView {
     /// Start of the quarter hour (15 minutes).
-    #[schema(value_type = String, format = DateTime)]
     pub slot: Timestamp,
     /// Number of the tenant's jobs whose next run falls into this quarter hour, among the jobs that
     /// were counted.
@@ -105,7 +101,6 @@ pub struct PreviewView {
 #[utoipa::path(
     post,
     path = "/api/v1/schedules/preview",
-    operation_id = "preview_schedule",
     tag = "schedules",
     request_body(content = PreviewDocument, example = json!({
         "schedule": "0 9 * * 1-5", "timezone": "America/Toronto",
@@ -113,13 +108,11 @@ pub struct PreviewView {
     responses((status = 200, description = "The preview", body = PreviewView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn preview(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn preview_schedule(
+    call: Call,
     JsonBody(document): JsonBody,
-) -> Result<Json<PreviewView>, Problem> {
-    let (preview, load) = app.jobs.preview(&caller.scope, &document).await?;
+) -> Answer<PreviewView> {
+    let (preview, load) = call.jobs.preview(call.scope(), &document).await?;
     Ok(Json(PreviewView {
         kind: preview.kind,
         description: preview.description,

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
+use crate::call::Call;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -114,12 +114,11 @@ impl Streams {
     /// expires.
     pub(crate) fn answer(
         &self,
-        app: &App,
+        call: &Call,
         slot: StreamSlot,
-        caller: &Caller,
         source: impl Source + 'static,
     ) -> Response {
-        let now = (app.clock)();
+        let (caller, now) = (&call.caller, (call.clock)());
         let credential_lasts =
             caller.expires_at.map_or(DURATION_MAX, |expires_at| expires_at.since(now).into());
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
@@ -134,7 +133,7 @@ impl Streams {
             source,
             heartbeat,
             check_key,
-            key: caller.key.map(|key| (app.clone(), key)),
+            key: caller.key.map(|key| (App::clone(call), key)),
             ends_at: began + DURATION_MAX.min(credential_lasts),
             stopping: self.stopping.clone(),
             has_ended: false,

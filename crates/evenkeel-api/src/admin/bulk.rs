@@ -1,6 +1,5 @@
 //! `PUT /api/admin/jobs/bulk/status` and `POST /api/admin/jobs/bulk/retry`
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use evenkeel_commands::{
     AdminStatus, BulkStatus, EachJob, JobRef, read_bulk_retry, read_bulk_status,
@@ -9,13 +8,11 @@ use evenkeel_core::JobId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::jobs::has_time;
+use crate::call::Call;
+use crate::jobs::commands::has_time;
 use crate::oversight::AuditSummary;
-use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 /// Body of a request that overrides the status of the latest run of several jobs.
 #[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
@@ -113,22 +110,19 @@ fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/bulk/status",
-    operation_id = "admin_set_status_of_jobs",
     tag = "admin",
     request_body(content = BulkStatusDocument,
         example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"})),
     responses((status = 200, description = "The result for each item", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn set_status_of_many(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn admin_set_status_of_jobs(
+    call: Call,
     JsonBody(document): JsonBody,
 ) -> Result<Answer, Problem> {
     let BulkStatus { jobs, status } = read_bulk_status(&document)?;
-    let has_time = has_time(&app);
-    let each = app.jobs.set_status_of_many(&caller.scope, &jobs, status, &has_time).await?;
+    let has_time = has_time(&call);
+    let each = call.jobs.set_status_of_many(call.scope(), &jobs, status, &has_time).await?;
     Ok(answer(&jobs, each, &format!("set to {}", status.as_str())))
 }
 
@@ -139,20 +133,17 @@ pub(crate) async fn set_status_of_many(
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/bulk/retry",
-    operation_id = "admin_retry_jobs",
     tag = "admin",
     request_body(content = BulkRetryDocument, example = json!({"job_ids": [1, 2, 3, 4, 5]})),
     responses((status = 200, description = "The result for each item", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn retry_many(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn admin_retry_jobs(
+    call: Call,
     JsonBody(document): JsonBody,
 ) -> Result<Answer, Problem> {
     let jobs = read_bulk_retry(&document)?;
-    let has_time = has_time(&app);
-    let each = app.jobs.admin_retry_many(&caller.scope, &jobs, &has_time).await?;
+    let has_time = has_time(&call);
+    let each = call.jobs.admin_retry_many(call.scope(), &jobs, &has_time).await?;
     Ok(answer(&jobs, each, "retried"))
 }

@@ -1,18 +1,15 @@
 //! `GET /api/admin/jobs` and `GET /api/admin/jobs/stats`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{AdminStats, AdminStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AdminJobView;
 use super::page::AdminPageQuery;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::list_answer;
 use crate::params::{NoParams, Params};
-use crate::problem::Problem;
-use crate::state::App;
 
 list_answer! {
     /// One page of jobs.
@@ -55,17 +52,12 @@ impl From<AdminStats> for AdminStatsView {
 #[utoipa::path(
     get,
     path = "/api/admin/jobs/stats",
-    operation_id = "admin_job_stats",
     tag = "admin",
     responses((status = 200, description = "The counts", body = AdminStatsView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn stats(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
-) -> Result<Json<AdminStatsView>, Problem> {
-    Ok(Json(app.jobs.admin_stats(&caller.scope).await?.into()))
+pub(crate) async fn admin_job_stats(call: Call, _: NoParams) -> Answer<AdminStatsView> {
+    Ok(Json(call.jobs.admin_stats(call.scope()).await?.into()))
 }
 
 /// Lists jobs, optionally by the status of their latest run, oldest first.
@@ -77,7 +69,6 @@ pub(crate) async fn stats(
 #[utoipa::path(
     get,
     path = "/api/admin/jobs",
-    operation_id = "admin_list_jobs",
     tag = "admin",
     params(
         ("status" = Option<String>, Query, pattern = "^(queued|crawling|success|failed)$",
@@ -88,14 +79,10 @@ pub(crate) async fn stats(
     responses((status = 200, description = "One page of the list", body = AdminJobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<AdminJobList>, Problem> {
+pub(crate) async fn admin_list_jobs(call: Call, mut params: Params) -> Answer<AdminJobList> {
     let status = params.choice("status", &AdminStatus::words());
     let request = AdminPageQuery::take(&mut params);
     params.finish()?;
-    let page = app.jobs.admin_list(&caller.scope, status, request).await?;
-    Ok(Json(AdminJobList::new(&app, &request, page, AdminJobView::from)))
+    let page = call.jobs.admin_list(call.scope(), status, request).await?;
+    Ok(Json(AdminJobList::new(&call, &request, page, AdminJobView::from)))
 }

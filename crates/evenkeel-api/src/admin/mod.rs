@@ -1,34 +1,26 @@
 //! `/api/admin…`: an admin API for clients of a crawl queue, with that queue's status names and
 //! integer ids. The admin API works on the same jobs as `/api/v1` and stores no data of its own.
 
-mod bulk;
-mod jobs;
+pub(crate) mod bulk;
+pub(crate) mod jobs;
 mod page;
-mod priority;
-mod scheduled;
-mod scheduled_change;
-mod status;
+pub(crate) mod priority;
+pub(crate) mod scheduled;
+pub(crate) mod scheduled_change;
+pub(crate) mod status;
 mod view;
 
 use evenkeel_commands::JobRef;
 use evenkeel_core::JobId;
 
-use crate::auth::Caller;
+use crate::call::Call;
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 pub(crate) use view::{AdminJobView, ScheduledJobView};
 
-pub(crate) use bulk::*;
-pub(crate) use jobs::*;
-pub(crate) use priority::*;
-pub(crate) use scheduled::*;
-pub(crate) use scheduled_change::*;
-pub(crate) use status::*;
-
 /// Finds the job whose number or UUID is in the path of a request.
-async fn find_job(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
+async fn find_job(call: &Call, text: &str) -> Result<JobId, Problem> {
     let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
     let job = JobRef::from_text(text).ok_or_else(missing)?;
-    Ok(app.jobs.id_of(&caller.scope, job).await?)
+    Ok(call.jobs.id_of(call.scope(), job).await?)
 }

@@ -1,18 +1,16 @@
 //! `PUT /api/admin/jobs/{id}/priority` and `POST /api/admin/jobs/{id}/boost`
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use evenkeel_commands::{read_boost, read_new_priority};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{AdminJobView, find_job};
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::Call;
 use crate::oversight::AuditSummary;
-use crate::params::{NoParams, PathId};
+use crate::params::PathId;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// The new priority of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
@@ -41,7 +39,6 @@ pub struct BoostDocument {
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/priority",
-    operation_id = "admin_set_job_priority",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = PriorityDocument, example = json!({"priority": 50})),
@@ -52,18 +49,16 @@ pub struct BoostDocument {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn set_priority(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_set_job_priority(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let priority = read_new_priority(&document)?;
-    let id = find_job(&app, &caller, &id).await?;
-    app.jobs.set_priority(&caller.scope, id, priority).await?;
+    let id = find_job(&call, &id).await?;
+    call.jobs.set_priority(call.scope(), id, priority).await?;
     let summary = AuditSummary(format!("priority set to {}", priority.get()));
-    Ok((Extension(summary), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
+    Ok((Extension(summary), Json(call.jobs.admin_job(call.scope(), id).await?.into())))
 }
 
 /// Raises the priority of a job, to at most 100.
@@ -72,7 +67,6 @@ pub(crate) async fn set_priority(
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/{id}/boost",
-    operation_id = "admin_boost_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = BoostDocument, example = json!({"boost": 20})),
@@ -83,17 +77,15 @@ pub(crate) async fn set_priority(
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn boost(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_boost_job(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let by = read_boost(&document)?;
-    let id = find_job(&app, &caller, &id).await?;
-    app.jobs.boost(&caller.scope, id, by).await?;
-    let view = AdminJobView::from(app.jobs.admin_job(&caller.scope, id).await?);
+    let id = find_job(&call, &id).await?;
+    call.jobs.boost(call.scope(), id, by).await?;
+    let view = AdminJobView::from(call.jobs.admin_job(call.scope(), id).await?);
     let summary = AuditSummary(format!("priority raised by {by} to {}", view.priority));
     Ok((Extension(summary), Json(view)))
 }

@@ -2,7 +2,6 @@
 //! `POST /api/admin/scheduled-jobs/{id}/toggle`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::read_enabled;
@@ -11,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ScheduledJobView, find_job};
-use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
-use crate::jobs::shown;
+use crate::call::{Answer, Call};
+use crate::jobs::update::shown;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
-use crate::state::App;
 
 /// A new scheduled job. All other job fields of `POST /api/v1/jobs` are accepted as well.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
@@ -72,7 +70,6 @@ pub struct DeletedScheduledView {
 #[utoipa::path(
     post,
     path = "/api/admin/scheduled-jobs",
-    operation_id = "admin_create_scheduled_job",
     tag = "admin",
     request_body(content = ScheduledDocument,
         example = json!({"name": "daily-askreddit", "description": "Daily crawl of AskReddit",
@@ -88,14 +85,12 @@ pub struct DeletedScheduledView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn create_scheduled(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn admin_create_scheduled_job(
+    call: Call,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     let (created, deduplicated) =
-        app.jobs.create_scheduled(&caller.scope, &document, &caller.subject).await?;
+        call.jobs.create_scheduled(call.scope(), &document, &call.caller.subject).await?;
     let view = ScheduledJobView { deduplicated, ..ScheduledJobView::from(created) };
     let already_exists = deduplicated == Some(true);
     let status = if already_exists { StatusCode::OK } else { StatusCode::CREATED };
@@ -110,7 +105,6 @@ pub(crate) async fn create_scheduled(
 #[utoipa::path(
     put,
     path = "/api/admin/scheduled-jobs/{id}",
-    operation_id = "admin_update_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = Object, description = "The fields to change, as returned by GET or as in a \
@@ -125,16 +119,17 @@ pub(crate) async fn create_scheduled(
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn update_scheduled(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_update_scheduled_job(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     JsonBody(document): JsonBody,
-) -> Result<Json<ScheduledJobView>, Problem> {
-    let id = find_job(&app, &caller, &id).await?;
+) -> Answer<ScheduledJobView> {
+    let id = find_job(&call, &id).await?;
     Ok(Json(
-        app.jobs.update_scheduled(&caller.scope, id, &document, &shown(&app.run_ids)).await?.into(),
+        call.jobs
+            .update_scheduled(call.scope(), id, &document, &shown(&call.run_ids))
+            .await?
+            .into(),
     ))
 }
 
@@ -144,22 +139,21 @@ pub(crate) async fn update_scheduled(
 #[utoipa::path(
     delete,
     path = "/api/admin/scheduled-jobs/{id}",
-    operation_id = "admin_delete_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses((status = 200, description = "The deleted job", body = DeletedScheduledView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn delete_scheduled(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_delete_scheduled_job(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     _: NoBody,
-) -> Result<Json<DeletedScheduledView>, Problem> {
-    let id = find_job(&app, &caller, &id).await?;
-    let (job, effect) = app.jobs.delete_scheduled(&caller.scope, id).await?;
-    let still_running = effect.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
+) -> Answer<DeletedScheduledView> {
+    let id = find_job(&call, &id).await?;
+    let (job, effect) = call.jobs.delete_scheduled(call.scope(), id).await?;
+    let still_running =
+        effect.running.into_iter().map(|key| call.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedScheduledView { id: job.number, uuid: job.id, deleted: true, still_running }))
 }
 
@@ -169,7 +163,6 @@ pub(crate) async fn delete_scheduled(
 #[utoipa::path(
     post,
     path = "/api/admin/scheduled-jobs/{id}/toggle",
-    operation_id = "admin_toggle_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = EnabledDocument, example = json!({"enabled": false})),
@@ -180,14 +173,12 @@ pub(crate) async fn delete_scheduled(
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn toggle_scheduled(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_toggle_scheduled_job(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     JsonBody(document): JsonBody,
-) -> Result<Json<ScheduledJobView>, Problem> {
+) -> Answer<ScheduledJobView> {
     let enabled = read_enabled(&document)?;
-    let id = find_job(&app, &caller, &id).await?;
-    Ok(Json(app.jobs.enable(&caller.scope, id, enabled).await?.into()))
+    let id = find_job(&call, &id).await?;
+    Ok(Json(call.jobs.enable(call.scope(), id, enabled).await?.into()))
 }

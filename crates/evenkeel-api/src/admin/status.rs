@@ -1,18 +1,16 @@
 //! `PUT /api/admin/jobs/{id}/status` and `POST /api/admin/jobs/{id}/retry`
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use evenkeel_commands::read_status;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{AdminJobView, find_job};
-use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
+use crate::call::{Answer, Call};
 use crate::oversight::AuditSummary;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
-use crate::state::App;
 
 /// The status to set for the latest run of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
@@ -35,7 +33,6 @@ pub struct StatusDocument {
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/status",
-    operation_id = "admin_set_job_status",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = StatusDocument, example = json!({"status": "queued"})),
@@ -48,16 +45,14 @@ pub struct StatusDocument {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn set_status(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_set_job_status(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let status = read_status(&document)?;
-    let id = find_job(&app, &caller, &id).await?;
-    let set = app.jobs.set_status(&caller.scope, id, status).await?;
+    let id = find_job(&call, &id).await?;
+    let set = call.jobs.set_status(call.scope(), id, status).await?;
     Ok((Extension(AuditSummary(format!("set to {}", status.as_str()))), Json(set.into())))
 }
 
@@ -67,7 +62,6 @@ pub(crate) async fn set_status(
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/{id}/retry",
-    operation_id = "admin_retry_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses(
@@ -77,13 +71,12 @@ pub(crate) async fn set_status(
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn retry(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn admin_retry_job(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     _: NoBody,
-) -> Result<Json<AdminJobView>, Problem> {
-    let id = find_job(&app, &caller, &id).await?;
-    Ok(Json(app.jobs.admin_retry(&caller.scope, id).await?.into()))
+) -> Answer<AdminJobView> {
+    let id = find_job(&call, &id).await?;
+    Ok(Json(call.jobs.admin_retry(call.scope(), id).await?.into()))
 }

@@ -41,7 +41,6 @@ pub struct AdminJobView {
     #[schema(example = 3)]
     pub max_retries: u16,
     /// Start of the latest attempt.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_attempt: Option<Timestamp>,
     /// Duration of the last finished attempt, in milliseconds.
     pub duration_ms: Option<u64>,
@@ -49,18 +48,14 @@ pub struct AdminJobView {
     #[schema(example = "system")]
     pub enqueued_by: String,
     /// Creation time.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Time when the job was last changed, or when its last attempt started or finished, whichever
     /// is later.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
     /// Time from which a worker may claim the job's queued run; without a queued run, the job's
     /// next run time.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub visible_at: Option<Timestamp>,
     /// Time of the next retry; null if no retry is pending.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_retry_at: Option<Timestamp>,
 }
 
@@ -117,19 +112,15 @@ pub struct ScheduledJobView {
     /// False if the job is paused or cancelled.
     pub enabled: bool,
     /// Start of the last execution.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
     /// Next run time of the job; null while the job is disabled.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_run_at: Option<Timestamp>,
     /// Priority of the job's runs, from 0 (lowest) to 100 (highest).
     #[schema(example = 10)]
     pub priority: u8,
     /// Creation time.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Time of the last change.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
     /// Creator of the job, from the field `created_by` of its metadata.
     pub created_by: Option<String>,

@@ -1,7 +1,6 @@
 //! `POST /api/v1/api-keys`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use evenkeel_commands::Fault;
@@ -12,13 +11,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::Call;
 use crate::idempotency::ShownOnce;
 use crate::oversight::Target;
-use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 const FIELDS: [&str; 4] = ["name", "role", "expires_at", "expires_in"];
 
@@ -49,7 +46,6 @@ pub struct MadeApiKeyView {
     #[schema(value_type = String, example = "operator")]
     pub role: Role,
     /// Expiry time of the key; null if it does not expire.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// The secret key, which clients send as `Authorization: Bearer ek_…`. The server stores only a
     /// hash, so the key cannot be retrieved later.
@@ -63,7 +59,6 @@ pub struct MadeApiKeyView {
 #[utoipa::path(
     post,
     path = "/api/v1/api-keys",
-    operation_id = "create_api_key",
     tag = "access",
     request_body(content = ApiKeyDocument, example = json!({"name": "ci", "role": "operator"})),
     responses(
@@ -72,16 +67,14 @@ pub struct MadeApiKeyView {
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn create(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn create_api_key(
+    call: Call,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    let (name, role, expires_at) = read(document, (app.clock)())?;
-    let created = app
+    let (name, role, expires_at) = read(document, (call.clock)())?;
+    let created = call
         .access
-        .create_key(&caller.scope, name.clone(), role, expires_at, &caller.subject)
+        .create_key(call.scope(), name.clone(), role, expires_at, &call.caller.subject)
         .await?;
     let Some((id, secret)) = created else {
         let detail =

@@ -1,16 +1,13 @@
 //! `GET /api/v1/api-keys`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_store::PageRequest;
 use uuid::Uuid;
 
 use super::ApiKeyView;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 list_answer! {
     /// One page of API keys.
@@ -24,19 +21,14 @@ list_answer! {
 #[utoipa::path(
     get,
     path = "/api/v1/api-keys",
-    operation_id = "list_api_keys",
     tag = "access",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = ApiKeyList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<ApiKeyList>, Problem> {
+pub(crate) async fn list_api_keys(call: Call, mut params: Params) -> Answer<ApiKeyList> {
     let request: PageRequest<Uuid> = PageQuery::take(&mut params);
     params.finish()?;
-    let page = app.store.list_keys(&caller.scope, request).await?;
-    Ok(Json(ApiKeyList::new(&app, &request, page, ApiKeyView::from)))
+    let page = call.store.list_keys(call.scope(), request).await?;
+    Ok(Json(ApiKeyList::new(&call, &request, page, ApiKeyView::from)))
 }

@@ -1,18 +1,14 @@
 //! `/api/v1/api-keys…`: API keys that programs use instead of tokens.
 
-mod create;
-mod list;
-mod revoke;
+pub(crate) mod create;
+pub(crate) mod list;
+pub(crate) mod revoke;
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{ApiKey, Role};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-
-pub(crate) use create::*;
-pub(crate) use list::*;
-pub(crate) use revoke::*;
 
 /// An API key without its secret, which is shown only when the key is created.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -28,16 +24,12 @@ pub struct ApiKeyView {
     /// Subject that created the key.
     pub created_by: String,
     /// Creation time.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Expiry time of the key; null if it does not expire.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// Time of the revocation.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
     /// Time when the key was last used, accurate to about one minute.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
 }
 

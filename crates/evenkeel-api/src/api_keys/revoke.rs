@@ -1,17 +1,15 @@
 //! `DELETE /api/v1/api-keys/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_store::Now;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 /// A revoked API key.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -28,7 +26,6 @@ pub struct RevokedApiKeyView {
 #[utoipa::path(
     delete,
     path = "/api/v1/api-keys/{id}",
-    operation_id = "revoke_api_key",
     tag = "access",
     params(("id" = uuid::Uuid, Path, description = "Id of the key")),
     responses(
@@ -37,15 +34,14 @@ pub struct RevokedApiKeyView {
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn revoke(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn revoke_api_key(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     _: NoBody,
-) -> Result<Json<RevokedApiKeyView>, Problem> {
+) -> Answer<RevokedApiKeyView> {
     let missing = || Problem::new(ProblemType::NotFound, "there is no such API key");
     let id: Uuid = id.parse().map_err(|_| missing())?;
-    let revoked = app.store.revoke_key(&caller.scope, id, Now::Database).await?;
+    let revoked = call.store.revoke_key(call.scope(), id, Now::Database).await?;
     if revoked { Ok(Json(RevokedApiKeyView { id, revoked })) } else { Err(missing()) }
 }

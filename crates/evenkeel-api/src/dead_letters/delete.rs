@@ -1,17 +1,14 @@
 //! `DELETE /api/v1/dead-letters/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::RunId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{missing, read_id};
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathId};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A deleted dead letter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -29,20 +26,18 @@ pub struct DeletedLetterView {
 #[utoipa::path(
     delete,
     path = "/api/v1/dead-letters/{id}",
-    operation_id = "delete_dead_letter",
     tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses((status = 200, description = "The deleted dead letter", body = DeletedLetterView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn delete(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn delete_dead_letter(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     _: NoBody,
-) -> Result<Json<DeletedLetterView>, Problem> {
+) -> Answer<DeletedLetterView> {
     let id = read_id(&id)?;
-    let there = app.runs.delete_dead(&caller.scope, &[id]).await?;
+    let there = call.runs.delete_dead(call.scope(), &[id]).await?;
     if there == [true] { Ok(Json(DeletedLetterView { id, deleted: true })) } else { Err(missing()) }
 }

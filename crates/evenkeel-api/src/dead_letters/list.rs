@@ -1,16 +1,13 @@
 //! `GET /api/v1/dead-letters`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_store::{DeadCursor, DeadFilter, PageRequest};
 use utoipa::IntoParams;
 
 use super::view::DeadLetterView;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
-use crate::problem::Problem;
-use crate::state::App;
 
 list_answer! {
     /// One page of dead letters.
@@ -38,25 +35,20 @@ pub(crate) struct DeadLetterQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/dead-letters",
-    operation_id = "list_dead_letters",
     tag = "executions",
     params(PageQuery, DeadLetterQuery),
     responses((status = 200, description = "One page of the list", body = DeadLetterList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<DeadLetterList>, Problem> {
+pub(crate) async fn list_dead_letters(call: Call, mut params: Params) -> Answer<DeadLetterList> {
     let request: PageRequest<DeadCursor> = PageQuery::take(&mut params);
     let query =
         DeadLetterQuery { job_id: params.text("job_id"), redriven: params.flag("redriven") };
     params.finish()?;
-    let job = job_in_query(&app, &caller, query.job_id).await?;
+    let job = job_in_query(&call, query.job_id).await?;
     let filter = DeadFilter { job, redriven: query.redriven };
-    let page = app.runs.list_dead(&caller.scope, filter, request).await?;
-    Ok(Json(DeadLetterList::new(&app, &request, page, |letter| {
-        DeadLetterView::new(letter, &app.run_ids)
+    let page = call.runs.list_dead(call.scope(), filter, request).await?;
+    Ok(Json(DeadLetterList::new(&call, &request, page, |letter| {
+        DeadLetterView::new(letter, &call.run_ids)
     })))
 }

@@ -1,7 +1,6 @@
 //! `POST /api/v1/dead-letters/redrive` and `…/delete`: many dead letters at once.
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::read_letter_ids;
 use evenkeel_core::{AttemptId, RunId};
 use serde::Serialize;
@@ -9,11 +8,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::missing;
-use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::params::NoParams;
+use crate::call::{Answer, Call};
 use crate::problem::Problem;
-use crate::state::App;
 
 /// The dead letters to handle.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -81,27 +78,24 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/redrive",
-    operation_id = "redrive_dead_letters",
     tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
     responses((status = 200, description = "The result for each item", body = RedrivenLettersView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn redrive_many(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn redrive_dead_letters(
+    call: Call,
     JsonBody(document): JsonBody,
-) -> Result<Json<RedrivenLettersView>, Problem> {
+) -> Answer<RedrivenLettersView> {
     let ids = read(&document)?;
-    let answers = app.runs.redrive(&caller.scope, &ids).await?;
+    let answers = call.runs.redrive(call.scope(), &ids).await?;
     let results: Vec<LetterResultView> = ids
         .into_iter()
         .zip(answers)
         .map(|(id, answer)| match answer {
             Ok(run) => {
-                let run_id = Some(app.run_ids.run_id(run));
+                let run_id = Some(call.run_ids.run_id(run));
                 LetterResultView { id, ok: true, run_id, error: None }
             }
             Err(error) => {
@@ -120,21 +114,18 @@ pub(crate) async fn redrive_many(
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/delete",
-    operation_id = "delete_dead_letters",
     tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
     responses((status = 200, description = "The result for each item", body = DeletedLettersView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn delete_many(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn delete_dead_letters(
+    call: Call,
     JsonBody(document): JsonBody,
-) -> Result<Json<DeletedLettersView>, Problem> {
+) -> Answer<DeletedLettersView> {
     let ids = read(&document)?;
-    let found = app.runs.delete_dead(&caller.scope, &ids).await?;
+    let found = call.runs.delete_dead(call.scope(), &ids).await?;
     let results: Vec<LetterResultView> = ids
         .into_iter()
         .zip(found)

@@ -1,18 +1,16 @@
 //! `POST /api/v1/dead-letters/{id}/redrive`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use evenkeel_core::RunId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{missing, read_id};
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::Call;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
-use crate::state::App;
 
 /// A redriven dead letter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -32,7 +30,6 @@ pub struct RedrivenView {
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/{id}/redrive",
-    operation_id = "redrive_dead_letter",
     tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses(
@@ -42,16 +39,15 @@ pub struct RedrivenView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn redrive(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn redrive_dead_letter(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     _: NoBody,
 ) -> Result<(StatusCode, Json<RedrivenView>), Problem> {
     let id = read_id(&id)?;
-    let answer = app.runs.redrive(&caller.scope, &[id]).await?.pop();
+    let answer = call.runs.redrive(call.scope(), &[id]).await?.pop();
     let run = answer.ok_or_else(missing)?;
     let run = run.map_err(|error| Problem::from(error).or_missing(missing))?;
-    Ok((StatusCode::ACCEPTED, Json(RedrivenView { id, run_id: app.run_ids.run_id(run) })))
+    Ok((StatusCode::ACCEPTED, Json(RedrivenView { id, run_id: call.run_ids.run_id(run) })))
 }

@@ -22,13 +22,11 @@ pub struct DeadLetterView {
     /// Name of the job.
     pub job_name: Option<String>,
     /// Scheduled time of the run.
-    #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
     /// Number of attempts that the run had.
     #[schema(example = 4)]
     pub attempts: u16,
     /// Time when the last execution of the run finished.
-    #[schema(value_type = String, format = DateTime)]
     pub died_at: Timestamp,
     /// Why the run is not retried: `retries_exhausted`, `not_retryable` (the executor reported that
     /// a retry is useless) or `worker_lost`.
@@ -41,7 +39,6 @@ pub struct DeadLetterView {
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: Option<String>,
     /// Time when the dead letter was redriven; null if it was not redriven.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub redriven_at: Option<Timestamp>,
     /// Id of the new run that the redrive created; null if the dead letter was not redriven.
     #[schema(value_type = Option<uuid::Uuid>)]

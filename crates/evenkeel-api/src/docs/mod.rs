@@ -38,12 +38,11 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 #[utoipa::path(
     get,
     path = "/api/docs",
-    operation_id = "get_docs",
     tag = "operations",
     responses((status = 200, description = "An HTML page", body = String, content_type = "text/html")),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn docs(Extension(page): Extension<DocsPage>) -> impl IntoResponse {
+pub(crate) async fn get_docs(Extension(page): Extension<DocsPage>) -> impl IntoResponse {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),

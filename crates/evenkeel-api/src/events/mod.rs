@@ -1,9 +1,5 @@
 //! `/api/v1/events`
 
 mod query;
-mod stream;
-mod view;
-
-pub(crate) use view::EventView;
-
-pub(crate) use stream::*;
+pub(crate) mod stream;
+pub(crate) mod view;

@@ -1,18 +1,16 @@
 //! `GET /api/v1/events`
 
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Message;
 use evenkeel_commands::{EventFilter, EventSubscription, FeedItem};
 use evenkeel_core::RunIds;
 
-use super::EventView;
 use super::query::EventQuery;
-use crate::auth::Caller;
+use super::view::EventView;
+use crate::call::Call;
 use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
-use crate::state::App;
 use crate::streams::{Source, StreamEvent};
 
 /// Streams events about jobs and runs as they happen, as server-sent events.
@@ -28,7 +26,6 @@ use crate::streams::{Source, StreamEvent};
 #[utoipa::path(
     get,
     path = "/api/v1/events",
-    operation_id = "stream_events",
     tag = "events",
     params(
         EventQuery,
@@ -41,19 +38,18 @@ use crate::streams::{Source, StreamEvent};
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn stream(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn stream_events(
+    call: Call,
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let wanted = EventQuery::take(&mut params, &headers);
     params.finish()?;
-    let job = job_in_query(&app, &caller, wanted.job).await?;
+    let job = job_in_query(&call, wanted.job).await?;
     let filter = EventFilter { kinds: wanted.kinds, job };
-    let slot = app.streams.enter(caller.scope.tenant)?;
-    let listening = app.feed.listen(&caller.scope, filter, wanted.after).await?;
-    Ok(app.streams.answer(&app, slot, &caller, EventSource { listening, run_ids: app.run_ids }))
+    let slot = call.streams.enter(call.scope().tenant)?;
+    let listening = call.feed.listen(call.scope(), filter, wanted.after).await?;
+    Ok(call.streams.answer(&call, slot, EventSource { listening, run_ids: call.run_ids }))
 }
 
 struct EventSource {

@@ -14,7 +14,6 @@ pub struct EventView {
     /// `run.ended`, `run.exhausted`, `run.dead`…
     pub kind: &'static str,
     /// Time of the event.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// Id of the job; null if the event is not about a job.
     #[schema(value_type = Option<uuid::Uuid>)]

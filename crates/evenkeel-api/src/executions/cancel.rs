@@ -1,7 +1,6 @@
 //! `POST /api/v1/executions/{id}/cancel`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use evenkeel_core::AttemptId;
 use evenkeel_store::RunCancelled;
@@ -9,11 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::read_id;
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::Call;
 use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 /// A cancelled run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -31,7 +29,6 @@ pub struct CancelledView {
 #[utoipa::path(
     post,
     path = "/api/v1/executions/{id}/cancel",
-    operation_id = "cancel_execution",
     tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution")),
     responses(
@@ -40,20 +37,19 @@ pub struct CancelledView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn cancel(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn cancel_execution(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     _: NoBody,
 ) -> Result<(StatusCode, Json<CancelledView>), Problem> {
-    let (key, running) = match app.runs.cancel(&caller.scope, read_id(&id)?).await? {
+    let (key, running) = match call.runs.cancel(call.scope(), read_id(&id)?).await? {
         RunCancelled::Asked(key) => (key, true),
         RunCancelled::Withdrawn(key) => (key, false),
         RunCancelled::Over | RunCancelled::NotFound => {
             return Err(Problem::new(ProblemType::NotFound, "there is no such execution"));
         }
     };
-    let view = CancelledView { execution_id: app.run_ids.attempt_id(key), running };
+    let view = CancelledView { execution_id: call.run_ids.attempt_id(key), running };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }

@@ -1,18 +1,15 @@
 //! `GET /api/v1/executions` and `GET /api/v1/jobs/{id}/executions`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::RunSearch;
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{JobId, Timestamp};
 use utoipa::IntoParams;
 
 use super::ExecutionView;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, PathJob};
-use crate::problem::Problem;
-use crate::state::App;
 
 list_answer! {
     /// One page of executions.
@@ -57,45 +54,38 @@ impl ExecutionQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/executions",
-    operation_id = "list_executions",
     tag = "executions",
     params(PageQuery, ExecutionQuery),
     responses((status = 200, description = "One page of the list", body = ExecutionList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<ExecutionList>, Problem> {
+pub(crate) async fn list_executions(call: Call, mut params: Params) -> Answer<ExecutionList> {
     let request = PageQuery::take(&mut params);
     let search = ExecutionQuery::take(&mut params, None);
     params.finish()?;
-    let page = app.runs.search(&caller.scope, search, request).await?;
-    let view = |attempt| ExecutionView::new(attempt, &app.run_ids);
-    Ok(Json(ExecutionList::new(&app, &request, page, view)))
+    let page = call.runs.search(call.scope(), search, request).await?;
+    let view = |attempt| ExecutionView::new(attempt, &call.run_ids);
+    Ok(Json(ExecutionList::new(&call, &request, page, view)))
 }
 
 /// Lists the executions of one job, newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/executions",
-    operation_id = "list_job_executions",
     tag = "executions",
     params(("id" = String, Path, description = "The job's id or name"), PageQuery, ExecutionQuery),
     responses((status = 200, description = "One page of the list", body = ExecutionList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list_of_job(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn list_job_executions(
+    call: Call,
     PathJob(id): PathJob,
     mut params: Params,
-) -> Result<Json<ExecutionList>, Problem> {
+) -> Answer<ExecutionList> {
     let request = PageQuery::take(&mut params);
     let search = ExecutionQuery::take(&mut params, Some(id));
     params.finish()?;
-    let page = app.runs.search(&caller.scope, search, request).await?;
-    let view = |attempt| ExecutionView::new(attempt, &app.run_ids);
-    Ok(Json(ExecutionList::new(&app, &request, page, view)))
+    let page = call.runs.search(call.scope(), search, request).await?;
+    let view = |attempt| ExecutionView::new(attempt, &call.run_ids);
+    Ok(Json(ExecutionList::new(&call, &request, page, view)))
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::Event as Message;
 use axum::response::{IntoResponse as _, Response};
@@ -17,10 +16,9 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::read_id;
-use crate::auth::Caller;
+use crate::call::Call;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
-use crate::state::App;
 use crate::streams::{Source, StreamEvent};
 
 /// Interval at which a stream checks for new output; workers store output about once per second.
@@ -56,7 +54,6 @@ pub struct LogLineView {
     pub stream: LogStream,
     /// Time when the first byte of the line arrived; null if it was not recorded, for example for
     /// HTTP calls.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
     /// Number of bytes printed before this line, on standard output and standard error together.
     pub offset: u64,
@@ -123,7 +120,6 @@ fn is_over(status: AttemptStatus) -> bool {
 #[utoipa::path(
     get,
     path = "/api/v1/executions/{id}/logs",
-    operation_id = "get_execution_logs",
     tag = "executions",
     params(
         ("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution"),
@@ -140,9 +136,8 @@ fn is_over(status: AttemptStatus) -> bool {
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn logs(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn get_execution_logs(
+    call: Call,
     PathId(id): PathId,
     headers: HeaderMap,
     mut params: Params,
@@ -156,23 +151,23 @@ pub(crate) async fn logs(
     // A client that reconnects already has the earlier lines, so `tail` no longer applies.
     let wanted = Wanted { stream, tail: tail.filter(|_| sent.is_none()) };
     let id = read_id(&id)?;
-    let run = app.runs.get(&caller.scope, id).await?;
+    let run = call.runs.get(call.scope(), id).await?;
     if !follow {
-        return Ok(Json(LogView::new(&run, wanted, &app.run_ids)).into_response());
+        return Ok(Json(LogView::new(&run, wanted, &call.run_ids)).into_response());
     }
-    let slot = app.streams.enter(caller.scope.tenant)?;
+    let slot = call.streams.enter(call.scope().tenant)?;
     let following = Following {
-        runs: app.runs.clone(),
-        run_ids: app.run_ids,
-        scope: caller.scope,
+        runs: call.runs.clone(),
+        run_ids: call.run_ids,
+        scope: *call.scope(),
         // A request with a run id follows the attempt that was the latest when the request arrived.
-        id: app.run_ids.attempt_id(run.key),
+        id: call.run_ids.attempt_id(run.key),
         sent: sent.unwrap_or((run.fence, 0)),
         wanted,
         polled: false,
         is_over: false,
     };
-    Ok(app.streams.answer(&app, slot, &caller, following))
+    Ok(call.streams.answer(&call, slot, following))
 }
 
 /// Reads the log position that a reconnecting client has already received.

@@ -14,10 +14,8 @@ use utoipa::ToSchema;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SkippedView {
     /// Scheduled time of the first skipped run.
-    #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
     /// Scheduled time of the last skipped run.
-    #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
     /// Number of skipped runs.
     pub count: u64,
@@ -67,16 +65,13 @@ pub struct ExecutionView {
     #[schema(value_type = String)]
     pub status: AttemptStatus,
     /// Scheduled time of the run.
-    #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
     /// What created the run: `schedule`, `trigger`, `backfill` or `redrive`.
     #[schema(value_type = String)]
     pub origin: Origin,
     /// Time when the execution started; null while it waits.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// Time when the execution finished; null while it waits or runs.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
     /// Duration of the execution in milliseconds.
     pub duration_ms: Option<u64>,

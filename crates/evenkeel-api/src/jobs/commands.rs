@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{CommandError, Refusal, read_bulk_command};
 use evenkeel_core::{JobId, Span};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::{Answer, Call};
 use crate::cursor::decode;
-use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -113,7 +111,6 @@ pub struct BulkOutcomeView {
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/commands",
-    operation_id = "command_jobs",
     tag = "jobs",
     request_body(content = BulkCommandDocument, example = json!({
         "action": "pause", "filter": {"metadata": {"category": "news"}}, "dry_run": true,
@@ -121,15 +118,13 @@ pub struct BulkOutcomeView {
     responses((status = 200, description = "The result", body = BulkOutcomeView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn commands(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn command_jobs(
+    call: Call,
     JsonBody(document): JsonBody,
-) -> Result<Json<BulkOutcomeView>, Problem> {
-    let command = read_bulk_command(&document, |cursor| decode(cursor, &app.run_ids))?;
-    let has_time = has_time(&app);
-    let outcome = app.jobs.command_many(&caller.scope, &command, &has_time).await;
+) -> Answer<BulkOutcomeView> {
+    let command = read_bulk_command(&document, |cursor| decode(cursor, &call.run_ids))?;
+    let has_time = has_time(&call);
+    let outcome = call.jobs.command_many(call.scope(), &command, &has_time).await;
     let outcome = outcome.map_err(|error: CommandError| Problem::from(error))?;
     let refusal = |Refusal { id, reason, detail }| RefusalView { id, reason, detail };
     Ok(Json(BulkOutcomeView {
@@ -138,7 +133,7 @@ pub(crate) async fn commands(
         done: outcome.done,
         refused: outcome.refused,
         refusals: outcome.refusals.into_iter().map(refusal).collect(),
-        next_cursor: app.cursor(outcome.next),
+        next_cursor: call.cursor(outcome.next),
     }))
 }
 

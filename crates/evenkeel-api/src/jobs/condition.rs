@@ -1,31 +1,24 @@
 //! `GET /api/v1/jobs/{id}/condition`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{JobCondition, condition_text};
 use evenkeel_core::{JobId, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathJob};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// History of a job's executions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HistoryView {
     /// Time when the last execution started.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_start_at: Option<Timestamp>,
     /// Time when the last execution finished.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_end_at: Option<Timestamp>,
     /// Time when the last successful execution started.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_good_start_at: Option<Timestamp>,
     /// Time when the last successful execution finished.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_good_end_at: Option<Timestamp>,
     /// Number of failed executions since the last successful execution.
     pub consecutive_failures: u32,
@@ -54,29 +47,22 @@ pub struct ConditionView {
     /// Explanation of the reason, as plain text.
     pub explanation: String,
     /// Time at which the condition was evaluated.
-    #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
     /// Earliest time at which the next run can start. Retries, blackouts and pauses can delay
     /// `can_start_by`. Null for a periodic job while it runs, because the next start depends on
     /// when the active run finishes.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub can_start_by: Option<Timestamp>,
     /// Latest time at which the next run can start and still keep the deadline promise.
     /// `should_start_by` depends only on the schedule.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub should_start_by: Option<Timestamp>,
     /// Time by which a successful run must have finished; for a job that runs once, the time by
     /// which it must have started. Null if the schedule promises no deadline.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub deadline: Option<Timestamp>,
     /// Time at which the condition will change if the job does not run before.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub changes_at: Option<Timestamp>,
     /// With the reason `held_by_blackout`: end of the blackout that made the job miss its deadline.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub blackout_ends_at: Option<Timestamp>,
     /// Time when the running execution started; null if no execution is running.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub running_since: Option<Timestamp>,
     /// History of the job's executions.
     pub history: HistoryView,
@@ -117,18 +103,16 @@ impl From<JobCondition> for ConditionView {
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/condition",
-    operation_id = "condition_of_job",
     tag = "conditions",
     params(("id" = String, Path, description = "The job's id or name")),
     responses((status = 200, description = "The condition of the job", body = ConditionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn condition(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn condition_of_job(
+    call: Call,
     PathJob(id): PathJob,
     _: NoParams,
-) -> Result<Json<ConditionView>, Problem> {
-    let judged = app.jobs.condition(&caller.scope, id).await?;
+) -> Answer<ConditionView> {
+    let judged = call.jobs.condition(call.scope(), id).await?;
     Ok(Json(judged.into()))
 }

@@ -1,18 +1,15 @@
 //! `POST /api/v1/jobs`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::{CreatedJob, warnings_of};
 
 use super::{JobDocument, JobView};
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::Call;
 use crate::etag::etag;
-use crate::params::NoParams;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Creates a job.
 ///
@@ -20,7 +17,6 @@ use crate::state::App;
 #[utoipa::path(
     post,
     path = "/api/v1/jobs",
-    operation_id = "create_job",
     tag = "jobs",
     request_body(content = JobDocument, examples(
         ("Crawl a site every half hour" = (value = json!({
@@ -54,20 +50,18 @@ use crate::state::App;
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn create(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn create_job(
+    call: Call,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     let CreatedJob { job, now, deduplicated } =
-        app.jobs.create_or_find(&caller.scope, &document).await?;
+        call.jobs.create_or_find(call.scope(), &document).await?;
     let place = HeaderValue::try_from(format!("/api/v1/jobs/{}", job.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/jobs"));
     let headers = [(header::LOCATION, place), (header::ETAG, etag(job.generation))];
     let already_exists = deduplicated == Some(true);
     let status = if already_exists { StatusCode::OK } else { StatusCode::CREATED };
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
-    let view = JobView::new(job, now, &app.run_ids);
+    let view = JobView::new(job, now, &call.run_ids);
     Ok((status, headers, Json(JobView { deduplicated, warnings, ..view })))
 }

@@ -1,18 +1,15 @@
 //! `DELETE /api/v1/jobs/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use evenkeel_core::{AttemptId, JobId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::{Answer, Call};
 use crate::etag::if_match;
 use crate::params::{Params, PathJob};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A deleted job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -40,7 +37,6 @@ pub struct DeletedView {
 #[utoipa::path(
     delete,
     path = "/api/v1/jobs/{id}",
-    operation_id = "delete_job",
     tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
@@ -54,19 +50,18 @@ pub struct DeletedView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn delete(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn delete_job(
+    call: Call,
     PathJob(id): PathJob,
     mut params: Params,
     headers: HeaderMap,
     _: NoBody,
-) -> Result<Json<DeletedView>, Problem> {
+) -> Answer<DeletedView> {
     let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
     let generations = if_match(&headers);
-    let deleted = app.jobs.delete(&caller.scope, id, purges, generations.as_deref()).await?;
+    let deleted = call.jobs.delete(call.scope(), id, purges, generations.as_deref()).await?;
     let still_running =
-        deleted.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
+        deleted.running.into_iter().map(|key| call.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedView { id, deleted: true, still_running, purged: deleted.purged }))
 }

@@ -1,7 +1,6 @@
 //! `GET /api/v1/jobs/{id}/explain`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{JobExplanation, reason_text};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
 use evenkeel_core::limit::LimitScope;
@@ -12,10 +11,8 @@ use evenkeel_core::{JobId, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathJob};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A reason why a job does not run now, or the fact that it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
@@ -29,11 +26,9 @@ pub struct ReasonView {
     pub message: String,
     /// Latest time at which the reason ends; null if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
     /// Time since which the reason applies, if relevant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
     /// Number of the tenant's runs ahead in the queue, counted up to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +43,6 @@ pub struct ReasonView {
     pub effective_priority: Option<u8>,
     /// Scheduled time of the queued run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
     /// Number of the pending retry, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,7 +178,6 @@ pub struct ExplainView {
     #[schema(value_type = String)]
     pub status: JobStatus,
     /// Time at which the reasons were evaluated.
-    #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
     /// All reasons as one plain text.
     pub summary: String,
@@ -192,7 +185,6 @@ pub struct ExplainView {
     pub reasons: Vec<ReasonView>,
     /// Earliest time at which the next run can start. Null if no run follows, or if the time is
     /// unknown because the job waits for a worker or for its active run.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_possible_start: Option<Timestamp>,
 }
 
@@ -224,18 +216,16 @@ impl From<JobExplanation> for ExplainView {
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/explain",
-    operation_id = "explain_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     responses((status = 200, description = "The reasons", body = ExplainView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn explain(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn explain_job(
+    call: Call,
     PathJob(id): PathJob,
     _: NoParams,
-) -> Result<Json<ExplainView>, Problem> {
-    let explained = app.jobs.explain(&caller.scope, id).await?;
+) -> Answer<ExplainView> {
+    let explained = call.jobs.explain(call.scope(), id).await?;
     Ok(Json(explained.into()))
 }

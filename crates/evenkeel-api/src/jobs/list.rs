@@ -1,18 +1,15 @@
 //! `GET /api/v1/jobs`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{FILTER_NAMES, METADATA_PREFIX, read_filter, read_sort};
 use evenkeel_store::{JobCursor, JobFilter, JobSort, PageRequest};
 use futures::future::try_join;
 use utoipa::IntoParams;
 
 use super::JobView;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 list_answer! {
     /// One page of jobs.
@@ -114,27 +111,22 @@ impl JobQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/jobs",
-    operation_id = "list_jobs",
     tag = "jobs",
     params(PageQuery, JobQuery),
     responses((status = 200, description = "One page of the list", body = JobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<JobList>, Problem> {
+pub(crate) async fn list_jobs(call: Call, mut params: Params) -> Answer<JobList> {
     let request: PageRequest<JobCursor> = PageQuery::take(&mut params);
-    let (filter, sort) = JobQuery::take(&mut params, &caller.tenant);
+    let (filter, sort) = JobQuery::take(&mut params, &call.caller.tenant);
     params.finish()?;
-    let listed = app.jobs.list(&caller.scope, &filter, sort, request);
-    let (page, now) = try_join(listed, app.jobs.now()).await?;
-    let executors = app.jobs.executors().catalog();
-    Ok(Json(JobList::new(&app, &request, page, |job| {
-        let effective = app.jobs.priority_from_row(&job, now);
-        JobView::new(job, now, &app.run_ids)
+    let listed = call.jobs.list(call.scope(), &filter, sort, request);
+    let (page, now) = try_join(listed, call.jobs.now()).await?;
+    let executors = call.jobs.executors().catalog();
+    Ok(Json(JobList::new(&call, &request, page, |job| {
+        let effective = call.jobs.priority_from_row(&job, now);
+        JobView::new(job, now, &call.run_ids)
             .waiting_as(effective)
-            .for_role(caller.scope.role, executors)
+            .for_role(call.scope().role, executors)
     })))
 }

@@ -1,22 +1,18 @@
 //! `GET /api/v1/jobs/{id}/next`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{NextTime, NextTimes};
 use evenkeel_core::{JobId, Timestamp};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::{Params, PathJob};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A future start time of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NextTimeView {
     /// Start time in UTC.
-    #[schema(value_type = String, format = DateTime)]
     pub utc: Timestamp,
     /// The start time in the job's time zone, with its UTC offset.
     #[schema(format = DateTime)]
@@ -62,23 +58,21 @@ pub(crate) struct NextQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/next",
-    operation_id = "next_times_of_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name"), NextQuery),
     responses((status = 200, description = "The next start times", body = NextTimesView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn next(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn next_times_of_job(
+    call: Call,
     PathJob(id): PathJob,
     mut params: Params,
-) -> Result<Json<NextTimesView>, Problem> {
+) -> Answer<NextTimesView> {
     let NextQuery { count } = NextQuery { count: params.number("count", 1..=1000) };
     params.finish()?;
     let count = count.unwrap_or(10) as usize;
     let NextTimes { job, kind, description, timezone, times, exact_times } =
-        app.jobs.next_times(&caller.scope, id, count).await?;
+        call.jobs.next_times(call.scope(), id, count).await?;
     Ok(Json(NextTimesView {
         job_id: job,
         kind,

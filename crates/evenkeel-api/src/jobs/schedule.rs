@@ -16,7 +16,6 @@ pub enum ScheduleView {
         every: String,
         /// Time to which the interval is aligned; null if the scheduler chooses the start times.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<String>, format = DateTime)]
         anchor: Option<Timestamp>,
         /// A run must have finished within this duration after its scheduled time. By default, a
         /// run must have finished before the next scheduled time.
@@ -50,7 +49,6 @@ pub enum ScheduleView {
         /// Start time of the run. If `at` is omitted or in the past, the run starts as soon as the
         /// job is created.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<String>, format = DateTime)]
         at: Option<Timestamp>,
         /// The run must start within this duration after `at`. Default: one minute.
         #[serde(skip_serializing_if = "Option::is_none")]

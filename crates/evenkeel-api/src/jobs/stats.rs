@@ -1,16 +1,13 @@
 //! `GET /api/v1/jobs/{id}/stats`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::Timestamp;
 use evenkeel_store::Job;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathJob};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// Statistics over the lifetime of a job.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -28,13 +25,10 @@ pub struct JobStats {
     #[schema(example = 145_000)]
     pub average_duration_ms: Option<u64>,
     /// Time when the last execution started.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_execution_at: Option<Timestamp>,
     /// Time when the last successful execution finished.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
     /// Next scheduled time of the job.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_scheduled_at: Option<Timestamp>,
     /// Share of successful executions among executions that succeeded, failed or timed out, 0 to 1;
     /// null if there are none.
@@ -74,18 +68,16 @@ pub(crate) fn rate(succeeded: u64, failed: u64) -> Option<f64> {
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/stats",
-    operation_id = "get_job_stats",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     responses((status = 200, description = "The statistics", body = JobStats)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn stats(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn get_job_stats(
+    call: Call,
     PathJob(id): PathJob,
     _: NoParams,
-) -> Result<Json<JobStats>, Problem> {
-    let job = app.jobs.get(&caller.scope, id).await?;
+) -> Answer<JobStats> {
+    let job = call.jobs.get(call.scope(), id).await?;
     Ok(Json(JobStats::from(&job)))
 }

@@ -1,18 +1,16 @@
 //! `POST /api/v1/jobs/{id}/trigger`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use evenkeel_commands::{RequestedRun, TriggerResult, read_trigger};
 use evenkeel_core::{AttemptId, JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::params::{NoParams, PathJob};
+use crate::call::Call;
+use crate::params::PathJob;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// A triggered run. A triggered run starts as soon as a worker is free, but not before
 /// `held_until`.
@@ -29,10 +27,8 @@ pub struct TriggeredView {
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// Time of the trigger.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
     /// End of the blackout that delays the run; null if no blackout delays it.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub held_until: Option<Timestamp>,
     /// True if the run already existed, so that no run was created. An existing run may belong to
     /// another job with the same `dedup_key`.
@@ -55,7 +51,6 @@ pub struct TriggerDocument {
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/trigger",
-    operation_id = "trigger_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
@@ -67,15 +62,13 @@ pub struct TriggerDocument {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn trigger(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn trigger_job(
+    call: Call,
     PathJob(id): PathJob,
-    _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
     let priority = read_trigger(document.as_ref())?;
-    let triggered = app.jobs.trigger_or_find(&caller.scope, id, priority).await?;
+    let triggered = call.jobs.trigger_or_find(call.scope(), id, priority).await?;
     let (status, job_id, key, deduplicated) = match triggered {
         TriggerResult::New(RequestedRun { job, key }) => {
             (StatusCode::ACCEPTED, job, Some(key), None)
@@ -84,12 +77,12 @@ pub(crate) async fn trigger(
     };
     // The run is already queued, so a failure to read `held_until` must not fail the request.
     let held_until = match (key, deduplicated) {
-        (Some(key), None) => app.jobs.held_until(&caller.scope, job_id, key).await.ok().flatten(),
+        (Some(key), None) => call.jobs.held_until(call.scope(), job_id, key).await.ok().flatten(),
         _ => None,
     };
     let view = TriggeredView {
-        run_id: key.map(|key| app.run_ids.run_id(key)),
-        execution_id: key.map(|key| app.run_ids.attempt_id(key)),
+        run_id: key.map(|key| call.run_ids.run_id(key)),
+        execution_id: key.map(|key| call.run_ids.attempt_id(key)),
         job_id,
         scheduled_at: key.map(|key| key.scheduled_at),
         held_until,

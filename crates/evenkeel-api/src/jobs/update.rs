@@ -1,7 +1,6 @@
 //! `PUT /api/v1/jobs/{id}` and `PATCH /api/v1/jobs/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::{Edit, EditMode, warnings_of};
@@ -10,12 +9,11 @@ use evenkeel_store::Job;
 use serde_json::{Map, Value};
 
 use super::JobView;
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::Call;
 use crate::etag::{etag, if_match};
-use crate::params::{NoParams, PathJob};
+use crate::params::PathJob;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Changes a job.
 ///
@@ -25,7 +23,6 @@ use crate::state::App;
 #[utoipa::path(
     put,
     path = "/api/v1/jobs/{id}",
-    operation_id = "update_job",
     tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
@@ -43,15 +40,13 @@ use crate::state::App;
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn put(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn update_job(
+    call: Call,
     PathJob(id): PathJob,
-    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, id, &headers, sent, EditMode::Put).await
+    update(&call, id, &headers, sent, EditMode::Put).await
 }
 
 /// Changes some fields of a job with a JSON merge patch (RFC 7396).
@@ -61,7 +56,6 @@ pub(crate) async fn put(
 #[utoipa::path(
     patch,
     path = "/api/v1/jobs/{id}",
-    operation_id = "patch_job",
     tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
@@ -78,33 +72,30 @@ pub(crate) async fn put(
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn patch(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn patch_job(
+    call: Call,
     PathJob(id): PathJob,
-    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, id, &headers, sent, EditMode::Patch).await
+    update(&call, id, &headers, sent, EditMode::Patch).await
 }
 
 async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: JobId,
     headers: &HeaderMap,
     sent: Value,
     mode: EditMode,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let edit = Edit { sent, mode, if_generation: if_match(headers) };
-    let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown(&app.run_ids)).await?;
+    let (job, now) = call.jobs.update(call.scope(), id, &edit, &shown(&call.run_ids)).await?;
     let tag = etag(job.generation);
     // The change is already stored, so a failure to read the priority must not fail the request.
-    let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
+    let effective = call.jobs.effective_priority(call.scope(), &job, now).await;
     let effective = effective.unwrap_or(job.definition.priority);
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
-    let view = JobView { warnings, ..JobView::new(job, now, &app.run_ids).waiting_as(effective) };
+    let view = JobView { warnings, ..JobView::new(job, now, &call.run_ids).waiting_as(effective) };
     Ok(([(header::ETAG, tag)], Json(view)))
 }
 

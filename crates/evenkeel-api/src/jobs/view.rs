@@ -140,10 +140,8 @@ view! {
         #[schema(value_type = String)]
         dst_overlap: Overlap = definition.dst.overlap,
         /// Start of the schedule: no scheduled run is earlier.
-        #[schema(value_type = Option<String>, format = DateTime)]
         start_at: Option<Timestamp> = definition.bounds.start_at,
         /// End of the schedule: no scheduled run is later.
-        #[schema(value_type = Option<String>, format = DateTime)]
         end_at: Option<Timestamp> = definition.bounds.end_at,
         /// Maximum number of scheduled runs.
         max_runs: Option<u64> = definition.bounds.max_runs,
@@ -239,26 +237,19 @@ view! {
         /// Next run time: the next scheduled time, or the end of the blackout that delays it. A
         /// next run time in the past means that the run is due and waits for a worker. For a
         /// periodic job with an active run, `next_run_at` is the latest possible time.
-        #[schema(value_type = Option<String>, format = DateTime)]
         next_run_at: Option<Timestamp> = next_run_at,
         /// Next scheduled time of the job. Blackouts change `next_run_at`, but not
         /// `next_scheduled_at`.
-        #[schema(value_type = Option<String>, format = DateTime)]
         next_scheduled_at: Option<Timestamp> = job.next_at,
         /// Time when the last execution started.
-        #[schema(value_type = Option<String>, format = DateTime)]
         last_run_at: Option<Timestamp> = history.last_start_at,
         /// Time when the last execution finished.
-        #[schema(value_type = Option<String>, format = DateTime)]
         last_end_at: Option<Timestamp> = history.last_end_at,
         /// Time when the last successful execution started.
-        #[schema(value_type = Option<String>, format = DateTime)]
         last_good_start_at: Option<Timestamp> = history.last_good_start_at,
         /// Time when the last successful execution finished.
-        #[schema(value_type = Option<String>, format = DateTime)]
         last_good_end_at: Option<Timestamp> = history.last_good_end_at,
         /// Last scheduled time for which a run was created or skipped.
-        #[schema(value_type = Option<String>, format = DateTime)]
         last_scheduled_at: Option<Timestamp> = job.last_fired_at,
         /// Number of failed executions since the last successful execution.
         consecutive_failures: u32 = history.consecutive_failures,
@@ -281,10 +272,8 @@ view! {
         /// Number of executions since the job was created.
         execution_count: u64 = job.executions,
         /// Time when the last execution started.
-        #[schema(value_type = Option<String>, format = DateTime)]
         started_at: Option<Timestamp> = job.running_since.or(history.last_start_at),
         /// Time when the last execution finished; null while an execution is running.
-        #[schema(value_type = Option<String>, format = DateTime)]
         completed_at: Option<Timestamp> = history.last_end_at.filter(|_| job.running.is_none()),
         /// Error message of the last execution, if it failed.
         error_message: Option<String> = job.last_error,
@@ -294,28 +283,23 @@ view! {
         /// results.
         lock_token: Option<String> = job.running.map(|key| ids.attempt_id(key).to_string()),
         /// Time when the running execution started.
-        #[schema(value_type = Option<String>, format = DateTime)]
         lock_acquired_at: Option<Timestamp> = job.running_since.filter(|_| job.running.is_some()),
         /// False while the job is paused.
         enabled: bool = job.state != JobState::Paused,
         /// True while the job is paused.
         is_paused: bool = job.state == JobState::Paused,
         /// Time when the job was paused.
-        #[schema(value_type = Option<String>, format = DateTime)]
         paused_at: Option<Timestamp> = job.stopped_at.filter(|_| job.state == JobState::Paused),
         /// Note that tells why the job was paused, if repeated failures paused it.
         pause_note: Option<String> = job.note,
         /// Time when the job was cancelled.
-        #[schema(value_type = Option<String>, format = DateTime)]
         cancelled_at: Option<Timestamp> =
             job.stopped_at.filter(|_| job.state == JobState::Cancelled),
         /// Version of the job; increases with every command that changes it.
         generation: i32 = job.generation,
         /// Time when the job was created.
-        #[schema(value_type = String, format = DateTime)]
         created_at: Timestamp = job.created_at,
         /// Time when a command last changed the job.
-        #[schema(value_type = String, format = DateTime)]
         updated_at: Timestamp = job.updated_at,
         /// Additional data of the job as a JSON object.
         #[schema(value_type = Object)]

@@ -1,17 +1,15 @@
 //! `GET /api/v1/pages/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::{JobId, PageId, Timestamp};
 use evenkeel_store::StoredPage;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 /// A page stored by a crawl.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -49,13 +47,10 @@ pub struct PageView {
     /// `Last-Modified` header of the page's HTTP response.
     pub last_modified: Option<String>,
     /// Time when the page was first stored.
-    #[schema(value_type = String, format = DateTime)]
     pub first_seen_at: Timestamp,
     /// Time when the content of the page last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
     /// Time when a crawl last fetched the page.
-    #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
 
@@ -88,21 +83,15 @@ impl From<StoredPage> for PageView {
 #[utoipa::path(
     get,
     path = "/api/v1/pages/{id}",
-    operation_id = "get_page",
     tag = "pages",
     params(("id" = uuid::Uuid, Path, description = "Id of the page")),
     responses((status = 200, description = "The page", body = PageView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn get(
-    State(app): State<App>,
-    caller: Caller,
-    PathId(id): PathId,
-    _: NoParams,
-) -> Result<Json<PageView>, Problem> {
+pub(crate) async fn get_page(call: Call, PathId(id): PathId, _: NoParams) -> Answer<PageView> {
     let id: PageId = id.parse().map_err(|_| {
         let detail = "there is no such page: the id in the path is not a UUID";
         Problem::new(ProblemType::NotFound, detail)
     })?;
-    Ok(Json(app.pages.get(&caller.scope, id).await?.into()))
+    Ok(Json(call.pages.get(call.scope(), id).await?.into()))
 }

@@ -1,18 +1,15 @@
 //! `GET /api/v1/pages`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::{JobId, PageId, SearchQuery, Timestamp};
 use evenkeel_store::{PageFilter, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::snippet::to_html;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A page in a list or search result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -30,10 +27,8 @@ pub struct PageHitView {
     /// Excerpt of the page's text as HTML; search matches are inside `<mark>`.
     pub snippet: String,
     /// Time when the content of the page last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
     /// Time when a crawl last fetched the page.
-    #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
 
@@ -76,17 +71,12 @@ pub(crate) struct PagesQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/pages",
-    operation_id = "list_pages",
     tag = "pages",
     params(PageQuery, PagesQuery),
     responses((status = 200, description = "One page of the list", body = PageList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<PageList>, Problem> {
+pub(crate) async fn list_pages(call: Call, mut params: Params) -> Answer<PageList> {
     let request: PageRequest<PageNo> = PageQuery::take(&mut params);
     let mut query = PagesQuery {
         q: params.text("q"),
@@ -96,9 +86,9 @@ pub(crate) async fn list(
     let job = query.job_id.take();
     let mut filter = read(query, request, &mut params);
     params.finish()?;
-    filter.job = job_in_query(&app, &caller, job).await?;
-    let page = app.pages.list(&caller.scope, &filter, request).await?;
-    Ok(Json(PageList::new(&app, &request, page, PageHitView::from)))
+    filter.job = job_in_query(&call, job).await?;
+    let page = call.pages.list(call.scope(), &filter, request).await?;
+    Ok(Json(PageList::new(&call, &request, page, PageHitView::from)))
 }
 
 fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) -> PageFilter {

@@ -11,7 +11,6 @@ use utoipa::ToSchema;
 
 use super::{AttemptCaller, CallbackFields, tail};
 use crate::body::MaybeJson;
-use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -36,7 +35,6 @@ pub struct CompleteDocument {
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/complete",
-    operation_id = "complete_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = Option<CompleteDocument>,
@@ -48,10 +46,9 @@ pub struct CompleteDocument {
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
 )]
-pub(crate) async fn complete(
+pub(crate) async fn complete_run(
     State(app): State<App>,
     caller: AttemptCaller,
-    _: NoParams,
     body: MaybeJson,
 ) -> Result<StatusCode, Problem> {
     let ending = read(CallbackFields::new(body)?)?;

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::{AttemptCaller, CallbackFields, tail};
 use crate::body::MaybeJson;
-use crate::params::NoParams;
+use crate::call::Answer;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -37,7 +37,6 @@ pub struct FailDocument {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FailedView {
     /// Earliest start time of the next attempt; null if the run is not retried.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub retry_at: Option<Timestamp>,
 }
 
@@ -49,7 +48,6 @@ pub struct FailedView {
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/fail",
-    operation_id = "fail_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = Option<FailDocument>,
@@ -61,12 +59,11 @@ pub struct FailedView {
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
 )]
-pub(crate) async fn fail(
+pub(crate) async fn fail_run(
     State(app): State<App>,
     caller: AttemptCaller,
-    _: NoParams,
     body: MaybeJson,
-) -> Result<Json<FailedView>, Problem> {
+) -> Answer<FailedView> {
     let ending = read(CallbackFields::new(body)?)?;
     let then = app.callbacks.end(caller.id, &caller.token, ending).await?;
     let retry_at = match then {

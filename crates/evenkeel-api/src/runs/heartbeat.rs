@@ -13,7 +13,6 @@ use crate::state::App;
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/heartbeat",
-    operation_id = "heartbeat_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     responses(
@@ -23,7 +22,7 @@ use crate::state::App;
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
 )]
-pub(crate) async fn heartbeat(
+pub(crate) async fn heartbeat_run(
     State(app): State<App>,
     caller: AttemptCaller,
     _: NoParams,

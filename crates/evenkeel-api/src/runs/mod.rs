@@ -2,10 +2,10 @@
 //! A service authenticates with the token that the HTTP call contained. Callback routes are
 //! therefore outside the layer for user tokens, and their handlers check the attempt's token.
 
-mod complete;
-mod fail;
-mod heartbeat;
-mod progress;
+pub(crate) mod complete;
+pub(crate) mod fail;
+pub(crate) mod heartbeat;
+pub(crate) mod progress;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -16,11 +16,6 @@ use crate::auth::bearer;
 use crate::body::MaybeJson;
 use crate::params::PathId;
 use crate::problem::{Problem, ProblemType};
-
-pub(crate) use complete::*;
-pub(crate) use fail::*;
-pub(crate) use heartbeat::*;
-pub(crate) use progress::*;
 
 /// The attempt that a callback is about, and the token to check.
 pub(crate) struct AttemptCaller {

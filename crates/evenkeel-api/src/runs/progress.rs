@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 
 use super::{AttemptCaller, CallbackFields};
 use crate::body::MaybeJson;
-use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -40,7 +39,6 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/progress",
-    operation_id = "progress_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = ProgressDocument,
@@ -52,10 +50,9 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
 )]
-pub(crate) async fn progress(
+pub(crate) async fn progress_run(
     State(app): State<App>,
     caller: AttemptCaller,
-    _: NoParams,
     body: MaybeJson,
 ) -> Result<StatusCode, Problem> {
     let (progress, checkpoint) = read(CallbackFields::new(body)?)?;

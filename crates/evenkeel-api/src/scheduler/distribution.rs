@@ -1,7 +1,6 @@
 //! `GET /api/v1/scheduler/distribution`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{Distribution, Share, Spreads};
 use evenkeel_core::balance::{Measure, Policy, Spread};
 use evenkeel_core::{Span, Timestamp};
@@ -9,10 +8,8 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::figures::{rounded, whole};
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 const MEASURES: [(&str, Measure); 3] =
     [("runs", Measure::Runs), ("next", Measure::Next), ("cost", Measure::Cost)];
@@ -36,7 +33,6 @@ pub struct HourView {
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SlotView {
     /// Start of the time slot.
-    #[schema(value_type = String, format = DateTime)]
     pub start: Timestamp,
     /// Number of expected runs in this time slot; with `by=next`, the number of jobs whose next run
     /// falls into it.
@@ -118,7 +114,6 @@ pub struct ProjectedView {
     #[schema(example = 0.88)]
     pub distribution_score: f64,
     /// Start of the time slot with the most expected running time.
-    #[schema(value_type = String, format = DateTime)]
     pub peak_slot: Timestamp,
     /// Expected running time in the peak time slot, in seconds of one worker.
     #[schema(example = 960.0)]
@@ -143,7 +138,6 @@ pub struct ProjectedView {
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct DistributionView {
     /// Time for which the figures were computed.
-    #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
     /// What is counted: `runs` (expected runs), `next` (next run of each job) or `cost` (expected
     /// running time).
@@ -320,21 +314,16 @@ pub(crate) struct DistributionQuery {
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/distribution",
-    operation_id = "get_distribution",
     tag = "balance",
     params(DistributionQuery),
     responses((status = 200, description = "How the runs of the tenant's jobs are spread over time", body = DistributionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn distribution(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<DistributionView>, Problem> {
+pub(crate) async fn get_distribution(call: Call, mut params: Params) -> Answer<DistributionView> {
     let names = MEASURES.map(|(name, measure)| (name, (name, measure)));
     let by = params.choice("by", &names);
     params.finish()?;
     let (by, measure) = by.unwrap_or(MEASURES[0]);
-    let found = app.balancing.distribution(&caller.scope).await?;
+    let found = call.balancing.distribution(call.scope()).await?;
     Ok(Json(DistributionView::new(found, by, measure)))
 }

@@ -1,7 +1,6 @@
 //! `GET /api/v1/scheduler/distribution/history`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::{SCORES_MAX, ScoreHistory, ScoreQuery};
 use evenkeel_core::Timestamp;
 use evenkeel_store::SavedScore;
@@ -9,10 +8,8 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::figures::rounded;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 /// Default page size: one week of hourly scores.
 const LIMIT_DEFAULT: u32 = 7 * 24;
@@ -21,7 +18,6 @@ const LIMIT_DEFAULT: u32 = 7 * 24;
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoreView {
     /// Start of the hour in which the scores were measured.
-    #[schema(value_type = String, format = DateTime)]
     pub hour: Timestamp,
     /// Distribution score by expected runs, 0 to 1.
     #[schema(example = 0.93)]
@@ -61,17 +57,14 @@ impl From<SavedScore> for ScoreView {
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoreList {
     /// Start of the listed period.
-    #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
     /// End of the listed period, exclusive.
-    #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
     /// Maximum number of hours in this response: the `limit` of the request, or its default.
     pub limit: u32,
     /// Hourly scores, oldest first. Hours in which no server was running are missing.
     pub scores: Vec<ScoreView>,
     /// Value of `from` that requests the next page; null on the last page.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_from: Option<Timestamp>,
 }
 
@@ -95,17 +88,12 @@ pub(crate) struct ScoreParams {
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/distribution/history",
-    operation_id = "list_distribution_history",
     tag = "balance",
     params(ScoreParams),
     responses((status = 200, description = "The hourly distribution scores of the tenant's jobs", body = ScoreList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn history(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<ScoreList>, Problem> {
+pub(crate) async fn list_distribution_history(call: Call, mut params: Params) -> Answer<ScoreList> {
     let query = ScoreQuery {
         from: params.time("from"),
         until: params.time("until"),
@@ -117,7 +105,7 @@ pub(crate) async fn history(
         params.fault("from", "is after until; swap them");
     }
     params.finish()?;
-    let found: ScoreHistory = app.balancing.history(&caller.scope, query).await?;
+    let found: ScoreHistory = call.balancing.history(call.scope(), query).await?;
     Ok(Json(ScoreList {
         from: found.from,
         until: found.until,

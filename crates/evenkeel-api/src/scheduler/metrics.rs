@@ -1,18 +1,15 @@
 //! `GET /api/v1/scheduler/metrics`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::TenantStats;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{JobCounts, RunTotals};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
-use crate::jobs::rate;
+use crate::call::{Answer, Call};
+use crate::jobs::stats::rate;
 use crate::params::NoParams;
-use crate::problem::Problem;
-use crate::state::App;
 
 /// Number of jobs in each status.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -122,10 +119,8 @@ pub struct SchedulerMetrics {
     /// Totals over finished executions, updated every few seconds.
     pub executions: ExecutionFigures,
     /// Time of the last heartbeat of a scheduler; null if no scheduler is running.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_check_at: Option<Timestamp>,
     /// Time when the totals in `executions` were last updated.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_metrics_update: Option<Timestamp>,
     /// Number of executions that were taken over from lost nodes.
     #[schema(example = 5)]
@@ -150,15 +145,10 @@ impl From<TenantStats> for SchedulerMetrics {
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/metrics",
-    operation_id = "get_scheduler_metrics",
     tag = "operations",
     responses((status = 200, description = "Figures about the jobs and executions of the tenant", body = SchedulerMetrics)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn metrics(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
-) -> Result<Json<SchedulerMetrics>, Problem> {
-    Ok(Json(app.jobs.tenant_stats(&caller.scope).await?.into()))
+pub(crate) async fn get_scheduler_metrics(call: Call, _: NoParams) -> Answer<SchedulerMetrics> {
+    Ok(Json(call.jobs.tenant_stats(call.scope()).await?.into()))
 }

@@ -1,16 +1,13 @@
 //! `DELETE /api/v1/secrets/{name}`
 
 use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::missing;
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathId};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A deleted secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -28,20 +25,18 @@ pub struct DeletedSecretView {
 #[utoipa::path(
     delete,
     path = "/api/v1/secrets/{name}",
-    operation_id = "delete_secret",
     tag = "access",
     params(("name" = String, Path, description = "Name of the secret")),
     responses((status = 200, description = "The deleted secret", body = DeletedSecretView)),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn delete(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn delete_secret(
+    call: Call,
     PathId(name): PathId,
     _: NoParams,
     _: NoBody,
-) -> Result<Json<DeletedSecretView>, Problem> {
+) -> Answer<DeletedSecretView> {
     let is_name = evenkeel_core::secret::is_name(&name);
-    let deleted = is_name && app.store.delete_secret(&caller.scope, &name).await?;
+    let deleted = is_name && call.store.delete_secret(call.scope(), &name).await?;
     if deleted { Ok(Json(DeletedSecretView { name, deleted })) } else { Err(missing()) }
 }

@@ -1,16 +1,13 @@
 //! `GET /api/v1/secrets`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_store::PageRequest;
 
 use super::SecretView;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::cursor::SecretName;
 use crate::page::{PageQuery, list_answer, map_next};
 use crate::params::Params;
-use crate::problem::Problem;
-use crate::state::App;
 
 list_answer! {
     /// One page of secrets.
@@ -24,21 +21,16 @@ list_answer! {
 #[utoipa::path(
     get,
     path = "/api/v1/secrets",
-    operation_id = "list_secrets",
     tag = "access",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = SecretList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<SecretList>, Problem> {
+pub(crate) async fn list_secrets(call: Call, mut params: Params) -> Answer<SecretList> {
     let request: PageRequest<SecretName> = PageQuery::take(&mut params);
     params.finish()?;
     let PageRequest { limit, offset, after } = request.clone();
     let by_name = PageRequest { limit, offset, after: after.map(|SecretName(name)| name) };
-    let page = app.store.list_secrets(&caller.scope, by_name).await?;
-    Ok(Json(SecretList::new(&app, &request, map_next(page, SecretName), SecretView::from)))
+    let page = call.store.list_secrets(call.scope(), by_name).await?;
+    Ok(Json(SecretList::new(&call, &request, map_next(page, SecretName), SecretView::from)))
 }

@@ -1,10 +1,10 @@
 //! `/api/v1/secrets…`: named secrets. No response contains the value of a secret.
 
-mod delete;
-mod get;
-mod list;
-mod put;
-mod rotate;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod put;
+pub(crate) mod rotate;
 
 use evenkeel_core::{Timestamp, secret};
 use evenkeel_secrets::SecretError;
@@ -13,12 +13,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
-
-pub(crate) use delete::*;
-pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use put::*;
-pub(crate) use rotate::*;
 
 /// A secret without its value, which the API never shows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -33,12 +27,10 @@ pub struct SecretView {
     #[schema(example = "5f0c2a9be1d47380")]
     pub key_id: String,
     /// Creation time.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Subject that created the secret.
     pub created_by: String,
     /// Time when the present value was set.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
     /// Subject that set the present value.
     pub updated_by: String,

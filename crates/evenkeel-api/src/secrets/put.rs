@@ -1,18 +1,16 @@
 //! `PUT /api/v1/secrets/{name}`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{SecretView, read_name};
-use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::params::{NoParams, PathId};
+use crate::call::Call;
+use crate::params::PathId;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// The value of a secret.
 #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
@@ -30,7 +28,6 @@ pub struct SecretDocument {
 #[utoipa::path(
     put,
     path = "/api/v1/secrets/{name}",
-    operation_id = "put_secret",
     tag = "access",
     params(("name" = String, Path,
             description = "1 to 128 letters, digits, dots, dashes and underscores, the first one a \
@@ -43,16 +40,14 @@ pub struct SecretDocument {
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn put(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn put_secret(
+    call: Call,
     PathId(name): PathId,
-    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(StatusCode, Json<SecretView>), Problem> {
     let name = read_name(name)?;
     let value = read(document)?;
-    let info = app.secrets.put(&caller.scope, &name, &value, &caller.subject).await?;
+    let info = call.secrets.put(call.scope(), &name, &value, &call.caller.subject).await?;
     let status = if info.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(info.into())))
 }

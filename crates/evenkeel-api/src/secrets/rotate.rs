@@ -1,19 +1,17 @@
 //! `POST /api/v1/secret-rotations`
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_store::SecretReach;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::Call;
 use crate::cursor::{SecretPosition, decode};
 use crate::oversight::AuditSummary;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// The result of a rotation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -45,7 +43,6 @@ pub struct UnreadableSecretView {
 #[utoipa::path(
     post,
     path = "/api/v1/secret-rotations",
-    operation_id = "rotate_secrets",
     tag = "access",
     params(("cursor" = Option<String>, Query, description = "Continues a rotation: the `next_cursor` of the previous call")),
     responses(
@@ -54,9 +51,8 @@ pub struct UnreadableSecretView {
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn rotate(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn rotate_secrets(
+    call: Call,
     mut params: Params,
     _: NoBody,
 ) -> Result<(Extension<AuditSummary>, Json<RotatedView>), Problem> {
@@ -68,10 +64,10 @@ pub(crate) async fn rotate(
         place
     });
     params.finish()?;
-    let all = caller.tenant == DEFAULT_TENANT;
+    let all = call.caller.tenant == DEFAULT_TENANT;
     let reach = if all { SecretReach::AllTenants } else { SecretReach::OwnTenant };
     let after = after.map(|SecretPosition(tenant, name)| (tenant, name));
-    let done = app.secrets.rotate(&caller.scope, reach, after).await?;
+    let done = call.secrets.rotate(call.scope(), reach, after).await?;
     let summary = AuditSummary(format!("{} encrypted again", done.resealed));
     let unreadable = done.unreadable.into_iter().map(|(name, error)| {
         let message = error.to_string();
@@ -82,8 +78,8 @@ pub(crate) async fn rotate(
         Json(RotatedView {
             rotated: done.resealed,
             unreadable: unreadable.collect(),
-            key_id: app.secrets.newest_key().map(Into::into),
-            next_cursor: app.cursor(done.next.map(|(tenant, name)| SecretPosition(tenant, name))),
+            key_id: call.secrets.newest_key().map(Into::into),
+            next_cursor: call.cursor(done.next.map(|(tenant, name)| SecretPosition(tenant, name))),
         }),
     ))
 }

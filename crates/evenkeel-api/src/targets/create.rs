@@ -1,18 +1,15 @@
 //! `POST /api/v1/targets`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 
 use super::{TargetDocument, TargetView};
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::Call;
 use crate::etag::etag;
 use crate::oversight;
-use crate::params::NoParams;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Creates a target: a site or system that jobs work on.
 ///
@@ -20,7 +17,6 @@ use crate::state::App;
 #[utoipa::path(
     post,
     path = "/api/v1/targets",
-    operation_id = "create_target",
     tag = "targets",
     request_body(content = TargetDocument,
         example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"})),
@@ -32,13 +28,11 @@ use crate::state::App;
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn create(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+pub(crate) async fn create_target(
+    call: Call,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    let target = app.jobs.create_target(&caller.scope, &document).await?;
+    let target = call.jobs.create_target(call.scope(), &document).await?;
     let (number, tag) = (target.number, etag(target.generation));
     let place = HeaderValue::try_from(format!("/api/v1/targets/{number}"))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/targets"));

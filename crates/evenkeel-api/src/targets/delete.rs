@@ -1,16 +1,13 @@
 //! `DELETE /api/v1/targets/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::read_number;
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::{Answer, Call};
 use crate::params::{Params, PathId};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// A deleted target.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -30,7 +27,6 @@ pub struct DeletedTargetView {
 #[utoipa::path(
     delete,
     path = "/api/v1/targets/{id}",
-    operation_id = "delete_target",
     tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
@@ -42,16 +38,15 @@ pub struct DeletedTargetView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn delete(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn delete_target(
+    call: Call,
     PathId(id): PathId,
     mut params: Params,
     _: NoBody,
-) -> Result<Json<DeletedTargetView>, Problem> {
+) -> Answer<DeletedTargetView> {
     let force = params.flag("force").unwrap_or(false);
     params.finish()?;
     let number = read_number(&id)?;
-    let detached_jobs = app.jobs.delete_target(&caller.scope, number, force).await?;
+    let detached_jobs = call.jobs.delete_target(call.scope(), number, force).await?;
     Ok(Json(DeletedTargetView { number, deleted: true, detached_jobs }))
 }

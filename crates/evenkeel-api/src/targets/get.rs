@@ -1,22 +1,19 @@
 //! `GET /api/v1/targets/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 
 use super::{TargetView, read_number};
-use crate::auth::Caller;
+use crate::call::Call;
 use crate::etag::etag;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Returns a target.
 #[utoipa::path(
     get,
     path = "/api/v1/targets/{id}",
-    operation_id = "get_target",
     tag = "targets",
     params(("id" = i64, Path, description = "Number of the target")),
     responses(
@@ -25,15 +22,14 @@ use crate::state::App;
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn get(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn get_target(
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
 ) -> Result<impl IntoResponse, Problem> {
-    let target = app.jobs.get_target(&caller.scope, read_number(&id)?).await?;
+    let target = call.jobs.get_target(call.scope(), read_number(&id)?).await?;
     Ok((
         [(header::ETAG, etag(target.generation))],
-        Json(TargetView::from(target).for_role(caller.scope.role)),
+        Json(TargetView::from(target).for_role(call.scope().role)),
     ))
 }

@@ -1,10 +1,10 @@
 //! `/api/v1/targets…`: sites or systems that jobs work on.
 
-mod create;
-mod delete;
-mod get;
-mod list;
-mod update;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod update;
 
 use evenkeel_core::{Timestamp, redact};
 use evenkeel_store::{Role, Target};
@@ -12,12 +12,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
-
-pub(crate) use create::*;
-pub(crate) use delete::*;
-pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use update::*;
 
 /// Fields of a new target. Fields that are missing in the request become null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
@@ -68,17 +62,14 @@ pub struct TargetView {
     pub url: Option<String>,
     /// Time when a job with this target last finished a successful run, even if that job was
     /// deleted since.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
     /// Number of jobs that refer to the target.
     pub jobs: u64,
     /// Version of the target; increases with every change.
     pub generation: i32,
     /// Creation time.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Time of the last change.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 

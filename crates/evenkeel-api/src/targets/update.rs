@@ -1,7 +1,6 @@
 //! `PUT /api/v1/targets/{id}` and `PATCH /api/v1/targets/{id}`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::{EditMode, FollowerUpdate};
@@ -10,12 +9,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{TargetChange, TargetView, read_number};
-use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::call::Call;
 use crate::etag::{etag, if_match};
-use crate::params::{NoParams, PathId};
+use crate::params::PathId;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// A target after a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -45,7 +43,6 @@ pub struct ChangedTargetView {
 #[utoipa::path(
     put,
     path = "/api/v1/targets/{id}",
-    operation_id = "update_target",
     tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
@@ -62,15 +59,13 @@ pub struct ChangedTargetView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn put(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn update_target(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, &id, &headers, (&sent, EditMode::Put)).await
+    update(&call, &id, &headers, (&sent, EditMode::Put)).await
 }
 
 /// Changes some fields of a target by a JSON merge patch (RFC 7396).
@@ -79,7 +74,6 @@ pub(crate) async fn put(
 #[utoipa::path(
     patch,
     path = "/api/v1/targets/{id}",
-    operation_id = "patch_target",
     tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
@@ -96,26 +90,23 @@ pub(crate) async fn put(
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn patch(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn patch_target(
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, &id, &headers, (&sent, EditMode::Patch)).await
+    update(&call, &id, &headers, (&sent, EditMode::Patch)).await
 }
 
 async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &str,
     headers: &HeaderMap,
     sent: (&Value, EditMode),
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let (number, generations) = (read_number(id)?, if_match(headers));
-    let changed = app.jobs.update_target(&caller.scope, number, sent, generations.as_deref());
+    let changed = call.jobs.update_target(call.scope(), number, sent, generations.as_deref());
     let (target, FollowerUpdate { followed, refused, continues: goes_on }) = changed.await?;
     let tag = etag(target.generation);
     let view = ChangedTargetView {

@@ -6,7 +6,7 @@ mod lines;
 mod stream;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use evenkeel_commands::{CommandError, JobSpec, Registration};
@@ -22,13 +22,12 @@ use self::document::Documents;
 use self::lines::{Batch, Line};
 use self::stream::{Prepared, Stream};
 use super::JobDocument;
-use crate::auth::Caller;
 use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX, check_weight, is_json, is_ndjson, receive};
+use crate::call::Call;
 use crate::idempotency;
 use crate::memory::Intake;
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 use crate::weight::Weight;
 
 /// Maximum number of errors reported for one job.
@@ -92,7 +91,6 @@ pub struct BulkView {
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/bulk",
-    operation_id = "create_jobs",
     tag = "jobs",
     request_body(content(
         (BulkDocument = "application/json", example = json!({"jobs": [
@@ -114,9 +112,8 @@ pub struct BulkView {
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
-pub(crate) async fn bulk(
-    State(app): State<App>,
-    caller: Caller,
+pub(crate) async fn create_jobs(
+    call: Call,
     _: NoParams,
     headers: HeaderMap,
     uri: Uri,
@@ -124,7 +121,7 @@ pub(crate) async fn bulk(
 ) -> Result<Response, Problem> {
     let key = idempotency::read_key(&headers)?;
     if is_ndjson(&headers) {
-        return Ok(stream::answer(app, caller.scope, key, uri, request.into_body()));
+        return Ok(stream::answer(Stream { call, key, uri }, request.into_body()));
     }
     if !is_json(&headers) {
         let detail = "send the header Content-Type: application/json, or application/x-ndjson";
@@ -137,16 +134,15 @@ pub(crate) async fn bulk(
     // The idempotency key itself already belongs to the whole request, so the batches use the key
     // with a suffix.
     let key = key.map(|key| format!("{key} jobs"));
-    let stream = Stream { app, scope: caller.scope, key, uri };
-    Ok(create_all(&stream, batches).await?.into_response())
+    Ok(create_all(&Stream { call, key, uri }, batches).await?.into_response())
 }
 
 /// Creates all jobs of a bulk request, batch by batch. With an Idempotency-Key, each batch gets its
 /// own key. A repeated request therefore skips the batches that succeeded and repeats those that
 /// failed.
 async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers, Problem> {
-    let app = &stream.app;
-    let until = (app.clock)().saturating_add(idempotency::WORKING_TIME);
+    let clock = &stream.call.clock;
+    let until = clock().saturating_add(idempotency::WORKING_TIME);
     let mut batches = batches.into_iter();
     let mut answers = Answers::default();
     let mut reading = stream.begin_reading(batches.next().unwrap_or_default());
@@ -157,7 +153,7 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
         }
         // The next batch is parsed while the present batch is stored.
         reading = stream.begin_reading(batches.next().unwrap_or_default());
-        if answers.halt.is_none() && (app.clock)() >= until {
+        if answers.halt.is_none() && clock() >= until {
             let detail = "no time was left, so this job was not created; send it again";
             answers.halt = Some(Problem::new(ProblemType::Timeout, detail));
         }
@@ -188,7 +184,7 @@ type Read = Result<JobSpec, Problem>;
 
 impl Stream {
     fn begin_reading(&self, documents: Documents) -> JoinHandle<Prepared> {
-        let (jobs, scope) = (self.app.jobs.clone(), self.scope);
+        let (jobs, scope) = (self.call.jobs.clone(), *self.call.scope());
         tokio::task::spawn_blocking(move || {
             let mut batch = Batch::default();
             let mut reads = Vec::with_capacity(documents.texts.len());
@@ -231,11 +227,7 @@ fn too_long() -> Problem {
 }
 
 /// Creates the valid jobs of a batch; returns the status and result of each job, in order.
-async fn create(
-    app: &App,
-    scope: Scope,
-    reads: Vec<Read>,
-) -> Vec<(u16, Result<Registration, Problem>)> {
+async fn create(call: &Call, reads: Vec<Read>) -> Vec<(u16, Result<Registration, Problem>)> {
     let mut specs = Vec::with_capacity(reads.len());
     let mut answers: Vec<Result<(), Problem>> = Vec::with_capacity(reads.len());
     for read in reads {
@@ -245,7 +237,7 @@ async fn create(
         Vec::new().into_iter()
     } else {
         let count = specs.len();
-        let created = app.jobs.create_each(&scope, specs).await;
+        let created = call.jobs.create_each(call.scope(), specs).await;
         created.unwrap_or_else(|error| unknown(&error, count)).into_iter()
     };
     let answers = answers.into_iter().map(|read| match read {

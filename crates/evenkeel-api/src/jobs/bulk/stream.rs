@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use evenkeel_commands::Registration;
+use evenkeel_commands::{Jobs, Registration};
 use evenkeel_store::Scope;
 use futures::stream;
 use tokio::sync::mpsc;
@@ -13,14 +13,13 @@ use tracing::Instrument as _;
 
 use super::lines::{Batch, Broken, IDLE_MAX, Line, Lines};
 use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read, too_long};
+use crate::call::Call;
 use crate::idempotency::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
-use crate::state::App;
 
 /// State of a bulk request that is handled batch by batch.
 pub(super) struct Stream {
-    pub app: App,
-    pub scope: Scope,
+    pub call: Call,
     pub key: Option<String>,
     pub uri: Uri,
 }
@@ -41,16 +40,9 @@ struct Stored {
 }
 
 /// Streams one result line per job, at the speed at which the client reads.
-pub(super) fn answer(
-    app: App,
-    scope: Scope,
-    key: Option<String>,
-    uri: Uri,
-    body: Body,
-) -> Response {
+pub(super) fn answer(stream: Stream, body: Body) -> Response {
     let (sender, receiver) = mpsc::channel::<Bytes>(1);
-    let lines = Lines::new(body, app.memory().clone());
-    let stream = Stream { app, scope, key, uri };
+    let lines = Lines::new(body, stream.call.memory().clone());
     let work = stream.work(lines, sender).instrument(tracing::Span::current());
     tokio::spawn(work);
     let lines = stream::unfold(receiver, |mut receiver| async move {
@@ -63,7 +55,8 @@ impl Stream {
     async fn work(self, lines: Lines, sender: mpsc::Sender<Bytes>) {
         // The next batch is received and parsed while the present batch is stored.
         let (ready, mut prepared) = mpsc::channel(1);
-        let preparing = tokio::spawn(prepare(self.app.clone(), self.scope, lines, ready));
+        let preparing =
+            tokio::spawn(prepare(self.call.jobs.clone(), *self.call.scope(), lines, ready));
         let mut nth = 0;
         while let Some(Prepared { batch, reads }) = prepared.recv().await {
             nth += 1;
@@ -97,8 +90,14 @@ impl Stream {
         // Idempotency keys of clients contain no spaces, so the key of a batch cannot collide with
         // one of them.
         let key = format!("{key} #{nth}");
-        let claim = match idempotency::begin(&self.app, self.scope, key, &self.uri, &batch.bytes)
-            .await?
+        let claim = match idempotency::begin(
+            &self.call,
+            *self.call.scope(),
+            key,
+            &self.uri,
+            &batch.bytes,
+        )
+        .await?
         {
             Beginning::New(claim) => claim,
             Beginning::Repeated(answer) if answer.status == StatusCode::OK => {
@@ -120,7 +119,7 @@ impl Stream {
     }
 
     async fn create(&self, batch: &Batch, reads: Vec<Read>) -> Stored {
-        let answers = create(&self.app, self.scope, reads).await;
+        let answers = create(&self.call, reads).await;
         let any = |is: fn(u16) -> bool| answers.iter().any(|(status, _)| is(*status));
         let is_out = any(|status| status == 503);
         let is_void = any(|status| status >= 500) && !any(|status| matches!(status, 200 | 201));
@@ -156,7 +155,7 @@ pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
 /// Receives and parses batches, at most one ahead of the batch that is stored. Returns why the
 /// request body stopped early, or `None` if it was complete.
 async fn prepare(
-    app: App,
+    jobs: Jobs,
     scope: Scope,
     mut lines: Lines,
     ready: mpsc::Sender<Prepared>,
@@ -167,7 +166,7 @@ async fn prepare(
             Ok(batch) => batch,
             Err(broken) => return Some(broken),
         };
-        let jobs = app.jobs.clone();
+        let jobs = jobs.clone();
         let reading = move || {
             let one = |line: &Line| match &line.place {
                 Some(place) => read(&jobs, scope, &batch.bytes[place.clone()]),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use evenkeel_commands::{RunningRebalance, read_rebalance};
@@ -13,11 +12,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::RebalancedView;
-use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::jobs::{FilterDocument, working_time};
+use crate::call::Call;
+use crate::jobs::commands::{FilterDocument, working_time};
 use crate::oversight::{AuditSummary, Target};
-use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -59,7 +57,6 @@ pub(super) type StartedRebalance =
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance",
-    operation_id = "rebalance",
     tag = "balance",
     request_body(content = inline(Option<RebalanceDocument>), example = json!({
         "max_moves": 100, "target_score": 0.95, "wait": true,
@@ -75,15 +72,13 @@ pub(super) type StartedRebalance =
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn rebalance(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+    call: Call,
     MaybeJson(document): MaybeJson,
 ) -> Result<StartedRebalance, Problem> {
     let command = read_rebalance(document.as_ref())?;
-    let until = wait_until(&app);
-    let running = app.balancing.begin(&caller.scope, &command.source, &caller.subject).await?;
-    started(&app, &caller, running, command.wait.then_some(until)).await
+    let until = wait_until(&call);
+    let running = call.balancing.begin(call.scope(), &command.source, &call.caller.subject).await?;
+    started(&call, running, command.wait.then_some(until)).await
 }
 
 /// Returns the time until which a request waits for its rebalance to finish.
@@ -93,17 +88,16 @@ pub(super) fn wait_until(app: &App) -> Timestamp {
 
 /// Waits for the rebalance to finish, at most until `until`, and returns its progress.
 pub(super) async fn started(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     running: RunningRebalance,
     until: Option<Timestamp>,
 ) -> Result<StartedRebalance, Problem> {
     let id = running.id;
     if let Some(until) = until {
-        let left = until.since((app.clock)());
+        let left = until.since((call.clock)());
         running.wait(Duration::from_micros(left.as_micros())).await?;
     }
-    let found = app.balancing.report(&caller.scope, id).await?;
+    let found = call.balancing.report(call.scope(), id).await?;
     let is_running = found.rebalance.state == RebalanceState::Running;
     let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
     let view = RebalancedView::from(found);

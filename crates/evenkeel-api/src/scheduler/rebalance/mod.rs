@@ -1,25 +1,17 @@
 //! `/api/v1/scheduler/rebalance…`, one file per endpoint.
 
-mod act;
-mod get;
-mod list;
-mod moves;
-mod preview;
-mod stop;
-mod undo;
+pub(crate) mod act;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod moves;
+pub(crate) mod preview;
+pub(crate) mod stop;
+pub(crate) mod undo;
 mod view;
 
 use uuid::Uuid;
 
 use crate::problem::{Problem, ProblemType};
-
-pub(crate) use act::*;
-pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use moves::*;
-pub(crate) use preview::*;
-pub(crate) use stop::*;
-pub(crate) use undo::*;
 
 fn read_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| {

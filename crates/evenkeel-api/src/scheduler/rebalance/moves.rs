@@ -1,7 +1,6 @@
 //! `GET /api/v1/scheduler/rebalance/{id}/moves`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_commands::ListedMove;
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{Page, PageRequest};
@@ -9,12 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::read_id;
-use crate::auth::Caller;
+use crate::call::{Answer, Call};
 use crate::cursor::MovePosition;
 use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, PathId};
-use crate::problem::Problem;
-use crate::state::App;
 
 /// One job that a rebalance moves to another start time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -23,10 +20,8 @@ pub struct MoveView {
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// Next run time before the move.
-    #[schema(value_type = String, format = DateTime)]
     pub old_time: Timestamp,
     /// Next run time after the move.
-    #[schema(value_type = String, format = DateTime)]
     pub new_time: Timestamp,
     /// True if the job was moved, false if it was skipped, null until the rebalance reaches this
     /// job.
@@ -52,27 +47,25 @@ list_answer! {
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalance/{id}/moves",
-    operation_id = "list_rebalance_moves",
     tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance or plan"), PageQuery),
     responses((status = 200, description = "One page of the jobs that the rebalance moves", body = MoveList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_rebalance_moves(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     PathId(id): PathId,
     mut params: Params,
-) -> Result<Json<MoveList>, Problem> {
+) -> Answer<MoveList> {
     let request: PageRequest<MovePosition> = PageQuery::take(&mut params);
     params.finish()?;
     let from = request.after.map_or(u64::from(request.offset), |position| position.0);
-    let found = app.balancing.moves(&caller.scope, read_id(&id)?, from, request.limit).await?;
+    let found = call.balancing.moves(call.scope(), read_id(&id)?, from, request.limit).await?;
     let page = Page {
         items: found.moves,
         total: found.total,
         total_is_estimate: false,
         next: found.next.map(MovePosition),
     };
-    Ok(Json(MoveList::new(&app, &request, page, MoveView::from)))
+    Ok(Json(MoveList::new(&call, &request, page, MoveView::from)))
 }

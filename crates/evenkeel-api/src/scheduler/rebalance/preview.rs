@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::{Extension, Json};
 use evenkeel_commands::{ListedMove, PlanPreview, read_plan_options};
 use evenkeel_core::{JobId, Timestamp};
@@ -12,13 +11,11 @@ use uuid::Uuid;
 
 use super::super::figures::rounded;
 use super::view::{ShapeView, SkippedJobView};
-use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::jobs::FilterDocument;
+use crate::call::Call;
+use crate::jobs::commands::FilterDocument;
 use crate::oversight::{AuditSummary, Target};
-use crate::params::NoParams;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Options of a rebalance. All fields are optional.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -44,10 +41,8 @@ pub struct PlannedMoveView {
     /// Name of the job.
     pub name: Option<String>,
     /// Next run time of the job now.
-    #[schema(value_type = String, format = DateTime)]
     pub current_time: Timestamp,
     /// Next run time of the job after the rebalance.
-    #[schema(value_type = String, format = DateTime)]
     pub proposed_time: Timestamp,
 }
 
@@ -65,7 +60,6 @@ pub struct PreviewedView {
     /// planned moves, or fails and moves nothing.
     pub plan_id: Uuid,
     /// Time when the plan expires, 15 minutes after the preview.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// Number of jobs that would be moved.
     #[schema(example = 12)]
@@ -116,7 +110,6 @@ impl From<PlanPreview> for PreviewedView {
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/preview",
-    operation_id = "preview_rebalance",
     tag = "balance",
     request_body(content = inline(Option<PlanDocument>), example = json!({
         "filter": {"metadata": {"category": "news"}}, "max_moves": 100, "target_score": 0.95,
@@ -125,14 +118,12 @@ impl From<PlanPreview> for PreviewedView {
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn preview_rebalance(
-    State(app): State<App>,
-    caller: Caller,
-    _: NoParams,
+    call: Call,
     MaybeJson(document): MaybeJson,
 ) -> Result<(Extension<Target>, Extension<AuditSummary>, Json<PreviewedView>), Problem> {
     let options = read_plan_options(document.as_ref())?;
     let view: PreviewedView =
-        app.balancing.preview(&caller.scope, &options, &caller.subject).await?.into();
+        call.balancing.preview(call.scope(), &options, &call.caller.subject).await?.into();
     let summary = format!("would move {} jobs, {} stay", view.would_move, view.would_skip);
     Ok((Extension(Target(view.plan_id.to_string())), Extension(AuditSummary(summary)), Json(view)))
 }

@@ -1,16 +1,14 @@
 //! `POST /api/v1/scheduler/rebalance/{id}/stop`
 
-use axum::extract::State;
 use axum::{Extension, Json};
 
 use super::read_id;
 use super::view::RebalancedView;
-use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::call::Call;
 use crate::oversight::AuditSummary;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Stops a running rebalance.
 ///
@@ -19,7 +17,6 @@ use crate::state::App;
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/{id}/stop",
-    operation_id = "stop_rebalance",
     tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance")),
     responses(
@@ -29,15 +26,14 @@ use crate::state::App;
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn stop_rebalance(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     PathId(id): PathId,
     _: NoParams,
     NoBody: NoBody,
 ) -> Result<(Extension<AuditSummary>, Json<RebalancedView>), Problem> {
     let id = read_id(&id)?;
-    app.balancing.stop(&caller.scope, id).await?;
-    let view = RebalancedView::from(app.balancing.report(&caller.scope, id).await?);
+    call.balancing.stop(call.scope(), id).await?;
+    let view = RebalancedView::from(call.balancing.report(call.scope(), id).await?);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
     let summary = format!("stopped after {moved} of {planned} moves");
     Ok((Extension(AuditSummary(summary)), Json(view)))

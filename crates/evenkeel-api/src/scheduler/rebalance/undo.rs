@@ -1,16 +1,14 @@
 //! `POST /api/v1/scheduler/rebalance/{id}/undo`
 
-use axum::extract::State;
 use utoipa::ToSchema;
 
 use super::act::{StartedRebalance, started, wait_until};
 use super::read_id;
 use super::view::RebalancedView;
-use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::params::{NoParams, PathId};
+use crate::call::Call;
+use crate::params::PathId;
 use crate::problem::Problem;
-use crate::state::App;
 
 /// Options of a request that undoes a rebalance.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, ToSchema)]
@@ -30,7 +28,6 @@ pub struct UndoDocument {
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/{id}/undo",
-    operation_id = "undo_rebalance",
     tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance")),
     request_body(content = inline(Option<UndoDocument>), example = json!({"wait": true})),
@@ -44,14 +41,12 @@ pub struct UndoDocument {
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn undo_rebalance(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     PathId(id): PathId,
-    _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<StartedRebalance, Problem> {
     let wait = evenkeel_commands::read_undo(document.as_ref())?;
-    let until = wait_until(&app);
-    let running = app.balancing.undo(&caller.scope, read_id(&id)?, &caller.subject).await?;
-    started(&app, &caller, running, wait.then_some(until)).await
+    let until = wait_until(&call);
+    let running = call.balancing.undo(call.scope(), read_id(&id)?, &call.caller.subject).await?;
+    started(&call, running, wait.then_some(until)).await
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::super::distribution::minutes;
 use super::super::figures::{rounded, whole};
-use crate::jobs::FilterDocument;
+use crate::jobs::commands::FilterDocument;
 
 /// Expected runs of one hour of the day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -80,10 +80,8 @@ pub struct MovedView {
     #[schema(value_type = Uuid)]
     pub job_id: JobId,
     /// Next run time before the move.
-    #[schema(value_type = String, format = DateTime)]
     pub old_time: Timestamp,
     /// Next run time after the move.
-    #[schema(value_type = String, format = DateTime)]
     pub new_time: Timestamp,
 }
 
@@ -123,16 +121,12 @@ pub struct RebalanceView {
     /// Subject that created the rebalance.
     pub created_by: String,
     /// Time when the rebalance was planned.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Time when the plan expires; null if the rebalance was started.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// Time when the rebalance last moved a job.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub updated_at: Option<Timestamp>,
     /// Time when the rebalance finished or was stopped.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub ended_at: Option<Timestamp>,
     /// Progress of the rebalance, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
@@ -161,7 +155,6 @@ pub struct RebalanceView {
     /// Id of the rebalance that undid this one.
     pub undone_by: Option<Uuid>,
     /// Time until which the rebalance can be undone; null if it cannot be undone.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub undo_until: Option<Timestamp>,
 }
 
