@@ -2,7 +2,7 @@
 
 use crate::job::Definition;
 use crate::misfire::MisfirePolicy;
-use crate::names::names;
+use crate::named_enum;
 use crate::overlap::OverlapPolicy;
 use crate::time::{Span, Timestamp};
 
@@ -15,31 +15,25 @@ pub struct SkippedTimes {
     pub reason: SkipReason,
 }
 
-/// Why a scheduled time was skipped. The store saves the discriminants as numbers; 3 is unused.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum SkipReason {
-    /// The scheduled time was missed, and the misfire policy does not run it.
-    Misfire = 0,
-    /// An earlier run of the same job was still active.
-    Overlap = 1,
-    /// An earlier run of the same job was waiting for its retry.
-    RetryPending = 2,
-    /// The scheduled time fell into a blackout, and one later run after the blackout makes up for
-    /// it.
-    Blackout = 4,
-    /// The store has no outcome of an earlier run, because the node of that run was lost or could
-    /// not write the outcome. A run without a stored outcome may in fact have finished before the
-    /// skipped scheduled time.
-    EndNotStored = 5,
+named_enum! {
+    /// Why a scheduled time was skipped. The store saves the discriminants as numbers; 3 is unused.
+    #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+    pub enum SkipReason {
+        /// The scheduled time was missed, and the misfire policy does not run it.
+        Misfire = 0 => "misfire",
+        /// An earlier run of the same job was still active.
+        Overlap = 1 => "overlap",
+        /// An earlier run of the same job was waiting for its retry.
+        RetryPending = 2 => "retry_pending",
+        /// The scheduled time fell into a blackout, and one later run after the blackout makes up
+        /// for it.
+        Blackout = 4 => "blackout",
+        /// The store has no outcome of an earlier run, because the node of that run was lost or
+        /// could not write the outcome. A run without a stored outcome may in fact have finished
+        /// before the skipped scheduled time.
+        EndNotStored = 5 => "end_not_stored",
+    }
 }
-
-names!(SkipReason {
-    Misfire => "misfire",
-    Overlap => "overlap",
-    RetryPending => "retry_pending",
-    Blackout => "blackout",
-    EndNotStored => "end_not_stored",
-});
 
 /// What the scheduler does with a due job: it records skipped scheduled times, fires at most one
 /// run, and sets the next scheduled time.

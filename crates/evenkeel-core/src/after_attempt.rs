@@ -19,6 +19,17 @@ pub enum Then {
     Retry { due: Timestamp },
 }
 
+impl Then {
+    /// The run ends, and the schedule of the job continues.
+    pub const END: Self = Self::EndRun { stop_job: false, next_at: None };
+
+    /// Returns the end of the run in place of a retry.
+    #[must_use]
+    pub fn without_retry(self) -> Self {
+        if let Self::Retry { .. } = self { Self::END } else { self }
+    }
+}
+
 /// What a failed attempt reports about its retry, for example with the HTTP header `Retry-After`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum RetryHint {

@@ -5,33 +5,26 @@ use serde::{Deserialize, Serialize};
 use crate::ids::NodeNo;
 use crate::job::OnLostWorker;
 use crate::lease::Fence;
-use crate::names::names;
+use crate::named_enum;
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Completed,
-    Failed,
-    /// The attempt produced no output or progress for longer than `timeout`, or ran longer than
-    /// allowed.
-    TimedOut,
-    Cancelled,
-    /// The attempt processed some of its items and failed on others.
-    PartlyFailed,
-    /// A newer scheduled time of the job replaced this run.
-    Superseded,
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        Completed => "completed",
+        Failed => "failed",
+        /// The attempt produced no output or progress for longer than `timeout`, or ran longer than
+        /// allowed.
+        TimedOut => "timed_out",
+        Cancelled => "cancelled",
+        /// The attempt processed some of its items and failed on others.
+        PartlyFailed => "partly_failed",
+        /// A newer scheduled time of the job replaced this run.
+        Superseded => "superseded",
+    }
 }
 
 impl Outcome {
-    pub const ALL: [Self; 6] = [
-        Self::Completed,
-        Self::Failed,
-        Self::TimedOut,
-        Self::Cancelled,
-        Self::PartlyFailed,
-        Self::Superseded,
-    ];
-
     /// True if the attempt processed all or some of its items. A successful attempt fulfils the
     /// job's deadline promise.
     pub const fn is_success(self) -> bool {
@@ -44,33 +37,23 @@ impl Outcome {
     }
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptStatus {
-    /// Waits to be claimed.
-    Pending,
-    Running,
-    Completed,
-    Failed,
-    Cancelled,
-    TimedOut,
-    /// The attempt never ran, and the reason is recorded.
-    Skipped,
-    PartlyFailed,
-    Superseded,
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AttemptStatus {
+        /// Waits to be claimed.
+        Pending => "pending",
+        Running => "running",
+        Completed => "completed",
+        Failed => "failed",
+        Cancelled => "cancelled",
+        TimedOut => "timed_out",
+        /// The attempt never ran, and the reason is recorded.
+        Skipped => "skipped",
+        PartlyFailed => "partly_failed",
+        Superseded => "superseded",
+    }
 }
-
-names!(AttemptStatus {
-    Pending => "pending",
-    Running => "running",
-    Completed => "completed",
-    Failed => "failed",
-    Cancelled => "cancelled",
-    TimedOut => "timed_out",
-    Skipped => "skipped",
-    PartlyFailed => "partly_failed",
-    Superseded => "superseded",
-});
 
 impl AttemptStatus {
     /// The stored number.
@@ -80,6 +63,11 @@ impl AttemptStatus {
 
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+
+    /// Returns `None` for an attempt that is not finished.
+    pub fn outcome(self) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|outcome| Self::from(*outcome) == self)
     }
 }
 

@@ -79,7 +79,8 @@ impl<'a> Blackouts<'a> {
     }
 
     pub fn is_in_blackout(self, moment: Timestamp) -> bool {
-        !self.is_empty() && self.began(self.time_of_day(moment)).is_some()
+        let time_of_day = || self.zone.offset_period_at(moment).local(moment).rem_euclid(DAY);
+        !self.is_empty() && self.began(time_of_day()).is_some()
     }
 
     /// Returns the first time at or after `moment` that is not in a blackout.
@@ -142,11 +143,6 @@ impl<'a> Blackouts<'a> {
     /// Returns the longest time between two blackouts, on a day without a clock change.
     pub fn longest_open(self) -> Span {
         longest_open(self.periods)
-    }
-
-    fn time_of_day(self, moment: Timestamp) -> i64 {
-        let offset = i64::from(self.zone.offset_at(moment)) * 1_000_000;
-        (moment.as_micros() + offset).rem_euclid(DAY)
     }
 
     /// Returns how long ago the blackout began that contains `time_of_day`. If several blackouts

@@ -4,74 +4,58 @@ use serde::Serialize;
 
 use crate::history::History;
 use crate::job::Definition;
-use crate::names::names;
+use crate::named_enum;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 use crate::window::{Past, StartWindow};
 
-/// How well a job meets its deadlines.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Level {
-    Ok,
-    /// A run failed or is likely to be late, but the deadline has not passed yet.
-    Warning,
-    /// The deadline has passed without a successful run.
-    Error,
+named_enum! {
+    /// How well a job meets its deadlines.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum Level {
+        Ok => "OK",
+        /// A run failed or is likely to be late, but the deadline has not passed yet.
+        Warning => "WARNING",
+        /// The deadline has passed without a successful run.
+        Error => "ERROR",
+    }
 }
 
-names!(Level {
-    Ok => "OK",
-    Warning => "WARNING",
-    Error => "ERROR",
-});
-
-/// Why a job has the level OK, WARNING or ERROR.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    OnTime,
-    /// The job has never run, and its first deadline has not passed.
-    NeverRan,
-    /// The job is paused or cancelled, so it has no deadline.
-    Paused,
-    /// The job has no further runs and no missed deadline.
-    Over,
-    LastRunFailed,
-    /// A run is active, but it will probably finish after the deadline.
-    LikelyViolatedRunning,
-    /// The job waits, and a run that started now would probably finish after the deadline.
-    LikelyViolatedWaiting,
-    /// No run succeeded by the deadline.
-    Violated,
-    /// The last run failed, and the job has no further runs.
-    GivenUp,
-    /// No run succeeded by the deadline, and only because a blackout prevented the run. A blackout
-    /// never moves the deadline.
-    HeldByBlackout,
-    /// The only run of the job failed more than [`GIVEN_UP_ERROR_FOR`] ago. The failed job no
-    /// longer raises an alert.
-    FinishedFailed,
+named_enum! {
+    /// Why a job has the level OK, WARNING or ERROR.
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Reason {
+        OnTime => "on_time",
+        /// The job has never run, and its first deadline has not passed.
+        NeverRan => "never_ran",
+        /// The job is paused or cancelled, so it has no deadline.
+        Paused => "paused",
+        /// The job has no further runs and no missed deadline.
+        Over => "over",
+        LastRunFailed => "last_run_failed",
+        /// A run is active, but it will probably finish after the deadline.
+        LikelyViolatedRunning => "likely_violated_running",
+        /// The job waits, and a run that started now would probably finish after the deadline.
+        LikelyViolatedWaiting => "likely_violated_waiting",
+        /// No run succeeded by the deadline.
+        Violated => "violated",
+        /// The last run failed, and the job has no further runs.
+        GivenUp => "given_up",
+        /// No run succeeded by the deadline, and only because a blackout prevented the run. A
+        /// blackout never moves the deadline.
+        HeldByBlackout => "held_by_blackout",
+        /// The only run of the job failed more than [`GIVEN_UP_ERROR_FOR`] ago. The failed job no
+        /// longer raises an alert.
+        FinishedFailed => "finished_failed",
+    }
 }
 
 /// How long a job that runs only once stays in `ERROR` after its run has failed. An operator has
 /// one day to retry, cancel or delete the failed job. An alert that never ends would hide the next
 /// alert.
 pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
-
-names!(Reason {
-    OnTime => "on_time",
-    NeverRan => "never_ran",
-    Paused => "paused",
-    Over => "over",
-    LastRunFailed => "last_run_failed",
-    LikelyViolatedRunning => "likely_violated_running",
-    LikelyViolatedWaiting => "likely_violated_waiting",
-    Violated => "violated",
-    GivenUp => "given_up",
-    HeldByBlackout => "held_by_blackout",
-    FinishedFailed => "finished_failed",
-});
 
 impl Reason {
     pub const fn level(self) -> Level {

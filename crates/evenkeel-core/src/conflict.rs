@@ -2,7 +2,7 @@
 //! a deadline, so some combinations of schedule and blackouts cannot meet their deadlines.
 
 use crate::job::Definition;
-use crate::schedule::{Periodic, Schedule};
+use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 use crate::window::Past;
 
@@ -45,7 +45,9 @@ impl Definition {
             // for the end of the blackout.
             let blackout_start = blackouts.next_start(starts_at)?;
             if let Schedule::Periodic(periodic) = &self.schedule {
-                (time, reference) = just_before(periodic, blackout_start, starts_at);
+                // The previous run starts as late as possible, just before the blackout.
+                reference = blackout_start.saturating_sub(TICK).max(starts_at);
+                time = blackout_start.max(starts_at.saturating_add(periodic.cooldown()));
             } else {
                 let held_from = blackout_start.saturating_sub(margin).saturating_sub(TICK);
                 let after = held_from.max(starts_at);
@@ -58,24 +60,13 @@ impl Definition {
     }
 }
 
-/// Returns when a periodic job is due in the blackout that begins at `blackout_start`, and the
-/// latest possible start of its previous run, which is just before the blackout.
-fn just_before(
-    periodic: &Periodic,
-    blackout_start: Timestamp,
-    starts_at: Timestamp,
-) -> (Timestamp, Timestamp) {
-    let reference = blackout_start.saturating_sub(TICK).max(starts_at);
-    (blackout_start.max(starts_at.saturating_add(periodic.cooldown())), reference)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::blackout::Blackout;
-    use crate::schedule::{Cron, CronSchedule, Interval, Once};
+    use crate::schedule::{Cron, CronSchedule, Interval, Once, Periodic};
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()

@@ -21,7 +21,7 @@ pub struct Dedup {
     /// Only jobs of the same tenant and executor can be duplicates of each other.
     pub key: String,
     /// True if the key is derived from the job's target, and changes when the target changes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_target: bool,
     #[serde(default)]
     pub scope: DedupScope,
@@ -51,9 +51,7 @@ impl DedupKey {
     /// Returns the hash of the deduplication key `text` for jobs of the executor `kind`.
     pub fn of(kind: &str, text: &str) -> Self {
         let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(text).finalize();
-        let mut key = [0; 16];
-        key.copy_from_slice(&hash[..16]);
-        Self(key)
+        Self(std::array::from_fn(|at| hash[at]))
     }
 
     pub fn of_job(about: &About, definition: &Definition) -> Option<Self> {
@@ -157,10 +155,6 @@ impl DedupScope {
             }
         }
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 #[cfg(test)]

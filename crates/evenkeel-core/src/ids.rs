@@ -2,19 +2,60 @@
 //! ids of runs.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::hash::mix;
-use crate::names::names;
+use crate::named_enum;
 use crate::time::Timestamp;
 
-/// The public id of a job, a UUIDv7.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JobId(pub Uuid);
+/// Defines a type that is parsed, shown and serialized like its only field.
+macro_rules! newtype {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = <$inner as std::str::FromStr>::Err;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+
+pub(crate) use newtype;
+
+newtype! {
+    /// The public id of a job, a UUIDv7.
+    JobId(Uuid)
+}
+newtype! {
+    /// The number of a job inside the store: 40 bits, assigned consecutively, never reused.
+    JobNo(i64)
+}
+newtype! {
+    /// The number of one process of a node; a node gets a new number whenever it starts.
+    NodeNo(i32)
+}
+newtype! {
+    TenantNo(i32)
+}
+newtype! {
+    /// The number of an attempt within its run, counted from 0.
+    AttemptNo(u16)
+}
 
 impl JobId {
     /// Makes an id from the time of creation and 80 random bits.
@@ -31,51 +72,6 @@ impl JobId {
     }
 }
 
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for JobId {
-    type Err = uuid::Error;
-
-    fn from_str(text: &str) -> Result<Self, uuid::Error> {
-        text.parse().map(Self)
-    }
-}
-
-macro_rules! numbered {
-    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
-        $(#[$doc])*
-        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(pub $inner);
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-    };
-}
-
-numbered! {
-    /// The number of a job inside the store: 40 bits, assigned consecutively, never reused.
-    JobNo(i64)
-}
-numbered! {
-    /// The number of one process of a node; a node gets a new number whenever it starts.
-    NodeNo(i32)
-}
-numbered! {
-    TenantNo(i32)
-}
-numbered! {
-    /// The number of an attempt within its run, counted from 0.
-    AttemptNo(u16)
-}
-
 impl AttemptNo {
     pub const FIRST: Self = Self(0);
     /// The highest attempt number that fits into an id.
@@ -89,32 +85,26 @@ impl AttemptNo {
     }
 }
 
-/// Why a run exists. The discriminants are part of stored keys and of run ids, so they must not
-/// change.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// A scheduled time of the job was reached.
-    Schedule = 0,
-    /// A user or client triggered the job.
-    Trigger = 1,
-    /// A backfill: the run makes up for one scheduled time in the past. No run has the origin
-    /// `Backfill` yet; it is reserved for future use.
-    Backfill = 2,
-    /// A dead letter was redriven.
-    Redrive = 3,
-    /// A run of another job, on which this job depends, has finished. No run has the origin
-    /// `Dependency` yet; it is reserved for future use.
-    Dependency = 4,
+named_enum! {
+    /// Why a run exists. The discriminants are part of stored keys and of run ids, so they must not
+    /// change.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Origin {
+        /// A scheduled time of the job was reached.
+        Schedule = 0 => "schedule",
+        /// A user or client triggered the job.
+        Trigger = 1 => "trigger",
+        /// A backfill: the run makes up for one scheduled time in the past. No run has the origin
+        /// `Backfill` yet; it is reserved for future use.
+        Backfill = 2 => "backfill",
+        /// A dead letter was redriven.
+        Redrive = 3 => "redrive",
+        /// A run of another job, on which this job depends, has finished. No run has the origin
+        /// `Dependency` yet; it is reserved for future use.
+        Dependency = 4 => "dependency",
+    }
 }
-
-names!(Origin {
-    Schedule => "schedule",
-    Trigger => "trigger",
-    Backfill => "backfill",
-    Redrive => "redrive",
-    Dependency => "dependency",
-});
 
 impl Origin {
     /// Returns `None` for an origin that this version of Evenkeel does not know. Codes have 4 bits.

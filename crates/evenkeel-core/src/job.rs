@@ -114,7 +114,7 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blackout_periods: Vec<Blackout>,
     /// If true, a run does not start if it would probably still be running when a blackout begins.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub avoid_blackout: bool,
     /// Used in place of the measured average duration of successful runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,10 +228,6 @@ impl Definition {
             concurrency_limit: None,
         }
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// The worker pool of jobs and workers for which no pool is configured.

@@ -9,14 +9,14 @@
 mod release;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::ids::TenantNo;
 use crate::job::Definition;
-use crate::names::names;
+use crate::named_enum;
 use crate::order::Lane;
 
 pub use release::{OwnPermits, ReleasePass, ReleasedRuns};
@@ -27,20 +27,16 @@ pub const KEY_LIMIT_MAX: u32 = 10_000;
 /// lane.
 pub const SHARED_LIMIT_MAX: u32 = 100_000;
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitScope {
-    /// Runs of a tenant with the same `concurrency_key`.
-    Key,
-    Tenant,
-    Lane,
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum LimitScope {
+        /// Runs of a tenant with the same `concurrency_key`.
+        Key => "key",
+        Tenant => "tenant",
+        Lane => "lane",
+    }
 }
-
-names!(LimitScope {
-    Key => "key",
-    Tenant => "tenant",
-    Lane => "lane",
-});
 
 impl LimitScope {
     /// Reads the scope from `code`, the second and third character of a limit queue's pool name.
@@ -59,9 +55,7 @@ impl KeyDigest {
 
     pub fn of(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
-        let mut digest = [0; Self::BYTES];
-        digest.copy_from_slice(&hash[..Self::BYTES]);
-        Self(digest)
+        Self(std::array::from_fn(|at| hash[at]))
     }
 
     pub const fn as_bytes(&self) -> &[u8] {
@@ -173,9 +167,7 @@ impl fmt::Display for LimitKey {
 
 impl fmt::Debug for LimitKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LimitKey(")?;
-        fmt::Display::fmt(self, f)?;
-        f.write_char(')')
+        write!(f, "LimitKey({self})")
     }
 }
 
@@ -203,13 +195,12 @@ impl Limits {
 
     /// Returns all limits that apply to a run, from the narrowest (key) to the widest (lane).
     pub fn on(&self, tenant: TenantNo, lane: Lane, key: Option<KeyLimit>) -> Vec<Limit> {
-        let of_key =
-            key.map(|key| Limit { key: LimitKey::of_key(tenant, key.digest), most: key.most });
-        let of_tenant =
-            self.of_tenant(tenant).map(|most| Limit { key: LimitKey::of_tenant(tenant), most });
-        let of_lane =
-            self.lanes[lane as usize].map(|most| Limit { key: LimitKey::of_lane(lane), most });
-        [of_key, of_tenant, of_lane].into_iter().flatten().collect()
+        let limits = [
+            key.map(|key| (LimitKey::of_key(tenant, key.digest), key.most)),
+            self.of_tenant(tenant).map(|most| (LimitKey::of_tenant(tenant), most)),
+            self.lanes[lane as usize].map(|most| (LimitKey::of_lane(lane), most)),
+        ];
+        limits.into_iter().flatten().map(|(key, most)| Limit { key, most }).collect()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,9 +1,20 @@
 //! Names of enum variants, as the API and the CLI show them.
 
-/// Defines the constant `ALL` and the method `as_str` for an enum. `ALL` lists the variants in the
-/// given order; if the variants are stored as numbers, this order must match the numbers.
-macro_rules! names {
-    ($type:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
+/// Defines an enum whose variants have names. Adds the constant `ALL`, which lists all variants in
+/// the order of their definition, and the method `as_str`, which returns the name.
+#[macro_export]
+macro_rules! named_enum {
+    (
+        $(#[$about:meta])*
+        pub enum $type:ident {
+            $($(#[$of_variant:meta])* $variant:ident $(= $code:literal)? => $name:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        pub enum $type {
+            $($(#[$of_variant])* $variant $(= $code)?,)+
+        }
+
         impl $type {
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
@@ -15,5 +26,3 @@ macro_rules! names {
         }
     };
 }
-
-pub(crate) use names;

@@ -38,7 +38,7 @@ pub fn next_after_resume(
         let has_run = state.fired > 0 && !is_other && !(withdrawn && state.live == 0);
         return if has_run { None } else { chosen(state, now, choose) };
     }
-    begun_anew(definition, state, now, choose)
+    next_after_change(definition, state, now, choose)
 }
 
 /// Returns the next scheduled time of a job that had stopped after failures and is retried at
@@ -52,22 +52,13 @@ pub fn next_after_retry(
     if matches!(definition.schedule, Schedule::Once(_)) {
         return None;
     }
-    begun_anew(definition, state, now, choose)
+    next_after_change(definition, state, now, choose)
 }
 
 /// Returns the next scheduled time of a job whose schedule has changed at `now`. A job that runs
 /// once runs again if its scheduled time is changed. `choose` returns a start time after the moment
 /// that is passed to it.
 pub fn next_after_change(
-    definition: &Definition,
-    state: ScheduleState,
-    now: Timestamp,
-    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
-) -> Option<Timestamp> {
-    begun_anew(definition, state, now, choose)
-}
-
-fn begun_anew(
     definition: &Definition,
     state: ScheduleState,
     now: Timestamp,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::after_attempt::{Ended, RetryHint, Then};
 use crate::job::Definition;
-use crate::names::names;
+use crate::named_enum;
 use crate::retry::Verdict;
 
 /// The job's policy for runs that have failed and are not retried.
@@ -34,22 +34,19 @@ impl OnFailure {
     }
 }
 
-/// Why a run is not retried.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeathReason {
-    RetriesExhausted,
-    /// The attempt reported that a retry cannot succeed.
-    NotRetryable,
-    /// The worker was lost, and the job does not allow another worker or has lost too many workers.
-    WorkerLost,
+named_enum! {
+    /// Why a run is not retried.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DeathReason {
+        RetriesExhausted => "retries_exhausted",
+        /// The attempt reported that a retry cannot succeed.
+        NotRetryable => "not_retryable",
+        /// The worker was lost, and the job does not allow another worker or has lost too many
+        /// workers.
+        WorkerLost => "worker_lost",
+    }
 }
-
-names!(DeathReason {
-    RetriesExhausted => "retries_exhausted",
-    NotRetryable => "not_retryable",
-    WorkerLost => "worker_lost",
-});
 
 impl DeathReason {
     /// The stored number.

@@ -4,28 +4,24 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::names;
+use crate::named_enum;
 use crate::time::Timestamp;
 
-/// A lane of the dispatch queue. Attempts of earlier lanes start first.
-#[derive(
-    Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Lane {
-    Critical,
-    #[default]
-    Standard,
-    /// Attempts in this lane start when the other lanes leave workers free, and always on the
-    /// guaranteed share of workers.
-    Batch,
+named_enum! {
+    /// A lane of the dispatch queue. Attempts of earlier lanes start first.
+    #[derive(
+        Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum Lane {
+        Critical => "critical",
+        #[default]
+        Standard => "standard",
+        /// Attempts in this lane start when the other lanes leave workers free, and always on the
+        /// guaranteed share of workers.
+        Batch => "batch",
+    }
 }
-
-names!(Lane {
-    Critical => "critical",
-    Standard => "standard",
-    Batch => "batch",
-});
 
 /// The priority of a job within its lane, 0 to 100.
 #[derive(

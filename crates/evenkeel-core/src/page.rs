@@ -1,19 +1,15 @@
 //! Crawled pages.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::ids::JobNo;
+use crate::ids::{JobNo, newtype};
 
-/// The id of a crawled page. The page id depends only on the job and the URL, so a page keeps its
-/// id in later crawls.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PageId(pub Uuid);
+newtype! {
+    /// The id of a crawled page. The page id depends only on the job and the URL, so a page keeps
+    /// its id in later crawls.
+    PageId(Uuid)
+}
 
 /// The UUID namespace of page ids, which are version 5 UUIDs.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_3c52_88a4_4b0e_9d27_5a64_1c0b_7e93);
@@ -22,20 +18,6 @@ impl PageId {
     /// Returns the id of the page at `url`, which must be normalized, for this job.
     pub fn of(job: JobNo, url: &str) -> Self {
         Self(Uuid::new_v5(&NAMESPACE, format!("{job} {url}").as_bytes()))
-    }
-}
-
-impl fmt::Display for PageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for PageId {
-    type Err = uuid::Error;
-
-    fn from_str(text: &str) -> Result<Self, uuid::Error> {
-        text.parse().map(Self)
     }
 }
 

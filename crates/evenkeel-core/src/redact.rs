@@ -68,21 +68,15 @@ pub fn url(text: &str) -> String {
     if user_end > start {
         shown.push_str(MASK);
     }
-    let (rest, fragment) = match text[user_end..].split_once('#') {
-        Some((rest, fragment)) => (rest, Some(fragment)),
-        None => (&text[user_end..], None),
-    };
-    let (path, query) = match rest.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (rest, None),
-    };
-    shown.push_str(path);
-    if let Some(query) = query {
-        shown.push('?');
-        let pairs: Vec<String> = query.split('&').map(pair).collect();
-        shown.push_str(&pairs.join("&"));
+    let (rest, fragment) = text[user_end..].split_once('#').unwrap_or((&text[user_end..], ""));
+    match rest.split_once('?') {
+        Some((path, query)) => {
+            let pairs: Vec<String> = query.split('&').map(pair).collect();
+            shown.push_str(&format!("{path}?{}", pairs.join("&")));
+        }
+        None => shown.push_str(rest),
     }
-    if fragment.is_some_and(|fragment| !fragment.is_empty()) {
+    if !fragment.is_empty() {
         shown.push('#');
         shown.push_str(MASK);
     }

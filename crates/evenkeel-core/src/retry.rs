@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::AttemptNo;
-use crate::names::names;
+use crate::named_enum;
 use crate::time::Span;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -49,28 +49,22 @@ pub enum Jitter {
     },
 }
 
-/// Named retry policies: the default, and one for each specification document that Evenkeel
-/// implements.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Preset {
-    Standard,
-    /// Document 001.
-    Interval,
-    /// Document 002.
-    Queue,
-    /// Document 003.
-    Deadline,
-    /// Document 004.
-    CronService,
+named_enum! {
+    /// Named retry policies: the default, and one for each specification document that Evenkeel
+    /// implements.
+    #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+    pub enum Preset {
+        Standard => "standard",
+        /// Document 001.
+        Interval => "interval",
+        /// Document 002.
+        Queue => "queue",
+        /// Document 003.
+        Deadline => "deadline",
+        /// Document 004.
+        CronService => "cron_service",
+    }
 }
-
-names!(Preset {
-    Standard => "standard",
-    Interval => "interval",
-    Queue => "queue",
-    Deadline => "deadline",
-    CronService => "cron_service",
-});
 
 impl Preset {
     pub fn policy(self) -> RetryPolicy {

@@ -146,9 +146,7 @@ impl RunIds {
         let mut mac = mac.unwrap_or_else(|_| Hmac::new(&Default::default()));
         mac.update(b"evenkeel run ids 1");
         let digest = mac.finalize().into_bytes();
-        let mut key = [0; 16];
-        key.copy_from_slice(&digest[..16]);
-        Self(SipHasher24::new_with_key(&key))
+        Self(SipHasher24::new_with_key(&std::array::from_fn(|at| digest[at])))
     }
 
     pub fn run_id(&self, key: AttemptKey) -> RunId {

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use crate::names::names;
+use crate::named_enum;
 use crate::time::{Span, Timestamp};
 
 /// The first characters of every stored log, which distinguish it from plain text. A stored text
@@ -18,18 +18,15 @@ const MARK: &str = "\u{1e}log1 ";
 /// Maximum number of characters of a log line that is used as an error message.
 const CAUSE_CHARS_MAX: usize = 300;
 
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogStream {
-    /// Standard output, and all output that does not belong to a stream.
-    Stdout,
-    Stderr,
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum LogStream {
+        /// Standard output, and all output that does not belong to a stream.
+        Stdout => "stdout",
+        Stderr => "stderr",
+    }
 }
-
-names!(LogStream {
-    Stdout => "stdout",
-    Stderr => "stderr",
-});
 
 impl LogStream {
     const fn letter(self) -> char {
@@ -257,16 +254,14 @@ impl LogLines {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
-            end_line(&mut text);
-            mark(&mut text, line.left_out_before);
+            begin_line(&mut text, line.left_out_before);
             text.push_str(&line.text);
             if !line.is_partial {
                 text.push('\n');
             }
         }
         if self.left_out_after > 0 {
-            end_line(&mut text);
-            mark(&mut text, self.left_out_after);
+            begin_line(&mut text, self.left_out_after);
         }
         text
     }
@@ -276,13 +271,10 @@ impl LogLines {
     }
 }
 
-fn end_line(text: &mut String) {
+fn begin_line(text: &mut String, left_out: u64) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-}
-
-fn mark(text: &mut String, left_out: u64) {
     if left_out > 0 {
         text.push_str(&format!("… {left_out} bytes left out\n"));
     }

@@ -39,10 +39,8 @@ impl SearchQuery {
         let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text.trim_start();
         while !rest.is_empty() {
-            let (negated, after) = match rest.strip_prefix('-') {
-                Some(after) => (true, after),
-                None => (false, rest),
-            };
+            let negated = rest.starts_with('-');
+            let after = rest.strip_prefix('-').unwrap_or(rest);
             let (term, after) = match after.strip_prefix('"') {
                 Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
                 None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),

@@ -3,47 +3,36 @@
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::Outcome;
-use crate::names::names;
+use crate::named_enum;
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobStatus {
-    /// A scheduled time has been reached, but no worker has claimed the run yet.
-    Pending,
-    Scheduled,
-    Running,
-    Paused,
-    /// The job has no further runs, and the last run succeeded.
-    Completed,
-    /// The job has no further runs, and the last run did not succeed.
-    Failed,
-    Cancelled,
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobStatus {
+        /// A scheduled time has been reached, but no worker has claimed the run yet.
+        Pending => "pending",
+        Scheduled => "scheduled",
+        Running => "running",
+        Paused => "paused",
+        /// The job has no further runs, and the last run succeeded.
+        Completed => "completed",
+        /// The job has no further runs, and the last run did not succeed.
+        Failed => "failed",
+        Cancelled => "cancelled",
+    }
 }
 
-names!(JobStatus {
-    Pending => "pending",
-    Scheduled => "scheduled",
-    Running => "running",
-    Paused => "paused",
-    Completed => "completed",
-    Failed => "failed",
-    Cancelled => "cancelled",
-});
-
-/// The state of a job that only commands (such as pause and delete) change.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub enum JobState {
-    #[default]
-    Active,
-    Paused,
-    Cancelled,
-    /// Only the history is left.
-    Deleted,
-}
-
-impl JobState {
-    /// All states in the order of their stored numbers.
-    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Cancelled, Self::Deleted];
+named_enum! {
+    /// The state of a job that only commands (such as pause and delete) change.
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
+    pub enum JobState {
+        #[default]
+        Active => "active",
+        Paused => "paused",
+        Cancelled => "cancelled",
+        /// Only the history is left.
+        Deleted => "deleted",
+    }
 }
 
 /// The facts that determine a job's status and the allowed commands.
@@ -81,71 +70,7 @@ impl JobFacts {
             },
         }
     }
-}
 
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Command {
-    Pause,
-    Resume,
-    Cancel,
-    /// Retries the last run, if it failed.
-    Retry,
-    /// Runs the job now, in addition to its schedule.
-    Trigger,
-    Update,
-    Delete,
-}
-
-names!(Command {
-    Pause => "pause",
-    Resume => "resume",
-    Cancel => "cancel",
-    Retry => "retry",
-    Trigger => "trigger",
-    Update => "update",
-    Delete => "delete",
-});
-
-/// What a command does to a job.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Effect {
-    /// The state after the command.
-    pub state: JobState,
-    /// True if the command cancels waiting runs and delayed attempts.
-    pub withdraws: bool,
-    /// True if the command stops running attempts.
-    pub ends_running: bool,
-    /// True if the command starts a new run.
-    pub begins_run: bool,
-}
-
-/// The error for a command that the job's status does not allow.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}", self.in_words())]
-pub struct NotAllowed {
-    pub status: JobStatus,
-    pub command: Command,
-    pub allowed: Vec<Command>,
-}
-
-impl NotAllowed {
-    fn in_words(&self) -> String {
-        let (command, status) = (self.command.as_str(), self.status.as_str());
-        let why = match (self.command, self.status) {
-            (Command::Retry, JobStatus::Scheduled | JobStatus::Completed) => {
-                " and its last run did not fail"
-            }
-            _ => "",
-        };
-        let allowed: Vec<_> = self.allowed.iter().map(|one| one.as_str()).collect();
-        format!(
-            "the job is {status}{why}: it does not allow {command}, only {}",
-            allowed.join(", ")
-        )
-    }
-}
-
-impl JobFacts {
     /// Decides what a command does to the job. The effects of commands are decided only in this
     /// function.
     pub fn apply(self, command: Command) -> Result<Effect, NotAllowed> {
@@ -187,6 +112,60 @@ impl JobFacts {
             Command::Trigger | Command::Update => !is_over,
             Command::Delete => self.state != JobState::Deleted,
         }
+    }
+}
+
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+    pub enum Command {
+        Pause => "pause",
+        Resume => "resume",
+        Cancel => "cancel",
+        /// Retries the last run, if it failed.
+        Retry => "retry",
+        /// Runs the job now, in addition to its schedule.
+        Trigger => "trigger",
+        Update => "update",
+        Delete => "delete",
+    }
+}
+
+/// What a command does to a job.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// The state after the command.
+    pub state: JobState,
+    /// True if the command cancels waiting runs and delayed attempts.
+    pub withdraws: bool,
+    /// True if the command stops running attempts.
+    pub ends_running: bool,
+    /// True if the command starts a new run.
+    pub begins_run: bool,
+}
+
+/// The error for a command that the job's status does not allow.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", self.in_words())]
+pub struct NotAllowed {
+    pub status: JobStatus,
+    pub command: Command,
+    pub allowed: Vec<Command>,
+}
+
+impl NotAllowed {
+    fn in_words(&self) -> String {
+        let (command, status) = (self.command.as_str(), self.status.as_str());
+        let why = match (self.command, self.status) {
+            (Command::Retry, JobStatus::Scheduled | JobStatus::Completed) => {
+                " and its last run did not fail"
+            }
+            _ => "",
+        };
+        let allowed: Vec<_> = self.allowed.iter().map(|one| one.as_str()).collect();
+        format!(
+            "the job is {status}{why}: it does not allow {command}, only {}",
+            allowed.join(", ")
+        )
     }
 }
 

@@ -6,9 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, de};
 
-use crate::time::Timestamp;
+use crate::time::{Timestamp, text_form};
 
 /// An IANA time zone. The time zone rules are compiled into the program, because all nodes of a
 /// cluster must agree on local times.
@@ -96,11 +96,6 @@ impl OffsetPeriod {
     pub fn local(self, moment: Timestamp) -> i64 {
         moment.as_micros() + i64::from(self.offset) * 1_000_000
     }
-
-    /// Returns the moment at which local clocks in this period show `local`.
-    pub fn moment(self, local: i64) -> Timestamp {
-        Timestamp::from_micros(local - i64::from(self.offset) * 1_000_000)
-    }
 }
 
 impl Zone {
@@ -150,11 +145,6 @@ impl Zone {
     pub(crate) fn period_index(&self, secs: i64) -> usize {
         // The first period is skipped in the search, because it has no real start.
         self.0.periods[1..].partition_point(|even| even.start <= secs)
-    }
-
-    /// Returns how far local time is ahead of UTC at `moment`, in seconds.
-    pub fn offset_at(&self, moment: Timestamp) -> i32 {
-        self.offset_period_at(moment).offset
     }
 
     /// Returns the local time at `moment` as text, with its offset from UTC.
@@ -209,23 +199,13 @@ impl Hash for Zone {
     }
 }
 
-impl fmt::Debug for Zone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl Serialize for Zone {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
+text_form!(Zone);
 
 impl<'de> Deserialize<'de> for Zone {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -280,7 +260,8 @@ mod tests {
             let jiff = TimeZone::get(name).unwrap();
             for day in 0..52_000_i64 {
                 let moment = Timestamp::from_micros(day * 86_400_000_000 + 12_345);
-                assert_eq!(zone.offset_at(moment), jiff.to_offset(jiff_time(moment)).seconds());
+                let offset = zone.offset_period_at(moment).offset;
+                assert_eq!(offset, jiff.to_offset(jiff_time(moment)).seconds());
             }
         }
     }

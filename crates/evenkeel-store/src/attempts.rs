@@ -11,7 +11,9 @@ use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress, RunLog, Span, TenantNo, Timestamp};
 
 use crate::verbs::verbs;
-use crate::{Attachments, ClaimWindow, Now, Page, PageRequest, Requeue, Scope, Then};
+use crate::{
+    Attachments, CheckpointDisposition, ClaimWindow, Now, Page, PageRequest, Requeue, Scope, Then,
+};
 
 /// A worker's request for queued attempts.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,6 +104,31 @@ pub struct Finish {
     /// Set if the node could not store the result immediately. The attempt may have finished as
     /// early as this time, unknown to the store.
     pub unstored_since: Option<Timestamp>,
+}
+
+impl Finish {
+    /// Returns the failed result of an attempt that ended at `at` without a report of its executor.
+    pub fn without_report(
+        (key, fence, tenant): (AttemptKey, Fence, TenantNo),
+        error: Option<String>,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            key,
+            fence,
+            tenant,
+            outcome: Outcome::Failed,
+            started_at: at,
+            finished_at: at,
+            results: Results { error, ..Results::default() },
+            then: Then::END,
+            priority: None,
+            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
+            judge: true,
+            hook: Hook::None,
+            unstored_since: None,
+        }
+    }
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

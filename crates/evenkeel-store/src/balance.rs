@@ -2,7 +2,7 @@
 //! time.
 
 use evenkeel_core::balance::{LoadProfileKey, Move, Placement, SkipReason};
-use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, Span, TenantNo, Timestamp, named_enum};
 use uuid::Uuid;
 
 use crate::verbs::verbs;
@@ -39,17 +39,15 @@ pub struct Recounted {
     pub changed: u32,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum RebalanceState {
-    /// The plan is stored, but no job was moved yet.
-    Planned,
-    Running,
-    Done,
-    Stopped,
-}
-
-impl RebalanceState {
-    pub const ALL: [Self; 4] = [Self::Planned, Self::Running, Self::Done, Self::Stopped];
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+    pub enum RebalanceState {
+        /// The plan is stored, but no job was moved yet.
+        Planned => "planned",
+        Running => "running",
+        Done => "done",
+        Stopped => "stopped",
+    }
 }
 
 /// A rebalance without its list of moved jobs.

@@ -9,80 +9,50 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::order::Lane;
 use evenkeel_core::status::{JobState, JobStatus};
 
-use crate::{
-    MessageKind, NodeState, RebalanceState, StoreError, outcome_from_code, skip_reason_code,
-};
+use crate::{MessageKind, NodeState, RebalanceState, StoreError};
 
 /// Value of `stopped_at` for a cancelled or deleted job, whose runs are never retried.
 pub const STOPPED_FOR_GOOD: i64 = i64::MAX;
 
 /// Returns the constants that SQL statements may use, for
 /// [`Statements::read`](crate::statements::Statements::read).
-pub fn codes() -> Vec<(&'static str, String)> {
+pub fn codes() -> Vec<(String, String)> {
     let one = [
-        ("attempt.pending", AttemptStatus::Pending.code()),
-        ("attempt.running", AttemptStatus::Running.code()),
-        ("attempt.completed", AttemptStatus::Completed.code()),
-        ("attempt.failed", AttemptStatus::Failed.code()),
-        ("attempt.cancelled", AttemptStatus::Cancelled.code()),
-        ("attempt.timed_out", AttemptStatus::TimedOut.code()),
-        ("attempt.skipped", AttemptStatus::Skipped.code()),
-        ("attempt.partly_failed", AttemptStatus::PartlyFailed.code()),
-        ("attempt.superseded", AttemptStatus::Superseded.code()),
-        ("job.active", JobState::Active as i16),
-        ("job.paused", JobState::Paused as i16),
-        ("job.cancelled", JobState::Cancelled as i16),
-        ("job.deleted", JobState::Deleted as i16),
-        ("job_status.pending", JobStatus::Pending as i16),
-        ("job_status.scheduled", JobStatus::Scheduled as i16),
-        ("job_status.running", JobStatus::Running as i16),
-        ("job_status.paused", JobStatus::Paused as i16),
-        ("job_status.completed", JobStatus::Completed as i16),
-        ("job_status.failed", JobStatus::Failed as i16),
-        ("job_status.cancelled", JobStatus::Cancelled as i16),
-        ("node.live", NodeState::Live as i16),
-        ("node.draining", NodeState::Draining as i16),
-        ("node.dead", NodeState::Dead as i16),
-        ("node.gone", NodeState::Gone as i16),
-        ("condition.ok", Level::Ok as i16),
-        ("condition.warning", Level::Warning as i16),
-        ("condition.error", Level::Error as i16),
-        ("reason.given_up", Reason::GivenUp as i16),
-        ("reason.held_by_blackout", Reason::HeldByBlackout as i16),
-        ("skip.misfire", skip_reason_code(SkipReason::Misfire)),
-        ("skip.overlap", skip_reason_code(SkipReason::Overlap)),
-        ("skip.retry_pending", skip_reason_code(SkipReason::RetryPending)),
-        ("skip.blackout", skip_reason_code(SkipReason::Blackout)),
-        ("skip.end_not_stored", skip_reason_code(SkipReason::EndNotStored)),
-        ("rebalance.planned", RebalanceState::Planned as i16),
-        ("rebalance.running", RebalanceState::Running as i16),
-        ("rebalance.done", RebalanceState::Done as i16),
-        ("rebalance.stopped", RebalanceState::Stopped as i16),
-        ("message.heartbeat", MessageKind::Heartbeat as i16),
-        ("message.ended", MessageKind::Ended as i16),
-        ("lane.critical", Lane::Critical as i16),
-        ("lane.standard", Lane::Standard as i16),
-        ("lane.batch", Lane::Batch as i16),
+        of("attempt", AttemptStatus::ALL.map(|it| (it.as_str(), it as i16))),
+        of("job", JobState::ALL.map(|it| (it.as_str(), it as i16))),
+        of("job_status", JobStatus::ALL.map(|it| (it.as_str(), it as i16))),
+        of("node", NodeState::ALL.map(|it| (it.as_str(), it as i16))),
+        of("condition", Level::ALL.map(|it| (it.as_str(), it as i16))),
+        of("reason", Reason::ALL.map(|it| (it.as_str(), it as i16))),
+        of("skip", SkipReason::ALL.map(|it| (it.as_str(), it as i16))),
+        of("rebalance", RebalanceState::ALL.map(|it| (it.as_str(), it as i16))),
+        of("message", MessageKind::ALL.map(|it| (it.as_str(), it as i16))),
+        of("lane", Lane::ALL.map(|it| (it.as_str(), it as i16))),
     ];
-    let outcome = |status: AttemptStatus| outcome_from_code(status.code());
-    let attempts = |fits: &dyn Fn(AttemptStatus) -> bool| {
-        list(AttemptStatus::ALL.into_iter().filter(|status| fits(*status)).map(AttemptStatus::code))
+    let attempts = |fits: fn(Outcome) -> bool| {
+        let fits = |status: &AttemptStatus| status.outcome().is_some_and(fits);
+        list(AttemptStatus::ALL.into_iter().filter(fits).map(AttemptStatus::code))
     };
+    let unfinished = [AttemptStatus::Pending, AttemptStatus::Running];
     let several = [
-        ("attempts.unfinished", {
-            list([AttemptStatus::Pending, AttemptStatus::Running].map(AttemptStatus::code))
-        }),
-        (
-            "attempts.succeeded",
-            attempts(&|status| outcome(status).is_some_and(Outcome::is_success)),
-        ),
-        ("attempts.failed", attempts(&|status| outcome(status).is_some_and(Outcome::is_failure))),
+        ("attempts.unfinished", list(unfinished.map(AttemptStatus::code))),
+        ("attempts.succeeded", attempts(Outcome::is_success)),
+        ("attempts.failed", attempts(Outcome::is_failure)),
         ("jobs.stopped", list([JobState::Paused as i16, JobState::Cancelled as i16])),
         ("nodes.in_cluster", list([NodeState::Live as i16, NodeState::Draining as i16])),
         ("lanes.all", list(Lane::ALL.map(|lane| lane as i16))),
         ("stopped.for_good", STOPPED_FOR_GOOD.to_string()),
     ];
-    one.into_iter().map(|(name, code)| (name, code.to_string())).chain(several).collect()
+    let several = several.into_iter().map(|(name, codes)| (name.to_owned(), codes));
+    one.into_iter().flatten().chain(several).collect()
+}
+
+/// Returns the constants of one enum, such as `attempt.running`, from the names and codes of its
+/// values.
+fn of<const N: usize>(prefix: &str, values: [(&str, i16); N]) -> Vec<(String, String)> {
+    let constant =
+        |(name, code): (&str, i16)| (format!("{prefix}.{}", name.to_lowercase()), code.to_string());
+    values.map(constant).into()
 }
 
 fn list(codes: impl IntoIterator<Item = i16>) -> String {

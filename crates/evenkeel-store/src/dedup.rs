@@ -2,7 +2,7 @@
 //! run.
 
 use evenkeel_core::dedup::{DedupKey, DedupPurpose, DedupScope, KeyHolder};
-use evenkeel_core::{JobId, TenantNo, Timestamp};
+use evenkeel_core::{About, Definition, JobId, TenantNo, Timestamp};
 
 use crate::verbs::verbs;
 use crate::{Action, Job, JobCommand, JobState, NewJob};
@@ -20,15 +20,20 @@ pub struct DedupClaim {
 }
 
 impl DedupClaim {
+    fn new(
+        (about, definition): (&About, &Definition),
+        job: JobId,
+        purpose: DedupPurpose,
+        after: KeyHolder,
+    ) -> Option<Self> {
+        let key = DedupKey::of_job(about, definition)?;
+        Some(Self { key, scope: about.dedup.as_ref()?.scope, job, purpose, after })
+    }
+
     /// Returns the key request of a job that is registered at `now`.
     pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
-        Some(Self {
-            key: DedupKey::of_job(&job.about, &job.definition)?,
-            scope: job.about.dedup.as_ref()?.scope,
-            job: job.id,
-            purpose: DedupPurpose::Exist,
-            after: KeyHolder::new(&job.definition.schedule, job.next_at, now),
-        })
+        let after = KeyHolder::new(&job.definition.schedule, job.next_at, now);
+        Self::new((&job.about, &job.definition), job.id, DedupPurpose::Exist, after)
     }
 
     /// Returns the key request of a run that a user started outside the schedule.
@@ -39,13 +44,7 @@ impl DedupClaim {
             live: job.live + 1,
             ..KeyHolder::new(&job.definition.schedule, job.next_at, now)
         };
-        Some(Self {
-            key: DedupKey::of_job(&job.about, &job.definition)?,
-            scope: job.about.dedup.as_ref()?.scope,
-            job: job.id,
-            purpose,
-            after,
-        })
+        Self::new((&job.about, &job.definition), job.id, purpose, after)
     }
 
     /// Returns the key request of a command that starts a run, resumes the job or changes its
@@ -59,8 +58,7 @@ impl DedupClaim {
             Action::Resume { next_at } => (&job.about, &job.definition, *next_at),
             Action::Change(change) => {
                 let is_active = job.state == JobState::Active;
-                let about = change.about.as_ref().unwrap_or(&job.about);
-                let definition = change.definition.as_ref().unwrap_or(&job.definition);
+                let (about, definition) = change.applied_to(job);
                 let next_at = change.next_at.unwrap_or(job.next_at).filter(|_| is_active);
                 let is_placed = change.next_at.flatten().is_some_and(|_| is_active);
                 if Self::released_key(command, job).is_none()
@@ -82,13 +80,7 @@ impl DedupClaim {
             live: job.live,
             ..KeyHolder::new(&definition.schedule, next_at, now)
         };
-        Some(Self {
-            key: DedupKey::of_job(about, definition)?,
-            scope: about.dedup.as_ref()?.scope,
-            job: job.id,
-            purpose: DedupPurpose::Exist,
-            after,
-        })
+        Self::new((about, definition), job.id, DedupPurpose::Exist, after)
     }
 
     /// Returns the deduplication key that the job gives up by the command.
@@ -97,8 +89,7 @@ impl DedupClaim {
         match &command.action {
             Action::Delete => Some(old),
             Action::Change(change) => {
-                let about = change.about.as_ref().unwrap_or(&job.about);
-                let definition = change.definition.as_ref().unwrap_or(&job.definition);
+                let (about, definition) = change.applied_to(job);
                 (DedupKey::of_job(about, definition) != Some(old)).then_some(old)
             }
             _ => None,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp, named_enum};
 use tokio::sync::Notify;
 
 use crate::Scope;
@@ -21,52 +21,35 @@ pub const EVENTS_KEPT: usize = 10_000;
 /// events are dropped, and readers get a gap marker.
 const WAITING_MAX: usize = 10_000;
 
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum EventKind {
-    JobCreated,
-    JobUpdated,
-    JobPaused,
-    JobResumed,
-    JobCancelled,
-    JobDeleted,
-    /// The condition (OK, WARNING or ERROR) of a job has changed.
-    JobCondition,
-    /// A user triggered a run.
-    RunRequested,
-    /// An attempt has started.
-    RunStarted,
-    /// An attempt has finished.
-    RunEnded,
-    /// The balance score (how evenly runs are spread over time) has fallen below its threshold.
-    DistributionDegraded,
-    RebalanceStarted,
-    RebalanceFinished,
-    /// A run has failed, is not retried, and left a dead letter.
-    RunDead,
-    /// A run has failed, and no retry follows.
-    RunExhausted,
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+    pub enum EventKind {
+        JobCreated => "job.created",
+        JobUpdated => "job.updated",
+        JobPaused => "job.paused",
+        JobResumed => "job.resumed",
+        JobCancelled => "job.cancelled",
+        JobDeleted => "job.deleted",
+        /// The condition (OK, WARNING or ERROR) of a job has changed.
+        JobCondition => "job.condition",
+        /// A user triggered a run.
+        RunRequested => "run.requested",
+        /// An attempt has started.
+        RunStarted => "run.started",
+        /// An attempt has finished.
+        RunEnded => "run.ended",
+        /// The balance score (how evenly runs are spread over time) has fallen below its threshold.
+        DistributionDegraded => "distribution.degraded",
+        RebalanceStarted => "rebalance.started",
+        RebalanceFinished => "rebalance.finished",
+        /// A run has failed, is not retried, and left a dead letter.
+        RunDead => "run.dead",
+        /// A run has failed, and no retry follows.
+        RunExhausted => "run.exhausted",
+    }
 }
 
 impl EventKind {
-    /// All values, ordered by stored code.
-    pub const ALL: [Self; 15] = [
-        Self::JobCreated,
-        Self::JobUpdated,
-        Self::JobPaused,
-        Self::JobResumed,
-        Self::JobCancelled,
-        Self::JobDeleted,
-        Self::JobCondition,
-        Self::RunRequested,
-        Self::RunStarted,
-        Self::RunEnded,
-        Self::DistributionDegraded,
-        Self::RebalanceStarted,
-        Self::RebalanceFinished,
-        Self::RunDead,
-        Self::RunExhausted,
-    ];
-
     /// The stored code.
     pub const fn code(self) -> i16 {
         self as i16
@@ -74,27 +57,6 @@ impl EventKind {
 
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
-    }
-
-    /// The public name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::JobCreated => "job.created",
-            Self::JobUpdated => "job.updated",
-            Self::JobPaused => "job.paused",
-            Self::JobResumed => "job.resumed",
-            Self::JobCancelled => "job.cancelled",
-            Self::JobDeleted => "job.deleted",
-            Self::JobCondition => "job.condition",
-            Self::RunRequested => "run.requested",
-            Self::RunStarted => "run.started",
-            Self::RunEnded => "run.ended",
-            Self::DistributionDegraded => "distribution.degraded",
-            Self::RebalanceStarted => "rebalance.started",
-            Self::RebalanceFinished => "rebalance.finished",
-            Self::RunDead => "run.dead",
-            Self::RunExhausted => "run.exhausted",
-        }
     }
 }
 

@@ -144,6 +144,14 @@ pub struct JobChange {
     pub next_at: Option<Option<Timestamp>>,
 }
 
+impl JobChange {
+    /// Returns the data and the definition of `job` after the change.
+    pub(crate) fn applied_to<'a>(&'a self, job: &'a Job) -> (&'a About, &'a Definition) {
+        let about = self.about.as_ref().unwrap_or(&job.about);
+        (about, self.definition.as_ref().unwrap_or(&job.definition))
+    }
+}
+
 /// A request to run a job outside its schedule.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Trigger {

@@ -60,95 +60,43 @@ mod targets;
 pub mod text;
 mod verbs;
 
-pub use access::{
-    AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
-};
-pub use at_risk::{
-    AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, OverdueInQueue, RiskCursor,
-    RiskFilter, ToJudge,
-};
-pub use attempts::{
-    Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, ClaimedAttempt, Finish,
-    FinishResult, LISTED_OUTPUT_CHARS, LongAttempt, OwnedAttempt, Prune, Pruned, QueuePosition,
-    Results, RunCancelled, WaitingAttempt, WaitsFor,
-};
-pub use balance::{
-    BalanceStore, BeganRebalance, LoadProfileCount, MOVES_MAX, MoveBatch, Moved, NOT_MADE,
-    PARTS_PRUNED, REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted, SavedScore,
-};
-pub use codes::{STOPPED_FOR_GOOD, codes, from_code};
-pub use commands::{Action, Applied, COMMANDS_MAX, CommandEffect, JobCommand};
-pub use dead_letters::{
-    DEAD_LETTER_ERROR_MAX, DEAD_LETTERS_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore,
-    FailingJob, Redriven,
-};
-pub use dedup::{DedupClaim, DedupStore, PrunedDedup};
-pub use error::{Cause, StoreError, Unwritable};
-pub use evenkeel_core::status::JobState;
-pub use event_ring::EventRing;
-pub use events::{
-    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
-    NewEvent,
-};
-pub use jobs::{
-    Job, JobChange, JobStore, LAST_ERROR_MAX, NamedJob, NewJob, Registered, SlotLoad, Trigger,
-    Triggered,
-};
-pub use limits::{
-    LimitQueue, LimitStore, LimitTerms, Permit, RELEASE_SCAN_MAX, RELEASED_MAX, ReleaseStep,
-    Released,
-};
-pub use lists::{
-    Activity, COUNTED_MAX, FindSection, HeldJob, IndexScan, JobCounts, JobCursor, JobFilter,
-    JobSort, LABEL_BYTES_MAX, LABELS_MAX, LIST_SCAN_MAX, LIST_SECTIONS, ListIndex, ListPosition,
-    ListProbe, ListQuery, ListRow, ListValue, ListedJob, SlotPart, SortBy, labels_of, list_jobs,
-    passing_statement, without_waiting,
-};
-pub use load_profiles::{LoadProfiles, ProfileLoad};
-pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
-pub use overrides::{
-    LiveAttempt, LiveState, OVERRIDE_ALPHA, OutcomeOverride, OverrideAction, OverrideResult,
-    OverrideStore,
-};
-pub use page::{Page, PageRequest};
-pub use pages::{
-    MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageQuota, PageStore, SEARCH_LIMIT_MAX,
-    StoredPage,
-};
-pub use progress::{
-    Attachments, CheckpointDisposition, MessageKind, NodeMessage, ProgressNote, ProgressStore,
-    Running,
-};
-pub use queue::{
-    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, TENS,
-};
-pub use reprioritize::{QueuedAttempt, Reprioritized};
-pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
-pub use requeue::{AfterLoss, LostEnd, Requeue};
-pub use row::{
-    attempt_key_from_columns, outcome_from_code, pools_from_text, pools_text, skip_reason_code,
-    skip_reason_from_code, sql_time,
-};
-pub use run_events::discard_unwritten_dead_letters;
-pub use run_stats::{
-    FailureCursor, FailureDelta, FailureGroup, RunStatsDelta, RunStatsStore, RunTotals,
-};
-pub use schedules::{
-    ClaimWindow, ClosedAttempt, DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired,
-    LookAhead, Postpone, QueueEntry, QueueWait, RunLink, ScheduleStore, Start, Supersede,
-};
-pub use scope::{Role, Scope};
-pub use secrets::{NewSecret, Reseal, Sealed, SealedSecret, SecretInfo, SecretReach, SecretStore};
-pub use signal::{Signal, Signals};
-pub use targets::{
-    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, StaleTarget, StaleTargets, Target,
-    TargetFields, TargetStore, is_stale,
-};
-
+pub use access::*;
+pub use at_risk::*;
+pub use attempts::*;
+pub use balance::*;
+pub use codes::*;
+pub use commands::*;
+pub use dead_letters::*;
+pub use dedup::*;
+pub use error::*;
+pub use event_ring::*;
+pub use events::*;
+pub use jobs::*;
+pub use limits::*;
+pub use lists::*;
+pub use load_profiles::*;
+pub use nodes::*;
+pub use overrides::*;
+pub use page::*;
+pub use pages::*;
+pub use progress::*;
+pub use queue::*;
+pub use reprioritize::*;
+pub use requests::*;
+pub use requeue::*;
+pub use row::*;
+pub use run_events::*;
+pub use run_stats::*;
+pub use schedules::*;
+pub use scope::*;
+pub use secrets::*;
+pub use signal::*;
+pub use targets::*;
 pub use verbs::{Intercept, Intercepted, OwnedAnswer, OwnedCall, Relay, Relayed, Verb};
 
 pub use evenkeel_core::after_attempt::Then;
 pub use evenkeel_core::on_failure::Hook;
+pub use evenkeel_core::status::JobState;
 
 use evenkeel_core::{TenantNo, Timestamp};
 

@@ -1,7 +1,7 @@
 //! Store operations on cluster membership and leases of nodes.
 
 use evenkeel_core::lease::LeaseView;
-use evenkeel_core::{NodeNo, Span, Timestamp};
+use evenkeel_core::{NodeNo, Span, Timestamp, named_enum};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -41,20 +41,17 @@ pub struct Joined {
     pub former: Vec<NodeNo>,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum NodeState {
-    Live,
-    /// The node finishes its attempts and claims no new attempts.
-    Draining,
-    /// The node lost its lease, and other nodes must take over its attempts.
-    Dead,
-    /// The node has left and has no attempts.
-    Gone,
-}
-
-impl NodeState {
-    /// All values, ordered by stored code.
-    pub const ALL: [Self; 4] = [Self::Live, Self::Draining, Self::Dead, Self::Gone];
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+    pub enum NodeState {
+        Live => "live",
+        /// The node finishes its attempts and claims no new attempts.
+        Draining => "draining",
+        /// The node lost its lease, and other nodes must take over its attempts.
+        Dead => "dead",
+        /// The node has left and has no attempts.
+        Gone => "gone",
+    }
 }
 
 /// A node of the cluster.

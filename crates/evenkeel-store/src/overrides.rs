@@ -6,10 +6,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, JobId, TenantNo, Timestamp};
 
 use crate::verbs::verbs;
-use crate::{
-    AfterLoss, Attachments, CheckpointDisposition, Finish, Hook, QueueEntry, Requeue, Results,
-    Scope, Then,
-};
+use crate::{AfterLoss, Finish, Hook, QueueEntry, Requeue, Scope, Then};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutcomeOverride {
@@ -77,29 +74,18 @@ impl OutcomeOverride {
     /// Returns the result to store under a new fence, if the action finishes the run.
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
         let OverrideAction::Ended { outcome, error, then } = &self.action else { return None };
-        let then = match then {
-            Then::EndRun { .. } => *then,
-            Then::Retry { .. } => Then::EndRun { stop_job: false, next_at: None },
-        };
         let started_at = match self.expected {
             LiveState::Waiting => self.at,
             LiveState::Running { started_at, .. } => started_at,
         };
         Some(Finish {
-            key,
-            fence,
-            tenant,
             outcome: *outcome,
             started_at,
             finished_at: self.at.max(started_at),
-            results: Results { error: error.clone(), ..Results::default() },
-            then,
-            priority: None,
-            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
-            judge: true,
-            unstored_since: None,
+            then: then.without_retry(),
             // An operator ended the run, so its failure creates no dead letter and is not counted.
             hook: Hook::None,
+            ..Finish::without_report((key, fence, tenant), error.clone(), self.at)
         })
     }
 

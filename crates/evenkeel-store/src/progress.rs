@@ -2,7 +2,7 @@
 //! attempts.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{AttemptKey, NodeNo, Progress};
+use evenkeel_core::{AttemptKey, NodeNo, Progress, named_enum};
 
 use crate::verbs::verbs;
 use crate::{Now, OwnedAttempt};
@@ -48,17 +48,14 @@ pub struct Running {
     pub attempt: OwnedAttempt,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum MessageKind {
-    /// The attempt is alive, which restarts its time-out.
-    Heartbeat,
-    /// The result of the attempt is already stored, so the node can stop its execution.
-    Ended,
-}
-
-impl MessageKind {
-    /// All values, ordered by stored code.
-    pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Ended];
+named_enum! {
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum MessageKind {
+        /// The attempt is alive, which restarts its time-out.
+        Heartbeat => "heartbeat",
+        /// The result of the attempt is already stored, so the node can stop its execution.
+        Ended => "ended",
+    }
 }
 
 /// A message about an attempt to the node that runs the attempt.

@@ -1,11 +1,10 @@
 //! Attempts that are taken away from their node.
 
-use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 
-use crate::{Attachments, CheckpointDisposition, Finish, QueueEntry, Results, Then};
+use crate::{Finish, QueueEntry, Then};
 
 /// An attempt that is taken away from its node before it has a result.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,25 +47,13 @@ impl Requeue {
     /// Returns the result to store, if the attempt fails.
     pub fn finish(&self) -> Option<Finish> {
         let AfterLoss::Fail(end) = &self.then else { return None };
-        let LostEnd { started_at, finished_at, error, then, hook, unstored_since } = end;
-        let then = match then {
-            Then::EndRun { .. } => *then,
-            Then::Retry { .. } => Then::EndRun { stop_job: false, next_at: None },
-        };
+        let attempt = (self.key, self.fence, self.tenant);
         Some(Finish {
-            key: self.key,
-            fence: self.fence,
-            tenant: self.tenant,
-            outcome: Outcome::Failed,
-            started_at: *started_at,
-            finished_at: *finished_at,
-            results: Results { error: Some(error.clone()), ..Results::default() },
-            then,
-            priority: None,
-            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
-            judge: true,
-            hook: *hook,
-            unstored_since: Some(*unstored_since),
+            started_at: end.started_at,
+            then: end.then.without_retry(),
+            hook: end.hook,
+            unstored_since: Some(end.unstored_since),
+            ..Finish::without_report(attempt, Some(end.error.clone()), end.finished_at)
         })
     }
 }

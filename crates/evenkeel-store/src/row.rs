@@ -40,15 +40,7 @@ pub fn attempt_key_from_columns(
 
 /// Returns the outcome for a stored status; `None` if an attempt with this status is not finished.
 pub fn outcome_from_code(code: i16) -> Option<Outcome> {
-    match AttemptStatus::from_code(code)? {
-        AttemptStatus::Completed => Some(Outcome::Completed),
-        AttemptStatus::Failed => Some(Outcome::Failed),
-        AttemptStatus::Cancelled => Some(Outcome::Cancelled),
-        AttemptStatus::TimedOut => Some(Outcome::TimedOut),
-        AttemptStatus::PartlyFailed => Some(Outcome::PartlyFailed),
-        AttemptStatus::Superseded => Some(Outcome::Superseded),
-        AttemptStatus::Pending | AttemptStatus::Running | AttemptStatus::Skipped => None,
-    }
+    AttemptStatus::from_code(code)?.outcome()
 }
 
 pub fn skip_reason_code(reason: SkipReason) -> i16 {

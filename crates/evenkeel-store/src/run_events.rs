@@ -4,7 +4,7 @@ use evenkeel_core::after_attempt::Then;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
 
@@ -45,6 +45,17 @@ fn event_error(end: &Finish) -> Option<String> {
 }
 
 impl NewEvent {
+    /// Returns an event that is not about an attempt.
+    pub fn new(
+        kind: EventKind,
+        tenant: TenantNo,
+        job: EventJob,
+        at: Timestamp,
+        data: &Value,
+    ) -> Self {
+        Self { kind, tenant, job, run: None, at, data: data.to_string() }
+    }
+
     pub fn of_run(
         kind: EventKind,
         tenant: TenantNo,
@@ -53,30 +64,24 @@ impl NewEvent {
         data: &Value,
     ) -> Self {
         let job = EventJob::No(run.job_no);
-        Self { kind, tenant, job, run: Some(run), at, data: data.to_string() }
+        Self { run: Some(run), ..Self::new(kind, tenant, job, at, data) }
     }
 
-    pub fn run_ended(end: &Finish) -> Self {
-        let mut data = Map::new();
-        data.insert("status".into(), json!(AttemptStatus::from(end.outcome)));
-        let took = end.finished_at.since(end.started_at);
-        data.insert("duration_ms".into(), took.as_millis().into());
-        let results = &end.results;
-        if let Some(error) = event_error(end) {
-            data.insert("error_message".into(), error.into());
-        }
-        for (name, count) in
-            [("items_crawled", results.items_crawled), ("items_indexed", results.items_indexed)]
-        {
-            if let Some(count) = count {
-                data.insert(name.into(), count.into());
-            }
-        }
-        if let Then::Retry { due } = end.then {
-            data.insert("retry_at".into(), json!(due));
-        }
-        let at = end.finished_at;
-        Self::of_run(EventKind::RunEnded, end.tenant, end.key, at, &Value::Object(data))
+    fn run_ended(end: &Finish) -> Self {
+        let retry_at = match end.then {
+            Then::Retry { due } => Some(due),
+            Then::EndRun { .. } => None,
+        };
+        let mut data = json!({
+            "status": AttemptStatus::from(end.outcome),
+            "duration_ms": end.finished_at.since(end.started_at).as_millis(),
+            "error_message": event_error(end),
+            "items_crawled": end.results.items_crawled,
+            "items_indexed": end.results.items_indexed,
+            "retry_at": retry_at,
+        });
+        data.as_object_mut().into_iter().for_each(|data| data.retain(|_, it| !it.is_null()));
+        Self::of_run(EventKind::RunEnded, end.tenant, end.key, end.finished_at, &data)
     }
 
     /// Returns the event for a run that has failed and is not retried.

@@ -4,38 +4,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use evenkeel_core::named_enum;
 use tokio::sync::broadcast;
 
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Signal {
-    /// A job was created or changed, or a retry or trigger was added.
-    Jobs,
-    /// An attempt was queued.
-    Ready,
-    /// A running attempt was asked to stop.
-    Cancel,
-    /// A node joined or left.
-    Nodes,
-    /// A message to a node was stored.
-    Messages,
-    /// Events were published, or the first client listens for events.
-    Events,
-}
-
-impl Signal {
-    pub const ALL: [Self; 6] =
-        [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Messages, Self::Events];
-
-    /// Returns the name of the signal in notifications between nodes.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Jobs => "jobs",
-            Self::Ready => "ready",
-            Self::Cancel => "cancel",
-            Self::Nodes => "nodes",
-            Self::Messages => "messages",
-            Self::Events => "events",
-        }
+named_enum! {
+    /// Notifications between nodes contain the names of signals.
+    #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+    pub enum Signal {
+        /// A job was created or changed, or a retry or trigger was added.
+        Jobs => "jobs",
+        /// An attempt was queued.
+        Ready => "ready",
+        /// A running attempt was asked to stop.
+        Cancel => "cancel",
+        /// A node joined or left.
+        Nodes => "nodes",
+        /// A message to a node was stored.
+        Messages => "messages",
+        /// Events were published, or the first client listens for events.
+        Events => "events",
     }
 }
 

@@ -43,11 +43,11 @@ impl Statements {
     pub fn read(
         files: &[&'static str],
         placeholder: Placeholder,
-        constants: &[(&'static str, String)],
+        constants: &[(String, String)],
     ) -> Self {
         let sections: Vec<Section> = files.iter().flat_map(|file| sections_of(file)).collect();
         let mut included: HashMap<&str, &str> =
-            constants.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            constants.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         for fragment in sections.iter().filter(|section| section.is_fragment) {
             let text = without_comment(fragment.text).trim_end();
             assert!(included.insert(fragment.name, text).is_none(), "{} twice", fragment.name);
@@ -226,7 +226,7 @@ mod tests {
         -- :name plain\nSELECT $1, '{0.1, 1}';\n";
 
     fn read(placeholder: Placeholder) -> Statements {
-        Statements::read(&[FILE], placeholder, &[("deleted", "3".to_owned())])
+        Statements::read(&[FILE], placeholder, &[("deleted".into(), "3".into())])
     }
 
     #[test]

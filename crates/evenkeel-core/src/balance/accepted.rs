@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::load_profile::Hours;
 use super::loads::Horizon;
 use crate::blackout::Blackouts;
-use crate::time::Timestamp;
 
 /// Maximum number of different combinations of blackouts and preferred hours. Jobs with further
 /// combinations of blackouts and preferred hours count as if they could start in every time slot.
@@ -62,8 +61,7 @@ fn slots_of(hours: &Hours, horizon: Horizon) -> Arc<[bool]> {
     let blackouts = Blackouts::new(&hours.blackouts, &hours.zone);
     let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
     let accepts = |slot: usize| {
-        let middle = grid.start + grid.slot * slot as i64 + grid.slot / 2;
-        let middle = Timestamp::from_micros(middle);
+        let middle = grid.middle_of(slot);
         !blackouts.is_in_blackout(middle)
             && (preferred.is_empty() || preferred.is_in_blackout(middle))
     };
@@ -75,6 +73,7 @@ mod tests {
     use super::*;
     use crate::balance::settings::BalanceSettings;
     use crate::blackout::LocalHours;
+    use crate::time::Timestamp;
     use crate::zone::Zone;
 
     const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000);

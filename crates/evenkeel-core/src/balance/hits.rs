@@ -36,6 +36,11 @@ impl Grid {
         self.start + self.slot * self.slots as i64
     }
 
+    /// Returns the middle of a time slot.
+    pub fn middle_of(self, slot: usize) -> Timestamp {
+        Timestamp::from_micros(self.start + self.slot * slot as i64 + self.slot / 2)
+    }
+
     pub fn slot_of(self, time: i64) -> Option<usize> {
         let slot = usize::try_from((time - self.start).div_euclid(self.slot)).ok()?;
         (slot < self.slots).then_some(slot)
@@ -89,19 +94,10 @@ impl Grid {
         let mut time = from + (middle - from).rem_euclid(every);
         let end = self.end();
         let mut first = true;
-        if every >= self.slot {
-            while time < end {
-                let slot = ((time - self.start) / self.slot) as usize;
-                hit(Hit { slot, times: self.whole(), first });
-                first = false;
-                time += every;
-            }
-            return;
-        }
         while time < end {
             let slot = (time - self.start) / self.slot;
             let slot_end = self.start + (slot + 1) * self.slot;
-            let times = (slot_end - time + every - 1) / every;
+            let times = if every < self.slot { (slot_end - time + every - 1) / every } else { 1 };
             hit(Hit { slot: slot as usize, times: times * self.whole(), first });
             first = false;
             time += times * every;

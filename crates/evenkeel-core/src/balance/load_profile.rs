@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::blackout::{Blackout, LocalHours};
 use crate::hash::fnv1a;
 use crate::job::Definition;
-use crate::schedule::{CronSchedule, Dst, Schedule};
+use crate::schedule::{CalendarInterval, CronSchedule, Dst, Schedule};
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
@@ -78,6 +78,12 @@ impl Recurrence {
             _ => Span::from_secs(60),
         }
     }
+
+    fn every(every: Span, time: Timestamp) -> Self {
+        let rest = time.as_micros().rem_euclid(every.as_micros().cast_signed());
+        let steps = rest / Self::step(every).as_micros().cast_signed();
+        Self::Every { every, phase: u32::try_from(steps).unwrap_or(u32::MAX) }
+    }
 }
 
 impl LoadProfile {
@@ -126,14 +132,6 @@ impl LoadProfile {
     }
 }
 
-impl Recurrence {
-    fn every(every: Span, time: Timestamp) -> Self {
-        let rest = time.as_micros().rem_euclid(every.as_micros().cast_signed());
-        let steps = rest / Self::step(every).as_micros().cast_signed();
-        Self::Every { every, phase: u32::try_from(steps).unwrap_or(u32::MAX) }
-    }
-}
-
 impl LoadProfileKey {
     /// Returns the key of the load profile with this JSON text.
     pub fn of(text: &str) -> Self {
@@ -148,9 +146,7 @@ fn without_tolerance(schedule: &Schedule) -> Schedule {
             Schedule::Cron(CronSchedule { cron: by.cron.clone(), max_duration: None })
         }
         Schedule::Calendar(every) => {
-            let mut every = *every;
-            every.tolerance = None;
-            Schedule::Calendar(every)
+            Schedule::Calendar(CalendarInterval { tolerance: None, ..*every })
         }
         other => other.clone(),
     }

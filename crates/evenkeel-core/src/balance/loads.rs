@@ -58,20 +58,17 @@ pub struct Loads {
     pub(super) far: MonthLoads,
 }
 
-/// Sums per time slot; runs are in units of [`Grid::whole`], costs in microseconds.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Sums {
-    pub next: Vec<i64>,
-    pub runs: Vec<i64>,
-    pub cost: Vec<i64>,
+/// A value for each [`Measure`]; runs are in units of [`Grid::whole`], costs in microseconds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct PerMeasure<T> {
+    pub next: T,
+    pub runs: T,
+    pub cost: T,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Amounts {
-    pub next: i64,
-    pub runs: i64,
-    pub cost: i64,
-}
+pub(super) type Amounts = PerMeasure<i64>;
+/// Sums per time slot.
+pub(super) type Sums = PerMeasure<Vec<i64>>;
 
 /// The time slots to which a rebalance may move a job: the first `window` time slots, except those
 /// that its blackouts or preferred hours exclude.
@@ -137,17 +134,19 @@ impl Horizon {
     }
 }
 
-impl Sums {
-    fn new(slots: usize) -> Self {
-        Self { next: vec![0; slots], runs: vec![0; slots], cost: vec![0; slots] }
-    }
-
-    pub fn of(&self, measure: Measure) -> &[i64] {
+impl<T> PerMeasure<T> {
+    pub fn of(&self, measure: Measure) -> &T {
         match measure {
             Measure::Next => &self.next,
             Measure::Runs => &self.runs,
             Measure::Cost => &self.cost,
         }
+    }
+}
+
+impl Sums {
+    fn new(slots: usize) -> Self {
+        Self { next: vec![0; slots], runs: vec![0; slots], cost: vec![0; slots] }
     }
 
     fn add(&mut self, slot: usize, by: Amounts) {
@@ -159,14 +158,6 @@ impl Sums {
 }
 
 impl Amounts {
-    pub fn of(&self, measure: Measure) -> i64 {
-        match measure {
-            Measure::Next => self.next,
-            Measure::Runs => self.runs,
-            Measure::Cost => self.cost,
-        }
-    }
-
     fn add(&mut self, by: Self) {
         self.next = self.next.saturating_add(by.next);
         self.runs = self.runs.saturating_add(by.runs);

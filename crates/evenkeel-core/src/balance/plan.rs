@@ -35,7 +35,7 @@ use super::moves::Move;
 use super::settings::BalanceSettings;
 use super::spread::{Granularity, Spread};
 use crate::ids::JobNo;
-use crate::names::names;
+use crate::named_enum;
 use crate::time::{Span, Timestamp};
 
 /// The data about a job from which a rebalance is planned.
@@ -57,29 +57,23 @@ pub struct Placement {
     pub cost: Span,
 }
 
-/// Why a rebalance does not move a job.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum SkipReason {
-    /// The job has an active run.
-    JobRunning,
-    /// The next run starts too soon (within the protection window).
-    ProtectionWindow,
-    /// The job's start time was chosen or changed recently.
-    PlacementCooldown,
-    /// The balancer does not choose this job's start times, because the user or the schedule fixes
-    /// them.
-    NotMovable,
-    /// The job was changed after the rebalance was planned.
-    Changed,
+named_enum! {
+    /// Why a rebalance does not move a job.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum SkipReason {
+        /// The job has an active run.
+        JobRunning => "job_running",
+        /// The next run starts too soon (within the protection window).
+        ProtectionWindow => "protection_window",
+        /// The job's start time was chosen or changed recently.
+        PlacementCooldown => "placement_cooldown",
+        /// The balancer does not choose this job's start times, because the user or the schedule
+        /// fixes them.
+        NotMovable => "not_movable",
+        /// The job was changed after the rebalance was planned.
+        Changed => "changed",
+    }
 }
-
-names!(SkipReason {
-    JobRunning => "job_running",
-    ProtectionWindow => "protection_window",
-    PlacementCooldown => "placement_cooldown",
-    NotMovable => "not_movable",
-    Changed => "changed",
-});
 
 /// The bounds of a rebalance.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
@@ -140,8 +134,8 @@ pub fn plan(
     for (number, job) in jobs.iter().enumerate() {
         // A job is not moved if it next runs after the balancing horizon, or if its class of
         // similar jobs does not fit into memory.
-        let class = job.profile.and_then(|key| classes.class_of(key));
-        let place = class.and_then(|(class, home)| Some((class, home?)));
+        let class = job.profile.and_then(|key| classes.cells.get(&key));
+        let place = class.and_then(|(class, home)| Some((*class, (*home)?)));
         if let Some(reason) = reason_to_stay(job, place.is_some(), settings, now) {
             skipped.push((job.job, reason));
         } else if let Some((class, home)) = place {
@@ -232,7 +226,7 @@ impl PlanState<'_> {
                 (&self.jobs[mover.job as usize], &self.classes.classes[mover.class as usize]);
             let (profile, _) =
                 reached.entry((mover.class, class.phase_at(new_at))).or_insert_with(|| {
-                    let profile = class.profile_at(new_at);
+                    let profile = class.profile.moved_to(new_at);
                     let text = profile.text();
                     let key = LoadProfileKey::of(&text);
                     texts.insert(key, text);

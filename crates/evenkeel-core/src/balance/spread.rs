@@ -100,7 +100,7 @@ impl Loads {
         for (place, amounts) in &self.movable {
             let window = if measure == Measure::Next { place.window } else { day };
             let sum = by_place.entry(Destination { window, ..*place }).or_default();
-            *sum = sum.saturating_add(amounts.of(measure));
+            *sum = sum.saturating_add(*amounts.of(measure));
         }
         let movable = by_place.into_iter().map(|(place, amount)| {
             let accepts = |slot: usize| {
@@ -133,7 +133,7 @@ impl Loads {
         let slot = self.horizon().slot.as_micros() as f64;
         for (period, amounts) in &self.often {
             let share = slot / period.as_micros().max(1) as f64;
-            let amount = amounts.of(measure) as f64;
+            let amount = *amounts.of(measure) as f64;
             let (each, slots) = match measure {
                 Measure::Next => (amount * share.min(1.0), (1.0 / share).ceil() as usize),
                 Measure::Runs => (amount * share, loads.len()),

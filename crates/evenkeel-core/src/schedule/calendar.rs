@@ -4,16 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::{Date, DateTime};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use super::dst::{Dst, Gap, Overlap};
-use crate::time::{Span, Timestamp};
+use crate::time::{Span, Timestamp, text_form};
 use crate::zone::{Local, Zone};
 
 /// A calendar interval of years, months, weeks and days, plus hours, in ISO 8601 form: `P1M`,
 /// `P1DT12H`. One day means until the same local time of the next day, even if a clock change makes
 /// that day shorter or longer.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq)]
 pub struct CalendarSpan {
     months: u32,
     days: u32,
@@ -94,18 +94,7 @@ impl fmt::Display for CalendarSpan {
     }
 }
 
-impl Serialize for CalendarSpan {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for CalendarSpan {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+text_form!(CalendarSpan, parsed);
 
 impl CalendarSpan {
     /// The approximate length.

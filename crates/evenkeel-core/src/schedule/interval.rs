@@ -1,30 +1,19 @@
 //! Fixed intervals.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::time::{Span, Timestamp};
 
 /// A fixed interval: the job runs at its first run time plus whole intervals.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Raw")]
 pub struct Interval {
+    #[serde(deserialize_with = "read_length")]
     every: Span,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     anchor: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tolerance: Option<Span>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    exact: bool,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    every: Span,
-    #[serde(default)]
-    anchor: Option<Timestamp>,
-    #[serde(default)]
-    tolerance: Option<Span>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     exact: bool,
 }
 
@@ -37,13 +26,9 @@ pub enum IntervalError {
     TooLong(Span),
 }
 
-impl TryFrom<Raw> for Interval {
-    type Error = IntervalError;
-
-    fn try_from(raw: Raw) -> Result<Self, IntervalError> {
-        let interval = Self::new(raw.every, raw.anchor)?;
-        Ok(interval.with_tolerance(raw.tolerance).with_exact(raw.exact))
-    }
+fn read_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    let interval = Interval::new(Span::deserialize(deserializer)?, None);
+    interval.map(Interval::every).map_err(de::Error::custom)
 }
 
 impl Interval {

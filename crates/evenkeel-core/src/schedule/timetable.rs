@@ -2,7 +2,7 @@
 
 use super::{Dst, Schedule};
 use crate::job::Bounds;
-use crate::names::names;
+use crate::named_enum;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
@@ -14,19 +14,16 @@ pub struct Timetable<'a> {
     pub bounds: Bounds,
 }
 
-/// Why a run starts at another time than its schedule names.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum MovedBy {
-    /// Clocks skip the scheduled local time.
-    DaylightSaving,
-    /// The scheduled time is in a blackout.
-    Blackout,
+named_enum! {
+    /// Why a run starts at another time than its schedule names.
+    #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+    pub enum MovedBy {
+        /// Clocks skip the scheduled local time.
+        DaylightSaving => "daylight_saving",
+        /// The scheduled time is in a blackout.
+        Blackout => "blackout",
+    }
 }
-
-names!(MovedBy {
-    DaylightSaving => "daylight_saving",
-    Blackout => "blackout",
-});
 
 const TICK: Span = Span::from_micros(1);
 
@@ -34,22 +31,14 @@ impl Timetable<'_> {
     /// Returns the first scheduled time of a job that is created or restarted at `now`.
     pub fn first_after(self, now: Timestamp) -> Option<Timestamp> {
         let start = self.bounds.start_at.filter(|start| *start > now);
+        let after = start.map_or(now, |start| start.saturating_sub(TICK));
         let first = match (self.schedule, start) {
             (Schedule::Once(once), _) => return Some(once.first_after(now)),
             (Schedule::Periodic(_), start) => start.unwrap_or(now),
             (Schedule::Interval(interval), Some(start)) if interval.anchor().is_none() => start,
-            (Schedule::Interval(interval), None) => interval.first_after(now)?,
-            (Schedule::Interval(interval), Some(start)) => {
-                interval.first_after(start.saturating_sub(TICK))?
-            }
-            (Schedule::Calendar(every), start) => {
-                let after = start.map_or(now, |start| start.saturating_sub(TICK));
-                every.next_after(after, self.zone, self.dst)?.0
-            }
-            (Schedule::Cron(by), start) => {
-                let after = start.map_or(now, |start| start.saturating_sub(TICK));
-                by.cron.next_after(after, self.zone, self.dst)?
-            }
+            (Schedule::Interval(interval), _) => interval.first_after(after)?,
+            (Schedule::Calendar(every), _) => every.next_after(after, self.zone, self.dst)?.0,
+            (Schedule::Cron(by), _) => by.cron.next_after(after, self.zone, self.dst)?,
         };
         self.in_bounds(first)
     }

@@ -42,15 +42,8 @@ impl Masks {
         if !self.0.iter().any(|needle| text.contains(needle.as_str())) {
             return Cow::Borrowed(text);
         }
-        let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
-        // The text is searched in one pass, so that inserted `***` are not searched again.
-        while let Some((at, needle)) = self.first_in(rest) {
-            masked.push_str(&rest[..at]);
-            masked.push_str(MASK);
-            rest = &rest[at + needle.len()..];
-        }
-        masked.push_str(rest);
-        Cow::Owned(masked)
+        let (masked, rest) = self.mask_until(text, str::len);
+        Cow::Owned(masked + rest)
     }
 
     pub fn mask(&self, text: &mut String) {
@@ -72,22 +65,24 @@ impl Masks {
     /// secret value, and returns it masked. Text that may be the beginning of a secret value stays
     /// in the buffer.
     pub fn drain(&self, held: &mut String) -> String {
-        let (mut masked, mut rest) = (String::with_capacity(held.len()), held.as_str());
-        loop {
-            let open = self.open_in(rest);
-            match self.first_in(rest) {
-                Some((at, needle)) if at < open => {
-                    masked.push_str(&rest[..at]);
-                    masked.push_str(MASK);
-                    rest = &rest[at + needle.len()..];
-                }
-                _ => {
-                    masked.push_str(&rest[..open]);
-                    *held = rest[open..].to_owned();
-                    return masked;
-                }
-            }
+        let (masked, rest) = self.mask_until(held, |rest| self.open_in(rest));
+        let (over, open) = rest.split_at(self.open_in(rest));
+        let masked = masked + over;
+        *held = open.to_owned();
+        masked
+    }
+
+    /// Masks the secret values that start before `end`, a position in the text after the last
+    /// masked value. Returns the masked text and the rest of the text. The text is searched in one
+    /// pass, so that inserted `***` are not searched again.
+    fn mask_until<'t>(&self, text: &'t str, end: impl Fn(&str) -> usize) -> (String, &'t str) {
+        let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
+        while let Some((at, needle)) = self.first_in(rest).filter(|(at, _)| *at < end(rest)) {
+            masked.push_str(&rest[..at]);
+            masked.push_str(MASK);
+            rest = &rest[at + needle.len()..];
         }
+        (masked, rest)
     }
 
     /// Returns the position in the text at which an incomplete secret value may begin.

@@ -1,6 +1,6 @@
 //! Finds references to secrets in a job and replaces them with the secret values.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::named;
 use crate::executor::{ConfigField, FieldKind};
@@ -118,11 +118,18 @@ pub fn fill<'v>(
     value_of: &dyn Fn(&str) -> Option<&'v str>,
 ) -> (Value, Value) {
     let known = |name: &str| value_of(name).unwrap_or_default();
+    // Texts of a configuration are templates. Secret values are inserted as literals, so that they
+    // are not interpreted as templates.
+    let literal = |name: &str| {
+        let json = Value::from(known(name)).to_string().replace('}', "\\u007d");
+        format!("{OPEN}{json}{CLOSE}")
+    };
+    let in_text = |text: &str| text.contains(OPEN).then(|| replaced(text, &literal));
     let field = |(key, value): (&String, &Value)| {
         let value = if is_url(key, declared) {
             filled_url(value, &known)
         } else {
-            in_templates(value, &known)
+            put_in(value, &literal, &in_text)
         };
         (key.clone(), value)
     };
@@ -130,7 +137,8 @@ pub fn fill<'v>(
         Value::Object(fields) => Value::Object(fields.iter().map(field).collect()),
         other => other.clone(),
     };
-    (config, put_in(payload, &known))
+    // The payload is not a template, so secret values are inserted unchanged.
+    (config, put_in(payload, &|name| known(name).to_owned(), &|_| None))
 }
 
 /// Like [`fill`], but inserts example values that every field accepts, so that the rest of a new
@@ -158,39 +166,23 @@ fn filled_url<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     }
 }
 
-/// Replaces references inside the texts of a configuration, which are templates. Secret values are
-/// inserted as literals, so that they are not interpreted as templates.
-fn in_templates<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
-    let literal = |name: &str| {
-        let json = Value::from(known(name)).to_string().replace('}', "\\u007d");
-        format!("{OPEN}{json}{CLOSE}")
-    };
+/// Replaces references to secrets: whole values with the result of `whole`, and texts with the
+/// result of `in_text`, unless it is `None`.
+fn put_in(
+    value: &Value,
+    whole: &dyn Fn(&str) -> String,
+    in_text: &dyn Fn(&str) -> Option<String>,
+) -> Value {
+    let put = |value| put_in(value, whole, in_text);
     match value {
         Value::Object(fields) => match named(value) {
-            Some(name) => literal(name).into(),
-            None => Value::Object(map(fields, &|value| in_templates(value, known))),
+            Some(name) => whole(name).into(),
+            None => fields.iter().map(|(key, value)| (key.clone(), put(value))).collect(),
         },
-        Value::Array(items) => items.iter().map(|value| in_templates(value, known)).collect(),
-        Value::String(text) if text.contains(OPEN) => replaced(text, &literal).into(),
+        Value::Array(items) => items.iter().map(put).collect(),
+        Value::String(text) => in_text(text).unwrap_or_else(|| text.clone()).into(),
         other => other.clone(),
     }
-}
-
-/// Replaces references in the payload; secret values are inserted unchanged, because the payload is
-/// not a template.
-fn put_in<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
-    match value {
-        Value::Object(fields) => match named(value) {
-            Some(name) => known(name).into(),
-            None => Value::Object(map(fields, &|value| put_in(value, known))),
-        },
-        Value::Array(items) => items.iter().map(|value| put_in(value, known)).collect(),
-        other => other.clone(),
-    }
-}
-
-fn map(fields: &Map<String, Value>, of: &dyn Fn(&Value) -> Value) -> Map<String, Value> {
-    fields.iter().map(|(key, value)| (key.clone(), of(value))).collect()
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -235,11 +227,7 @@ fn replaced(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
         match piece {
             Piece::Text(part) => filled.push_str(part),
             Piece::Secret(name) => filled.push_str(&value_of(name)),
-            Piece::Other(place) => {
-                filled.push_str(OPEN);
-                filled.push_str(place);
-                filled.push_str(CLOSE);
-            }
+            Piece::Other(place) => filled.extend([OPEN, place, CLOSE]),
         }
     }
     filled

@@ -81,7 +81,7 @@ impl Record {
 
     fn check(&self, zone: &Zone, time: i64, parts: &[&str], turn: usize, counts: &mut Counts) {
         let (before, after) = self.offsets[usize::from_str_radix(parts[0], 16).unwrap()];
-        let offset_at = |secs| i64::from(zone.offset_at(at(secs)));
+        let offset_at = |secs| i64::from(zone.offset_period_at(at(secs)).offset);
         counts.changes += 1;
         if (offset_at(time - 1), offset_at(time)) != (before, after) {
             counts.other_data += 1;

@@ -1,36 +1,40 @@
 //! The indexes that find the jobs of a list, and the SQL statements that read them.
 
 use evenkeel_core::condition::Level;
+use evenkeel_core::named_enum;
 use evenkeel_core::status::JobStatus;
 
 use super::{Activity, JobFilter, JobSort, LIST_SCAN_MAX, SortBy};
 
-/// A database index that finds a superset of the jobs that pass a filter.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum ListIndex {
-    /// Jobs with a running attempt.
-    Running,
-    /// Jobs that have a waiting attempt, that are due, or that never ran and have no next scheduled
-    /// time.
-    Pending,
-    /// Jobs with a waiting attempt.
-    Waiting,
-    /// Jobs whose condition is not OK.
-    AtRisk,
-    /// Jobs with the first label of the filter.
-    Label,
-    Source,
-    Target,
-    Paused,
-    /// Jobs without a next scheduled time, and cancelled jobs.
-    Ended,
-    /// Jobs with a next scheduled time in the range of the filter.
-    NextTimes,
-    /// Jobs whose name starts with the prefix of the filter.
-    Name,
-    SourcePrefix,
-    /// All jobs of the tenant.
-    All,
+named_enum! {
+    /// A database index that finds a superset of the jobs that pass a filter. The SQL sections of an
+    /// index end with its name.
+    #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+    pub enum ListIndex {
+        /// Jobs with a running attempt.
+        Running => "running",
+        /// Jobs that have a waiting attempt, that are due, or that never ran and have no next
+        /// scheduled time.
+        Pending => "pending",
+        /// Jobs with a waiting attempt.
+        Waiting => "waiting",
+        /// Jobs whose condition is not OK.
+        AtRisk => "at_risk",
+        /// Jobs with the first label of the filter.
+        Label => "label",
+        Source => "source",
+        Target => "target",
+        Paused => "paused",
+        /// Jobs without a next scheduled time, and cancelled jobs.
+        Ended => "ended",
+        /// Jobs with a next scheduled time in the range of the filter.
+        NextTimes => "next_times",
+        /// Jobs whose name starts with the prefix of the filter.
+        Name => "name",
+        SourcePrefix => "source_prefix",
+        /// All jobs of the tenant.
+        All => "all",
+    }
 }
 
 /// If an index already returns jobs in the order of the list, at most this many jobs are read and
@@ -125,48 +129,27 @@ pub type FindSection = fn(&str) -> &'static str;
 impl ListIndex {
     /// Returns the SQL statement that selects the jobs of the index.
     pub fn jobs(self, find: FindSection) -> &'static str {
-        find(match self {
-            Self::Running => "list_jobs_from_running",
-            Self::Pending => "list_jobs_from_pending",
-            Self::Waiting => "list_jobs_from_waiting",
-            Self::AtRisk => "list_jobs_from_at_risk",
-            Self::Label => "list_jobs_from_label",
-            Self::Source => "list_jobs_from_source",
-            Self::Target => "list_jobs_from_target",
-            Self::Paused => "list_jobs_from_paused",
-            Self::Ended => "list_jobs_from_ended",
-            Self::NextTimes => "list_jobs_from_next_times",
-            Self::Name => "list_jobs_from_name",
-            Self::SourcePrefix => "list_jobs_from_source_prefix",
-            Self::All => "list_jobs_from_all",
-        })
+        find(&format!("list_jobs_from_{}", self.as_str()))
     }
 
     /// Returns the SQL statement that counts the rows which [`jobs`](Self::jobs) reads, if it reads
     /// more rows than it returns.
     pub fn scanned(self, find: FindSection) -> Option<&'static str> {
-        match self {
-            Self::Running => Some(find("list_jobs_scanned_running")),
-            Self::Pending => Some(find("list_jobs_scanned_pending")),
-            Self::Waiting => Some(find("list_jobs_scanned_waiting")),
-            Self::NextTimes => Some(find("list_jobs_scanned_next_times")),
-            _ => None,
-        }
+        let reads_more =
+            matches!(self, Self::Running | Self::Pending | Self::Waiting | Self::NextTimes);
+        reads_more.then(|| find(&format!("list_jobs_scanned_{}", self.as_str())))
     }
 }
 
 /// Returns the SQL statement that reads the next jobs in the order of a list, from `index` or else
 /// from the index of the sort column.
 pub(super) fn walk_statement(find: FindSection, sort: JobSort, index: Option<ListIndex>) -> String {
-    let jobs = find(match (sort.by, index) {
-        (_, Some(ListIndex::Label)) => "list_jobs_by_label",
-        (_, Some(ListIndex::Source)) => "list_jobs_by_source",
-        (_, Some(ListIndex::Target)) => "list_jobs_by_target",
-        (_, Some(ListIndex::Paused)) => "list_jobs_by_paused",
-        (SortBy::Updated, _) => "list_jobs_by_updated",
-        (SortBy::Name, _) => "list_jobs_by_name",
-        (SortBy::Created | SortBy::NextRun, _) => "list_jobs_by_created",
-    });
+    let of_sort = match sort.by {
+        SortBy::Updated => "updated",
+        SortBy::Name => "name",
+        SortBy::Created | SortBy::NextRun => "created",
+    };
+    let jobs = find(&format!("list_jobs_by_{}", index.map_or(of_sort, ListIndex::as_str)));
     if sort.descending {
         jobs.replace(" > ", " < ").replace(" >= ", " <= ").replace(" ASC", " DESC")
     } else {

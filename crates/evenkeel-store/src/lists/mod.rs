@@ -135,6 +135,7 @@ pub enum IndexScan {
 
 /// The database queries that a store provides for lists. All queries but [`scan`](Self::scan) take
 /// their parameters by name from [`ListQuery::value`].
+#[expect(async_fn_in_trait, reason = "the stores choose whether their futures are Send")]
 pub trait ListProbe {
     type Error;
 
@@ -143,41 +144,31 @@ pub trait ListProbe {
     fn find_section(&self) -> FindSection;
 
     /// Returns the stored number of the tenant's jobs.
-    fn total(&self) -> impl Future<Output = Result<u64, Self::Error>>;
+    async fn total(&self) -> Result<u64, Self::Error>;
 
     /// Returns the name and configuration of a job of the tenant; `None` if the job has no name.
-    fn name_of(
-        &self,
-        job: JobNo,
-    ) -> impl Future<Output = Result<Option<(String, String)>, Self::Error>>;
+    async fn name_of(&self, job: JobNo) -> Result<Option<(String, String)>, Self::Error>;
 
     /// Reads all jobs of an index, unless it has more than `max` rows.
-    fn scan(
-        &self,
-        index: ListIndex,
-        max: u32,
-    ) -> impl Future<Output = Result<IndexScan, Self::Error>>;
+    async fn scan(&self, index: ListIndex, max: u32) -> Result<IndexScan, Self::Error>;
 
     /// Runs [`passing_statement`] on the jobs that the SQL text `jobs` selects. The store may
     /// return the rows in any order.
-    fn rows(
+    async fn rows(
         &self,
         jobs: &str,
         step: &[(&str, ListValue)],
-    ) -> impl Future<Output = Result<Vec<(ListPosition, bool)>, Self::Error>>;
+    ) -> Result<Vec<(ListPosition, bool)>, Self::Error>;
 
     /// Returns the first time slot from `from` on in which a job of any tenant has its next
     /// scheduled time. For a descending list, the search goes backwards from `from`.
-    fn next_slot(&self, from: i32) -> impl Future<Output = Result<Option<i32>, Self::Error>>;
+    async fn next_slot(&self, from: i32) -> Result<Option<i32>, Self::Error>;
 
     /// Counts the jobs of all tenants in a part of a time slot, up to [`LIST_SCAN_MAX`] + 1.
-    fn slot_size(&self, part: SlotPart) -> impl Future<Output = Result<u64, Self::Error>>;
+    async fn slot_size(&self, part: SlotPart) -> Result<u64, Self::Error>;
 
     /// Reads jobs in the order of `positions`, without jobs that were deleted in the meantime.
-    fn load(
-        &self,
-        positions: &[ListPosition],
-    ) -> impl Future<Output = Result<Vec<Job>, Self::Error>>;
+    async fn load(&self, positions: &[ListPosition]) -> Result<Vec<Job>, Self::Error>;
 }
 
 /// Reads one page of a job list. See [`JobStore::list_jobs`](crate::JobStore::list_jobs).

@@ -15,7 +15,7 @@ use crate::time::{Span, Timestamp};
 /// A class: all movable jobs with the same interval, blackouts and preferred hours.
 pub(super) struct Class {
     /// The load profile of one job, which represents all jobs of the class.
-    profile: LoadProfile,
+    pub profile: LoadProfile,
     pub every: Span,
     pub cells: Vec<Cell>,
     /// Average cost of a run, in seconds.
@@ -59,8 +59,9 @@ pub(super) struct Classes {
     pub grid: Grid,
     /// Longest interval first.
     pub classes: Vec<Class>,
-    /// For each load profile, its class of jobs and its cell of start times.
-    cells: HashMap<LoadProfileKey, (u32, Option<u32>)>,
+    /// For each load profile, its class of jobs and its cell of start times. The cell is `None` if
+    /// the profile has no run within the balancing horizon.
+    pub cells: HashMap<LoadProfileKey, (u32, Option<u32>)>,
 }
 
 impl Classes {
@@ -110,12 +111,6 @@ impl Classes {
         }
         Self { grid, classes, cells }
     }
-
-    /// Returns the class of jobs and the cell of start times of a load profile. The cell is `None`
-    /// if the profile has no run within the balancing horizon.
-    pub fn class_of(&self, key: LoadProfileKey) -> Option<(u32, Option<u32>)> {
-        self.cells.get(&key).copied()
-    }
 }
 
 impl Class {
@@ -151,9 +146,7 @@ impl Class {
                 phases: phase..phase + 1,
                 runs: slots.iter().map(|(_, times)| share(*times)).sum(),
                 squares: slots.iter().map(|(_, times)| share(*times).powi(2)).sum(),
-                unwanted: constraints
-                    .as_ref()
-                    .map_or((0, 0), |constraints| constraints.unwanted(&slots)),
+                unwanted: constraints.as_ref().map_or((0, 0), |it| it.unwanted(&slots)),
                 is_open: every <= DAY || begins_late(slots[0].0),
                 original: BTreeSet::new(),
                 moved_in: BTreeSet::new(),
@@ -182,11 +175,6 @@ impl Class {
             recurrence: Recurrence::Every { every: self.every, phase },
             ..self.profile.clone()
         }
-    }
-
-    /// Returns the load profile of a job of this class that runs at `time`.
-    pub fn profile_at(&self, time: Timestamp) -> LoadProfile {
-        self.profile.moved_to(time)
     }
 
     /// Returns the phase (the stored offset within the interval) of a job that runs at `time`.
@@ -251,16 +239,11 @@ impl Constraints {
     fn new(hours: &Hours, grid: Grid) -> Self {
         let blackouts = Blackouts::new(&hours.blackouts, &hours.zone);
         let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
-        let middle = |slot| Timestamp::from_micros(grid.start + grid.slot * slot + grid.slot / 2);
-        let slots = 0..grid.slots as i64;
+        let is_disliked = |at| !preferred.is_empty() && !preferred.is_in_blackout(at);
+        let middles = || (0..grid.slots).map(|slot| grid.middle_of(slot));
         Self {
-            is_in_blackout: slots
-                .clone()
-                .map(|slot| blackouts.is_in_blackout(middle(slot)))
-                .collect(),
-            is_disliked: slots
-                .map(|slot| !preferred.is_empty() && !preferred.is_in_blackout(middle(slot)))
-                .collect(),
+            is_in_blackout: middles().map(|at| blackouts.is_in_blackout(at)).collect(),
+            is_disliked: middles().map(is_disliked).collect(),
         }
     }
 
