@@ -1,8 +1,9 @@
 //! Collects the conformance cases, so that a case is declared only where it is written.
 //!
-//! A case is a `pub async fn name(opened: Opened)` in `src/cases`. The generated file contains a
-//! table of all cases and the macro `store_conformance!`, which makes one test of each case. The
-//! tests of each store use the compiled cases in this table instead of compiling the cases again.
+//! A conformance case is a function `pub async fn name(opened: Opened)` in `src/cases`. The
+//! generated file contains a table of all cases and the macro `store_conformance!`, which makes one
+//! test of each case. The tests of each store use the compiled cases in this table instead of
+//! compiling the cases again.
 
 use std::path::Path;
 use std::{env, fs, io};

@@ -158,7 +158,7 @@ async fn next_session(parts: &EngineParts) -> NodeSession {
         match NodeSession::begin(parts).await {
             Ok(session) => return session,
             Err(error) => {
-                log_trouble(&error, "joining the cluster failed; will retry");
+                log_trouble(&error, "this node could not join the cluster; will retry");
                 tokio::time::sleep(backoff.next()).await;
             }
         }

@@ -136,7 +136,7 @@ pub fn parts_of(plan: &Rebalance) -> Vec<Vec<u8>> {
     (0..plan.parts).map(|part| vec![0, 255, part as u8]).collect()
 }
 
-/// Begins a rebalance with this many batches at `secs`.
+/// Begins a rebalance with `parts` batches, `secs` seconds after [`START`](crate::fixtures::START).
 pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     let plan = new_plan(parts, secs);
     let (id, bytes) = (plan.id, parts_of(&plan));

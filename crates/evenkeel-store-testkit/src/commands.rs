@@ -7,7 +7,7 @@ use evenkeel_store::{
     Action, Applied, CommandEffect, Job, JobChange, JobCommand, JobStore, Now, Scope, StoreError,
 };
 
-/// Applies one command at a time.
+/// Helper functions that apply a single command to one job.
 pub trait Commands {
     fn apply_one(
         &self,
@@ -60,7 +60,7 @@ impl<S: JobStore + ?Sized> Commands for S {
     }
 }
 
-/// Returns the expected result of a deletion after which these attempts were asked to stop.
+/// Returns the expected result of deleting a job, if the attempts in `running` are asked to stop.
 pub fn gone(running: Vec<AttemptKey>) -> Applied {
     Applied::Done(Box::new(CommandEffect { job: None, running, withdrawn: Vec::new(), run: None }))
 }

@@ -1,4 +1,4 @@
-//! Jobs, fires and timestamps for test cases.
+//! Builds jobs, fires and timestamps for test cases.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -81,7 +81,7 @@ impl JobBuilder {
         self
     }
 
-    /// Sets a schedule with a single run, this many seconds after [`START`].
+    /// Sets a schedule with a single run, `secs` seconds after [`START`].
     #[must_use]
     pub fn once_at(mut self, secs: i64) -> Self {
         self.definition.schedule = Schedule::Once(Once { at: Some(at(secs)), ..Once::NOW });
@@ -173,7 +173,6 @@ impl JobBuilder {
         self
     }
 
-    /// Returns the job with a new id.
     pub fn build(self) -> NewJob {
         let Self { about, definition, next_at } = self;
         NewJob { id: fresh_id(), about, definition, next_at }

@@ -10,8 +10,8 @@
 //! - [`cases`]: the test cases, and how they interpret the doc comments of the store operations.
 //! - [`model`]: the in-memory store, on which the engine's simulation also runs.
 //! - [`rig`] and [`fixtures`]: a store with one tenant and one node, and builders of jobs.
-//! - [`commands`]: single commands on jobs.
-//! - [`balance`]: checks of the counts by load profile.
+//! - [`commands`]: helper functions that apply single commands to jobs.
+//! - [`balance`]: checks of the stored job counts of load profiles.
 
 pub mod balance;
 pub mod cases;
@@ -55,7 +55,7 @@ struct Case {
 
 include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
-/// Only a deadlocked case takes longer than this.
+/// Time limit of a test case. Only a deadlocked case takes longer.
 const CASE_LIMIT: Duration = Duration::from_secs(180);
 
 /// Runs the case `module::name` on a runtime with two threads. [`store_conformance!`] calls this

@@ -24,7 +24,7 @@ use crate::{Opened, Reopen};
 /// Weight of the newest duration in the average duration, in all cases.
 pub const ALPHA: f64 = 0.37;
 
-/// The run is finished, and the job keeps its schedule.
+/// The effect of a result that finishes the run and keeps the schedule of the job.
 pub const OVER: Then = Then::EndRun { stop_job: false, next_at: None };
 
 /// The public id and the internal number of a registered job.
@@ -49,7 +49,7 @@ pub struct Rig {
     /// The first node, which is live from [`START`](crate::fixtures::START) on.
     pub node: NodeNo,
     reopen: Option<Reopen>,
-    // This field must stay last, because fields are dropped in their order.
+    // `guard` must stay the last field, because fields are dropped in their order.
     guard: Box<dyn Any + Send>,
 }
 

@@ -190,7 +190,7 @@ impl Balance {
         if unreadable > 0 {
             tracing::warn!(
                 jobs.count = unreadable,
-                "ignoring jobs whose stored load profile cannot be read"
+                "stored load of some jobs cannot be read; choosing start times without these jobs"
             );
         }
         let is_first = !self.cache.was_read.swap(true, Ordering::Relaxed);

@@ -156,10 +156,10 @@ impl Placing {
                 tracing::debug!(job_id = %id, slot = %slot, load, "placed new job");
             }
             (PlacementReason::Rescheduled, false) => {
-                tracing::info!(job_id = %id, slot = %slot, load, "placed job afresh");
+                tracing::info!(job_id = %id, slot = %slot, load, "chose a new start time for the job");
             }
             (PlacementReason::Rescheduled, true) => {
-                tracing::debug!(job_id = %id, slot = %slot, load, "placed job afresh");
+                tracing::debug!(job_id = %id, slot = %slot, load, "chose a new start time for the job");
             }
         }
     }

@@ -109,7 +109,7 @@ impl Heartbeat {
                 }
                 Some(Ok(false)) => return,
                 Some(Err(error)) => {
-                    log_trouble(&error, "ping failed; will retry");
+                    log_trouble(&error, "renewing the lease of this node failed; will retry");
                     backoff.next()
                 }
                 None => Duration::ZERO,

@@ -153,7 +153,7 @@ impl Reconciler {
                 }
                 Err(error) => {
                     ctx.request_reconcile();
-                    log_trouble(&error, "reconciling failed; will retry");
+                    log_trouble(&error, "checking attempts against the store failed; will retry");
                 }
             }
         }

@@ -208,7 +208,7 @@ impl Judge {
                     ctx.settings.poll
                 }
                 Err(error) => {
-                    log_trouble(&error, "judging conditions failed; will retry");
+                    log_trouble(&error, "computing the conditions of jobs failed; will retry");
                     // Jobs whose check failed are at once at risk again, so the loop must wait
                     // until the store recovers.
                     ctx.pause(backoff.next()).await;

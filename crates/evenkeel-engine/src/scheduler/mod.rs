@@ -305,7 +305,7 @@ impl Scheduler {
                 }
                 failed => {
                     if let Err(error) = failed {
-                        log_trouble(&error, "scheduling failed; will retry");
+                        log_trouble(&error, "finding and firing due jobs failed; will retry");
                     }
                     // While the store refuses writes, signals must not shorten the delay before the
                     // next try.

@@ -16,7 +16,7 @@ impl Scheduler {
         claimed: Vec<Option<AttemptKey>>,
         error: StoreError,
     ) -> Fired {
-        log_trouble(&error, "firing failed; reading back what was stored");
+        log_trouble(&error, "firing due jobs failed; checking which runs were stored nevertheless");
         self.could_not_fire = true;
         if error.unwritable().is_some() {
             let results = vec![FireResult::Stale; claimed.len()];

@@ -148,7 +148,7 @@ impl AutoPauser {
                 may_be_more = match self.run_once().await {
                     Ok(may_be_more) => may_be_more,
                     Err(error) => {
-                        log_trouble(&error, "pausing failing jobs failed; will retry");
+                        log_trouble(&error, "could not pause jobs that fail too often; will retry");
                         false
                     }
                 };

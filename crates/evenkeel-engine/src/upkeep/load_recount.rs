@@ -40,7 +40,7 @@ impl LoadRecount {
             if ctx.is_housekeeper()
                 && let Err(error) = self.run_once().await
             {
-                log_trouble(&error, "recounting load failed; will retry");
+                log_trouble(&error, "updating the expected load of jobs failed; will retry");
             }
         }
     }

@@ -143,7 +143,7 @@ impl Pruner {
                     ctx.settings.retention.every
                 }
                 Err(error) => {
-                    log_trouble(&error, "pruning failed; will retry");
+                    log_trouble(&error, "deleting old history failed; will retry");
                     ctx.settings.retention.every
                 }
             };

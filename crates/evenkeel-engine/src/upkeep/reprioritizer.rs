@@ -76,7 +76,7 @@ impl Reprioritizer {
                 Ok(Step::Changed) => wait = PAUSE,
                 Ok(Step::Looked) => wait = Duration::ZERO,
                 Err(error) => {
-                    log_trouble(&error, "recomputing priorities failed; will retry");
+                    log_trouble(&error, "recomputing priorities in the queue failed; will retry");
                 }
             }
         }

@@ -37,7 +37,7 @@ impl Canceller {
         let mut signals = self.ctx.store.signals().subscribe();
         loop {
             if let Err(error) = self.run_once().await {
-                log_trouble(&error, "reading cancellations failed; will retry");
+                log_trouble(&error, "reading which attempts to cancel failed; will retry");
             }
             tokio::select! {
                 biased;

@@ -139,7 +139,7 @@ impl Claimer {
                     ctx.settings.poll
                 }
                 Err(error) => {
-                    log_trouble(&error, "claiming failed; will retry");
+                    log_trouble(&error, "claiming queued attempts failed; will retry");
                     // While the store fails, signals must not shorten the delay before the next
                     // try.
                     ctx.pause(backoff.next()).await;

@@ -109,7 +109,7 @@ impl Finisher {
             mark_late(&mut batch, self.ctx.db_now());
             match self.ctx.store.finish(node, batch, alpha).await {
                 Err(error) if error.is_outage() => {
-                    log_trouble(&error, "finished attempts are kept in memory; will retry");
+                    log_trouble(&error, "storing finished attempts failed; retrying from memory");
                     tokio::time::sleep(backoff.next()).await;
                 }
                 answer => return answer,

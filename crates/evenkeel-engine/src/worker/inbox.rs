@@ -39,7 +39,7 @@ impl Inbox {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => {
-                    log_trouble(&error, "reading node messages failed; will retry");
+                    log_trouble(&error, "reading messages of other nodes failed; will retry");
                 }
             }
             tokio::select! {

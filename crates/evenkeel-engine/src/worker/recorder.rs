@@ -59,7 +59,7 @@ impl Recorder {
                     self.ctx.settings.progress_every
                 }
                 Err(error) => {
-                    log_trouble(&error, "storing progress failed; will retry");
+                    log_trouble(&error, "storing the progress of attempts failed; will retry");
                     self.ctx.settings.progress_every.max(backoff.next())
                 }
             };

@@ -164,7 +164,7 @@ fn copy_whole_log(connection: &Connection) {
 fn commit_together(session: &mut Session, group: Vec<Request>) {
     if let Err(cause) = session.connection().execute_batch("BEGIN IMMEDIATE") {
         let failure = CommitFailure::from(cause);
-        failure.log("cannot begin a transaction; its requests fail");
+        failure.log("cannot begin a SQLite transaction; all requests for it fail");
         for request in group {
             (request(Err(&failure)).reply)(Ok(()));
         }
@@ -188,7 +188,7 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
         None => commit(session),
     };
     if let Err(failure) = &committed {
-        failure.log("commit failed; all its requests are rolled back");
+        failure.log("SQLite commit failed; all requests in the transaction are rolled back");
         if !session.connection().is_autocommit()
             && let Err(cause) = session.connection().execute_batch("ROLLBACK")
         {

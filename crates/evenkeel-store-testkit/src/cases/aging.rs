@@ -1,4 +1,4 @@
-//! Waiting raises the rank of an attempt without updates of its stored row.
+//! Tests that waiting raises the rank of an attempt without updates of its stored row.
 
 use evenkeel_core::JobNo;
 use evenkeel_core::aging::{Aging, Rank};
@@ -14,12 +14,12 @@ use crate::rig::{Held, Rig, claim_of};
 const FAR: i64 = 1_000_000;
 const HOUR: i64 = 3600;
 
-/// Queues an attempt of the job at `secs`.
+/// Queues an attempt of the job, `secs` seconds after the start of the case.
 async fn wait(rig: &Rig, job: JobBuilder, secs: i64) -> JobNo {
     wait_until(rig, job, secs, FAR).await
 }
 
-/// Queues an attempt of the job at `secs` that should start by `deadline`.
+/// Queues an attempt of the job that should start by `deadline`. Both times are in seconds.
 async fn wait_until(rig: &Rig, job: JobBuilder, secs: i64, deadline: i64) -> JobNo {
     let job = rig.add(job.first_at(secs).build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
@@ -41,7 +41,7 @@ fn from_pool(rig: &Rig, pool: &str, capacity: usize) -> Claim {
 
 pub async fn an_attempt_that_has_waited_long_goes_before_a_higher_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // The older attempt has priority 20, plus 10 every 300 s from 3,900 s on.
+    // The rank of the older attempt is 20, and rises by 10 every 300 s from 3,900 s on.
     for (moment, older_first) in
         [(3_300, false), (3_899, false), (4_799, false), (4_800, true), (5_100, true)]
     {

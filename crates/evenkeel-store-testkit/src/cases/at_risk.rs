@@ -1,4 +1,4 @@
-//! Counts and lists of jobs by condition (OK, WARNING, ERROR).
+//! Tests counts and lists of jobs by condition (OK, WARNING, ERROR).
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_store::{
@@ -175,7 +175,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
 pub async fn a_cursor_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 7).await;
-    // Several jobs have the same `error_at`, so the cursor must distinguish them.
+    // Several jobs have the same `error_at`, so the cursor of the list must distinguish them.
     let judgements = [1, 2, 2, 2, 2, 3, 4].map(|secs| (Reason::Violated, secs));
     judge_all(&rig, &jobs, &judgements, 10).await;
     let (mut seen, mut page) = (Vec::new(), PageRequest::first(3));
@@ -278,7 +278,7 @@ pub async fn a_change_during_a_judgement_is_judged_again(opened: Opened) {
         // judgement.
         let found = job_to_judge(&rig, job, 63).await;
         assert_eq!(found.history.consecutive_failures, 1);
-        // The next judgement also sees attempts that finish later.
+        // A judgement also sees attempts that finished after the previous judgement.
         let error = judgement(&found, Reason::LastRunFailed, Some(9_000));
         rig.store.judge(vec![error], now(63)).await.unwrap();
         rig.run_successfully(job, 120).await;

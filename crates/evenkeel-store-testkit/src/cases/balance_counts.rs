@@ -1,4 +1,4 @@
-//! Every change of a job updates the job counts of load profiles.
+//! Tests that every change of a job updates the job counts of load profiles.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{ASSUMED_COST, Load};
@@ -14,7 +14,7 @@ use crate::rig::{Known, OVER, Rig};
 
 const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
 
-/// Checks the stored counts and returns the number of counted jobs.
+/// Checks the stored job counts of load profiles, and returns the number of counted jobs.
 async fn counted(rig: &Rig) -> u64 {
     assert_counted(&*rig.store, &[rig.scope]).await;
     all_profiles(&*rig.store).await.iter().map(|profile| profile.jobs).sum()
@@ -332,7 +332,7 @@ pub async fn concurrent_changes_keep_the_counts_right(opened: Opened) {
                     .map(|(name, first)| new_job(&name).every(86_400).first_at(first).build())
                     .collect();
                 let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
-                // Calls that count jobs in different orders must not deadlock.
+                // Concurrent calls that register jobs in different orders must not deadlock.
                 let jobs = if n % 2 == 0 { jobs } else { jobs.into_iter().rev().collect() };
                 store.register(&scope, jobs, now(0)).await.unwrap();
                 let stop = [Action::Pause, Action::Cancel, Action::Delete];

@@ -1,4 +1,4 @@
-//! Rebalances move jobs to other start times.
+//! Tests how rebalances move jobs to other start times.
 
 use evenkeel_core::Slot;
 use evenkeel_store::{

@@ -1,4 +1,4 @@
-//! Rebalances from plan to result, and stored balance scores.
+//! Tests rebalances from the plan to the result, and stored balance scores.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::Move;
@@ -22,8 +22,7 @@ async fn kept(rig: &Rig, id: Uuid) -> Rebalance {
     rig.store.get_rebalance(&rig.scope, id).await.unwrap().unwrap()
 }
 
-/// Begins the rebalance at `secs`, if no other rebalance has moved jobs within the last ten
-/// seconds.
+/// Begins a rebalance, unless another rebalance has moved jobs within the last ten seconds.
 async fn try_to_begin(rig: &Rig, id: Uuid, secs: i64) -> Option<BeganRebalance> {
     rig.store.begin_rebalance(&rig.scope, id, at(secs - 10), now(secs)).await.unwrap()
 }
@@ -359,7 +358,7 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
         let found = rig.store.get_rebalance(&rig.scope, plan.id).await.unwrap();
         assert_eq!(found.is_some(), is_there);
         let part = rig.store.rebalance_part(&rig.scope, plan.id, 1).await.unwrap();
-        // The batches of a plan may be deleted before the plan.
+        // The batches of a rebalance plan may be deleted before the plan itself.
         assert!(part.is_none() || is_there);
     }
     let newest = rig.store.rebalance_part(&rig.scope, plans[3].id, 1).await.unwrap();
@@ -368,7 +367,7 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     // A running rebalance is kept.
     assert_eq!(kept(&rig, running).await.state, RebalanceState::Running);
     end(&rig, running, RebalanceState::Done, 9).await;
-    // A rebalance that ran is kept longer than a plan that never ran.
+    // A rebalance that ran is kept longer than a rebalance plan that never ran.
     assert_eq!(count(forget(0, 99, 100).await).await, 0);
     assert_eq!(count(forget(0, 99 + 7 * 86_400, 100).await).await, 1);
 }

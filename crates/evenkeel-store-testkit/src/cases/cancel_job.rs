@@ -1,4 +1,4 @@
-//! Cancelled jobs are ended but still visible.
+//! Tests that cancelled jobs never run again but stay visible.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};

@@ -51,7 +51,8 @@ pub async fn a_checkpoint_reaches_the_next_attempt(opened: Opened) {
     let (returned, second) = claim_wake(&rig).await;
     assert_eq!((returned, second.key), (true, next_attempt(held.key)));
     assert_eq!(second.checkpoint, Some(data.clone()));
-    // The third attempt also gets the checkpoint, unless the second attempt saves another.
+    // The third attempt also gets the checkpoint of the first attempt, unless the second attempt
+    // saves another checkpoint.
     let second = Held { key: second.key, fence: second.fence };
     assert_eq!(rig.finish(rig.retry(second, at(90))).await, FinishResult::Done);
     assert_eq!(claim_wake(&rig).await.1.checkpoint, Some(data));
@@ -207,7 +208,8 @@ pub async fn pruning_keeps_the_checkpoint_of_an_active_run(opened: Opened) {
     let held = rig.start(job, 60).await;
     assert!(note(&rig, saves(held, b"half")).await);
     rig.finish(rig.retry(held, at(900))).await;
-    // A later failure allows the first attempt of the waiting run to be pruned.
+    // After a later run has failed, the first attempt of the waiting run is no longer the job's
+    // last failure and may be pruned.
     let later = rig.start(job, 120).await;
     rig.finish(rig.end(later, Outcome::Failed, OVER)).await;
     let prune = async || {

@@ -1,4 +1,5 @@
-//! The queue: dispatch order, guaranteed lanes, pools, and no attempt is claimed twice.
+//! Tests claims from the queue: the dispatch order, guaranteed lanes, pools, and that no attempt is
+//! claimed twice.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{Known, Rig, claim_of};
 
-/// Queues an attempt of the job at `secs` that should start by `deadline`.
+/// Queues an attempt of the job that should start by `deadline`. Both times are in seconds.
 async fn queue(rig: &Rig, job: JobBuilder, deadline: i64, secs: i64) -> JobNo {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);

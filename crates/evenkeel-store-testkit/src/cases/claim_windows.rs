@@ -1,4 +1,4 @@
-//! Cases about when queued attempts may be claimed, and by which nodes.
+//! Tests when queued attempts may be claimed, and by which nodes.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::order::Lane;
@@ -19,7 +19,7 @@ fn window(from: Option<i64>, until: Option<i64>) -> ClaimWindow {
     ClaimWindow { from: from.map(at), until: until.map(at) }
 }
 
-/// Queues an attempt of the job at 60 s that may be claimed in `window`.
+/// Queues, at 60 s, an attempt of the job that may be claimed only within `window`.
 async fn queue(rig: &Rig, job: JobBuilder, window: ClaimWindow) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
@@ -122,7 +122,8 @@ pub async fn a_closed_attempt_is_returned_with_all_that_its_next_window_needs(op
         average_good_duration: Some(Span::from_secs(5)),
         definition: rig.due(job).await.definition,
     }];
-    // Every call returns the attempt again until the attempt gets a new claim window.
+    // Every call of `find_closed_windows` returns the attempt again until it gets a new claim
+    // window.
     for secs in [150, 151] {
         assert_eq!(closed_of(&rig, &shard, 10, secs).await, expected);
     }
@@ -281,7 +282,7 @@ pub async fn concurrent_claims_and_new_windows_lose_and_double_no_attempt(opened
     assert_eq!((census.ready, census.running), (0, 40));
 }
 
-/// Returns a daily blackout between these hours; all cases begin at 17:45.
+/// Returns a daily blackout from `start` to `end`; all cases begin at 17:45.
 fn blackout(start: &str, end: &str) -> Blackout {
     serde_json::from_value(serde_json::json!({ "start": start, "end": end })).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Commands that run concurrently with fires, claims and finishes: an accepted command stays in
-//! effect.
+//! Tests that an accepted command stays in effect if it runs concurrently with fires, claims and
+//! finishes.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;

@@ -1,4 +1,4 @@
-//! Rules that apply to all commands, and batches of commands.
+//! Tests rules that apply to all commands on jobs, and batches of commands.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{Action, Applied, JobChange, JobCommand, Registered};

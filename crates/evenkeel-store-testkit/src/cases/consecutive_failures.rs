@@ -1,4 +1,4 @@
-//! Counts of the consecutive failures of jobs.
+//! Tests the stored counts of consecutive failures of jobs.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::{Hook, OnFailure};

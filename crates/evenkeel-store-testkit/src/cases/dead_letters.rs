@@ -124,7 +124,8 @@ pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     assert_eq!(are_dead.unwrap(), [false, true, false, true]);
     assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
     let mut returned = [death(&rig, held), death(&rig, dead), death(&rig, held)];
-    // The store rejected the third result, so the function does not check or change its hook.
+    // The store rejected the third result, so `discard_unwritten_dead_letters` does not change its
+    // hook.
     let result = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
     discard_unwritten_dead_letters(&*rig.store, &mut returned, &result).await;
     assert_eq!(returned.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
@@ -201,7 +202,7 @@ pub async fn a_redriven_dead_letter_is_a_new_run(opened: Opened) {
     assert_eq!((delayed[0].key, delayed[0].due), (key, at(70)));
     let fired = rig.fire_delayed(&delayed, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
-    // The redriven run may also fail, and then has its own dead letter.
+    // If the run that redrives a dead letter also fails, it gets its own dead letter.
     rig.finish(death(&rig, Held { key, fence })).await;
     assert_eq!(keys(&rig, DeadFilter::default()).await, [key, dead]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Failed);

@@ -253,7 +253,7 @@ pub async fn a_failed_run_may_be_retried_within_its_own_window(opened: Opened) {
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
     fail(&rig, first, 60).await;
     done(act(&rig, first, RETRY, 71).await);
-    // The retry starts a new deduplication window of one hour.
+    // The retry of the first job starts a new deduplication window of one hour.
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 3670).await, Some(first.id));
 }
 
@@ -289,7 +289,7 @@ pub async fn a_changed_key_is_taken_and_the_old_one_released(opened: Opened) {
     let third = made(&rig, once("a"), 3).await;
     done(act(&rig, second, rekeyed(&rig.job(second).await, None), 4).await);
     made(&rig, once("b"), 5).await;
-    // A change that sets the same deduplication key again keeps the key.
+    // A job that is changed but gets the same deduplication key again keeps the key.
     let third_now = rig.job(third).await;
     done(act(&rig, third, rekeyed(&third_now, Some("a")), 6).await);
     assert_eq!(kept_out(&rig, once("a"), 7).await, Some(third.id));

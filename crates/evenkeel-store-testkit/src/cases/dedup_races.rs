@@ -1,5 +1,5 @@
-//! Concurrent requests for the same deduplication keys, over two handles if the store can be
-//! shared.
+//! Tests concurrent requests for the same deduplication keys, over two handles of the database if
+//! the store can be shared.
 
 use evenkeel_core::JobId;
 use evenkeel_core::attempt::Outcome;
@@ -13,7 +13,8 @@ use crate::commands::{Commands, done};
 use crate::fixtures::{now, plain_trigger, unnamed_job};
 use crate::rig::{OVER, Rig};
 
-/// The batches are in different orders, so that wrong locking would cause a deadlock.
+/// Concurrent batches have the same keys in different orders, so that wrong locking would cause a
+/// deadlock.
 pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope: Scope = rig.scope;
@@ -46,13 +47,13 @@ pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
     let mut all: Vec<(usize, JobId)> = answers.into_iter().flatten().collect();
     all.sort_unstable();
     all.dedup();
-    // All callers got the same job for each key.
+    // All concurrent callers got the same job for each deduplication key.
     assert_eq!(all.len(), 250);
     assert_eq!(rig.census().await.jobs, 250);
 }
 
-/// Jobs with few different keys are concurrently registered, triggered, retried and given other
-/// keys.
+/// Jobs with few different deduplication keys are concurrently registered, triggered, retried and
+/// given other keys.
 pub async fn concurrent_claims_to_keys_leave_one_pending_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut failed = Vec::new();
@@ -104,6 +105,6 @@ pub async fn concurrent_claims_to_keys_leave_one_pending_job(opened: Opened) {
         }
     })
     .await;
-    // Exactly one job holds each of the three keys.
+    // Exactly one job holds each of the three deduplication keys.
     assert_eq!(begun.iter().sum::<usize>(), 3, "{begun:?}");
 }

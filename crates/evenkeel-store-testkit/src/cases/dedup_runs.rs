@@ -78,7 +78,8 @@ pub async fn within_a_window_the_last_run_stands_in_for_a_trigger(opened: Opened
     let there = Triggered::Duplicate { job: job.id, run: Some(ran) };
     assert_eq!(trigger(&rig, job, 3599).await, there);
     rig.trigger(job, 0, 3600).await;
-    // A trigger takes the deduplication key again, which starts a new window of one hour.
+    // A trigger takes the deduplication key again, which starts a new deduplication window of one
+    // hour.
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 7199).await, Some(job.id));
 }
 

@@ -1,4 +1,4 @@
-//! Retries and triggers that wait for their due time.
+//! Tests retries and triggers that wait for their due time.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;

@@ -224,7 +224,7 @@ pub async fn events_reach_other_nodes_and_wake_them(opened: Opened) {
     let rig = Rig::new(opened).await;
     let start = beginning(&rig).await;
     let second = rig.second().await;
-    // A handle that was just opened may not receive signals yet.
+    // A store handle that was just opened may not receive signals yet.
     let mut heard = rig.store.signals().subscribe();
     let wait = async {
         loop {
@@ -255,8 +255,8 @@ pub async fn concurrent_publishers_lose_no_event(opened: Opened) {
             }
         });
     }
-    // A reader that continues after `seen` must not miss an event that is stored later with a lower
-    // number.
+    // A reader that continues after the event number `seen` must not miss an event that is stored
+    // later with a lower number.
     let (mut seen, mut got) = (start, Vec::new());
     while got.len() < (TELLERS * EACH) as usize {
         let page = after(&rig, seen, 7).await;

@@ -1,5 +1,5 @@
-//! The store checks each result of an attempt against the fence, counts the result once, and then
-//! retries or ends the run as decided.
+//! Tests that the store checks the fence of each result of an attempt, counts the result once, and
+//! then retries or ends the run.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -281,7 +281,7 @@ pub async fn a_late_end_corrects_the_skip_records_since_then(opened: Opened) {
     skip(job, 240, SkipReason::RetryPending).await;
     skip(job, 300, SkipReason::Overlap).await;
     skip(other, 180, SkipReason::Overlap).await;
-    // The newest run of the job is queued.
+    // Queues another run, which becomes the newest run of the job.
     let fire = fire_of(&rig.due(job).await, at(360), Begin::Queued);
     rig.fire(vec![Fire { idle_only: false, ..fire }], 360).await;
     let late = Finish { unstored_since: Some(at(150)), ..rig.success(held) };

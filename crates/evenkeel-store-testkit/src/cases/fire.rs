@@ -1,5 +1,5 @@
-//! Firing compares the job with the scheduler's decision, records the run, and sets the next
-//! scheduled time.
+//! Tests that firing compares the job with the scheduler's decision, records the run, and sets the
+//! next scheduled time.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::AttemptStatus;
@@ -132,7 +132,7 @@ pub async fn a_job_with_a_waiting_retry_is_busy_with_retry_pending(opened: Opene
     assert_eq!(refused(&rig, fire.clone(), 120).await, FireResult::Busy { retry_pending: true });
     let beside = fire_of(&rig.due(other).await, at(120), Begin::Queued);
     assert_eq!(refused(&rig, beside, 120).await, FireResult::Busy { retry_pending: false });
-    // Once queued, the retry waits for a worker and no longer for its due time.
+    // After the retry was queued, it waits for a worker and no longer for its due time.
     rig.fire_delayed(&rig.delayed(130).await, Begin::Queued, 130).await;
     assert_eq!(refused(&rig, fire, 130).await, FireResult::Busy { retry_pending: false });
 }
@@ -226,7 +226,7 @@ pub async fn results_are_in_the_order_of_the_batch(opened: Opened) {
     let jobs: Vec<_> = (0..20).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
     let mut batch = Vec::new();
-    // This loop is a fixed shuffle, because 7 and 20 have no common factor.
+    // Multiplying by 7 modulo 20 shuffles the order, because 7 and 20 have no common factor.
     for place in 0..20 {
         let at_place = place * 7 % 20;
         let mut fire = fire_of(&rig.due(jobs[at_place]).await, at(60), Begin::Claimed);

@@ -1,4 +1,4 @@
-//! The stored history of a job equals the history that `evenkeel-core` computes.
+//! Tests that the stored history of a job equals the history that `evenkeel-core` computes.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{History, Span};
@@ -8,8 +8,8 @@ use crate::Opened;
 use crate::fixtures::new_job;
 use crate::rig::{ALPHA, OVER, Rig};
 
-/// Asserts that both histories are equal, except that a database may round the average by one
-/// microsecond, which also changes the variance.
+/// Asserts that the stored and the expected history of a job are equal, except that a database may
+/// round the average by one microsecond, which also changes the variance.
 pub(super) fn assert_same(stored: History, expected: History) {
     let micros = |history: History| history.average_good_duration.map(Span::as_micros);
     match (micros(stored), micros(expected)) {
@@ -93,7 +93,8 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
         let stored = rig.job(job).await;
         assert_same(stored.history, expected);
         assert_eq!(stored.last_outcome, Some(outcome));
-        // Rounding errors must not accumulate over the steps.
+        // The next expected history is computed from the stored history, so that rounding errors do
+        // not accumulate.
         expected = stored.history;
     }
 }

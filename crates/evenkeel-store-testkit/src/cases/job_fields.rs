@@ -1,4 +1,4 @@
-//! The fields of a job besides its definition.
+//! Tests the fields of a job besides its definition.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -16,7 +16,8 @@ fn failed(rig: &Rig, held: Held, error: &str) -> Finish {
     Finish { results, ..rig.end(held, Outcome::Failed, OVER) }
 }
 
-/// Reads the job with every store operation that returns jobs; all must return the same data.
+/// Reads the job with every store operation that returns jobs. All operations must return the same
+/// data.
 async fn by_all_ways(rig: &Rig, job: Known) -> Job {
     let before = rig.store.now().await.unwrap();
     let (shown, now) = rig.store.get_with_now(&rig.scope, job.id).await.unwrap().unwrap();

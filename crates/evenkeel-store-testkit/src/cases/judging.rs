@@ -1,4 +1,4 @@
-//! Cases about which jobs are marked as at risk, and when their condition is judged.
+//! Tests which jobs are marked as at risk, and when their condition is judged.
 
 use std::collections::BTreeSet;
 
@@ -34,13 +34,14 @@ pub(super) async fn mark(rig: &Rig, jobs: &[Known]) {
     rig.store.mark_at_risk(&jobs).await.unwrap();
 }
 
-/// Returns the job, which must be due to be judged.
+/// Returns the job, and panics if the job is not due to be judged.
 pub(super) async fn job_to_judge(rig: &Rig, job: Known, secs: i64) -> JobToJudge {
     let found = to_judge(rig, secs).await.into_iter().find(|one| one.no == job.no);
     found.expect("the job is due to be judged")
 }
 
-/// Returns a judgement of the job with this reason and the time of its next judgement.
+/// Returns a judgement of the job with the given reason. The job is judged again at `again`
+/// seconds.
 pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) -> Judgement {
     Judgement {
         job: job.no,

@@ -1,5 +1,5 @@
-//! Attempts in limit queues do not block other attempts, and changed limits apply to attempts that
-//! already wait.
+//! Tests that attempts in limit queues do not block other attempts, and that changed limits apply
+//! to attempts that already wait.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
@@ -14,7 +14,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::Rig;
 
-/// Queues an attempt of each of these jobs at the same time.
+/// Queues one attempt of each job in `jobs`, all at the same time.
 async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: i64) {
     let jobs: Vec<NewJob> = jobs.into_iter().map(JobBuilder::build).collect();
     let numbers: Vec<_> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -23,7 +23,7 @@ async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: 
     rig.fire(fires, secs).await;
 }
 
-/// Returns this many jobs with the same concurrency key.
+/// Returns `count` jobs with the same concurrency key, which allows one running attempt.
 fn of_host(count: usize) -> impl Iterator<Item = JobBuilder> {
     (0..count).map(|n| new_job(&format!("host {n}")).limited("host", 1).priority(90))
 }
@@ -51,8 +51,8 @@ async fn step(rig: &Rig, step_over: ReleaseStep, secs: i64) -> Released {
     rig.store.release_all_limited(step_over, now(secs)).await.expect("limit queues can be read")
 }
 
-/// Fills the tenant's limit with two running attempts. In the limit queue of the tenant, many
-/// attempts with the same key are ahead of one attempt without a key.
+/// Fills the tenant's limit with two running attempts. In the limit queue of the tenant, `count`
+/// attempts with the same concurrency key are ahead of one attempt without a key.
 async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, AttemptKey) {
     queue_all(rig, [new_job("first"), new_job("second")], 60).await;
     let running = claim_within(rig, &tenant(2), 9, 61).await;
@@ -83,8 +83,8 @@ pub async fn an_end_releases_an_attempt_that_can_start(opened: Opened) {
     end_all(&rig, &running).await;
     let terms = queues_within(&tenant(2)).terms;
     let released = rig.store.release_limited(&permits_of(&running), &terms, now(65)).await.unwrap();
-    // If a release reads the limit queue twice, it may release one attempt too many; the claim
-    // checks the limits again.
+    // If a release step reads the limit queue twice, it may release one attempt too many. This does
+    // no harm, because the claim checks the limits again.
     assert!((2..=3).contains(&released), "{released}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
@@ -157,12 +157,12 @@ pub async fn an_attempt_with_a_free_key_waits_in_the_queue_of_its_tenant(opened:
     end_all(&rig, &host).await;
     queue(&rig, new_job("takes its place").priority(100), 64).await;
     assert_eq!(claim_within(&rig, &tenant(2), 1, 65).await.len(), 1);
-    // The concurrency key has a free permit, but the tenant has none. A periodic release step moves
-    // no attempt.
+    // The concurrency key has a free permit, but the tenant has none. A release step without
+    // `to_wider` moves no attempt to the tenant's limit queue.
     assert_eq!(unpark_within(&rig, &tenant(2), 66).await, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
-    // When an attempt finishes, one attempt moves to the tenant's limit queue, where it competes
-    // for the next permit.
+    // When an attempt finishes, one attempt moves from the key's queue to the tenant's limit queue,
+    // where it competes for the next permit.
     let terms = queues_within(&tenant(2)).terms;
     let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
     assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
@@ -215,7 +215,7 @@ pub async fn a_step_reads_a_bounded_number_of_attempts(opened: Opened) {
     queue_all(&rig, ["a", "b", "c"].map(|key| new_job(key).limited(key, 2)), 62).await;
     assert_eq!(keys(&rig.claim(99, 63).await), []);
     end_all(&rig, &claimed).await;
-    // Jobs with the same concurrency key have different limits, so a step reads up to 1,000
+    // Jobs with the same concurrency key have different limits, so a release step reads up to 1,000
     // attempts of each limit queue.
     let first = step(&rig, all_queues(), 64).await;
     assert!(first.next.is_some() && !first.again, "{first:?}");

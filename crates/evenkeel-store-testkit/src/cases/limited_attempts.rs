@@ -1,4 +1,5 @@
-//! All store operations that show waiting attempts also show attempts that wait for a permit.
+//! Tests that all store operations that show waiting attempts also show attempts that wait for a
+//! permit.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::limit::{Limit, Limits};
@@ -12,7 +13,7 @@ use crate::commands::{Commands as _, done, resume};
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// Starts one attempt and lets a second attempt wait for its permit.
+/// Starts one attempt, and lets a second attempt wait for the permit that the first attempt holds.
 async fn one_waits(rig: &Rig) -> (Known, evenkeel_core::AttemptKey) {
     queue_many(rig, "host", 1, 1).await;
     let waits = queue(rig, new_job("waits").limited("host", 1), 70).await;
@@ -176,7 +177,8 @@ pub async fn an_attempt_blocked_by_a_lane_limit_does_not_show_how_many_run(opene
     queue(&rig, new_job("runs"), 60).await;
     let (job, key) = queue(&rig, new_job("waits"), 61).await;
     assert_eq!(claim_within(&rig, &limits, 9, 62).await.len(), 1);
-    // The number of running attempts is hidden, because they may belong to another tenant.
+    // For a lane limit, the number of running attempts is hidden, because they may belong to other
+    // tenants.
     let limit = evenkeel_core::limit::LimitKey::of_lane(evenkeel_core::order::Lane::Standard);
     let limit = Limit { key: limit, most: 1 };
     let waits_for = WaitsFor::Permit { since: at(61), limit, running: None };

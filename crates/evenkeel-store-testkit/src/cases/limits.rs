@@ -1,4 +1,4 @@
-//! Concurrency limits of keys, tenants and lanes.
+//! Tests concurrency limits of keys, tenants and lanes.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::attempt::Outcome;
@@ -36,7 +36,7 @@ pub(super) async fn queue(rig: &Rig, job: JobBuilder, secs: i64) -> (Known, Atte
     (job, rig.queue(job, secs).await)
 }
 
-/// Queues attempts of this many jobs with the same concurrency key, one after the other.
+/// Queues attempts of `count` jobs with the same concurrency key, one after the other.
 pub(super) async fn queue_many(rig: &Rig, key: &str, most: u32, count: i64) -> Vec<AttemptKey> {
     let mut keys = Vec::new();
     for n in 0..count {
@@ -208,7 +208,7 @@ pub async fn permits_of_a_dead_node_are_free_after_takeover(opened: Opened) {
     let (first, _) = queue(&rig, new_job("first").limited("host", 1), 60).await;
     let (_, second) = queue(&rig, new_job("second").limited("host", 1).priority(90), 61).await;
     let other = rig.join("node-2", 0).await;
-    // A claim of one attempt gets only the attempt with the higher priority.
+    // A claim for one attempt gets only the attempt with the higher priority.
     let claimed = rig.claim(1, 62).await;
     assert_eq!(keys(&claimed), [second]);
     assert_eq!(keys(&rig.claim_for(other, 9, 63).await), []);
@@ -345,7 +345,8 @@ pub async fn a_permit_goes_to_the_earlier_lane(opened: Opened) {
     }
     let job = new_job("critical").lane(Lane::Critical).limited("host", 1);
     let (_, critical) = queue(&rig, job, 60).await;
-    // The guarantee of the last lane does not give it the permit that a more urgent lane needs.
+    // Although the claim guarantees one attempt to the batch lane, the only permit goes to the more
+    // urgent critical lane.
     let claim = Claim { guaranteed: [1, 0, 1], ..claim_of(rig.node, 4) };
     let claimed = keys(&rig.store.claim(&claim, now(61)).await.unwrap().attempts);
     assert_eq!(claimed.len(), 3);
@@ -362,7 +363,8 @@ pub async fn jobs_of_a_key_may_have_different_limits(opened: Opened) {
     let claimed = rig.claim(9, 100).await;
     assert_eq!(keys(&claimed), [shy, bold, bold_too]);
     rig.finish(rig.success(held(&claimed[1]))).await;
-    // Two attempts are running. The job with limit 1 is first in the limit queue and cannot start.
+    // Two attempts with the concurrency key are running, so the job with limit 1, which is first in
+    // the limit queue, cannot start.
     assert_eq!(release_all_limited(&rig, 101).await, 1);
     assert_eq!(keys(&rig.claim(9, 101).await), [last]);
 }

@@ -1,4 +1,5 @@
-//! Due jobs that no worker has claimed are pending, unless a blackout delays them.
+//! Tests that lists show due jobs that no worker has claimed as pending, unless a blackout delays
+//! them.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -21,7 +22,7 @@ fn due_at(job: JobBuilder, next_at: Timestamp) -> NewJob {
     NewJob { next_at: Some(next_at), ..job.build() }
 }
 
-/// Returns the job with a daily blackout between these two times of the day.
+/// Returns the job with a daily blackout between the times of day of `from` and `until`.
 fn in_blackout(mut job: NewJob, from: Timestamp, until: Timestamp) -> NewJob {
     let time = |at: Timestamp| {
         let minute = at.as_micros().div_euclid(60_000_000).rem_euclid(24 * 60);

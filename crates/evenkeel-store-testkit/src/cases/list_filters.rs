@@ -1,4 +1,4 @@
-//! Lists of jobs with each filter and each sort order.
+//! Tests lists of jobs with each filter and each sort order.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::{Level, Reason};

@@ -1,4 +1,4 @@
-//! Job lists that are too long to be read as a whole.
+//! Tests job lists that are too long to be read as a whole.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,8 @@ async fn add_many(rig: &Rig, jobs: &[evenkeel_store::NewJob]) {
 }
 
 fn many(build: impl Fn(u32, JobBuilder) -> JobBuilder) -> Vec<evenkeel_store::NewJob> {
-    // Sorting by name gives another order than sorting by creation.
+    // The job names are mixed, so that sorting by name gives another order than sorting by
+    // creation.
     let name = |n: u32| format!("job {}", n.wrapping_mul(7919) % MANY);
     (0..MANY).map(|n| build(n, new_job(&name(n))).build()).collect()
 }
@@ -93,7 +94,8 @@ pub async fn a_rare_job_in_a_long_list_is_found_page_by_page(opened: Opened) {
 
 pub async fn a_crowded_slot_is_walked_once(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // All jobs but twenty are in the same time slot; ten are before it and ten after it.
+    // All jobs except twenty are in one time slot; ten jobs are in earlier slots and ten in later
+    // slots.
     let jobs = many(|n, job| match n {
         0..10 => job.first_at(60 + i64::from(n)),
         10..20 => job.first_at(9_000 + i64::from(n)),

@@ -1,5 +1,5 @@
-//! The cost of a job follows the duration of its runs, and the stored counts stay correct after
-//! many changes.
+//! Tests that the cost of a job follows the duration of its runs, and that the stored counts stay
+//! correct after many changes.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::ASSUMED_COST;
@@ -58,8 +58,9 @@ pub async fn a_recount_sets_the_cost_to_the_duration_of_runs(opened: Opened) {
 
 pub async fn a_small_difference_changes_no_cost(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // The stored cost of one minute is kept while it is between 4/5 and 5/4 of the duration. The
-    // tested durations, in microseconds, are the bounds and the first values beyond the bounds.
+    // The stored cost of one minute is kept while it is between 4/5 and 5/4 of the average duration
+    // of runs. The tested durations, in microseconds, are these two bounds and the first values
+    // beyond the bounds.
     let cases = [
         (48_000_000, false),
         (47_999_999, true),
@@ -130,7 +131,7 @@ pub async fn a_move_keeps_the_cost(opened: Opened) {
     assert_counted(&*rig.store, &[rig.scope]).await;
 }
 
-/// Two tenants whose jobs are changed randomly.
+/// A store with two tenants whose jobs the test changes randomly.
 struct Play {
     rig: Rig,
     scopes: [Scope; 2],

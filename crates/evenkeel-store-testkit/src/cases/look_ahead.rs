@@ -1,4 +1,4 @@
-//! Cases about the jobs and delayed attempts that the scheduler loads ahead of time.
+//! Tests which jobs and delayed attempts the scheduler loads ahead of time.
 
 use evenkeel_core::{JobNo, Shard, Slot};
 

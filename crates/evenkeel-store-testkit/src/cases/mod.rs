@@ -7,10 +7,11 @@
 //! **Nodes.** Only a live node fires and claims. A draining, dead, removed or unknown node gets
 //! `Stale` for every fire, and no attempts from the queue. `finish` and `requeue` check only the
 //! node and fence of the attempt, so other nodes can finish and requeue attempts of a dead node by
-//! passing its number. The ping of a draining node returns `Alive`; the ping of a dead, removed or
-//! unknown node returns `Fenced`. Challenging a node again does not change the time of the first
-//! challenge. A dead or removed node is never challenged. `steal` returns `true` for a node that is
-//! already dead. `join` returns all earlier node numbers of the same identity that are not removed.
+//! passing the number of the dead node. The ping of a draining node returns `Alive`; the ping of a
+//! dead, removed or unknown node returns `Fenced`. Challenging a node again does not change the
+//! time of the first challenge. A dead or removed node is never challenged. `steal` returns `true`
+//! for a node that is already dead. `join` returns all earlier node numbers of the same identity
+//! that are not removed.
 //!
 //! **Fire.** If several results apply, `Stale` takes precedence over `Early`, and `Early` over
 //! `Busy`. Skipped times are stored as one record under the key of the first skipped time. The job
@@ -21,8 +22,8 @@
 //!
 //! **Numbers.** `executions` counts the starts of attempts, including those of a requeued attempt.
 //! The number of an attempt is the value of `executions` after its start; the number of a skip
-//! record is the current value. The generation of a job starts at 1, and only `apply_commands` and
-//! `move_jobs` increment it.
+//! record is the current value of `executions`. The generation of a job starts at 1, and only
+//! `apply_commands` and `move_jobs` increment it.
 //!
 //! **Delayed attempts.** For a retry or trigger that waits for its due time, `get_attempt` returns
 //! no node, no number and fence 0. `list_attempts` and its totals leave out attempts that wait for
@@ -36,8 +37,8 @@
 //! attempt.
 //!
 //! **Progress.** Like `finish`, `save_progress` checks only the node and fence of the attempt.
-//! Progress and log are visible while the attempt runs with the same fence; `requeue` deletes both
-//! and keeps the checkpoint. A message to a removed or unknown node is dropped.
+//! Progress and log are visible while the attempt runs with the same fence; `requeue` deletes
+//! progress and log and keeps the checkpoint. A message to a removed or unknown node is dropped.
 //!
 //! **Trigger.** The scheduled time of a triggered run is now, and its sequence number is
 //! `Sequence::new(Trigger, n)` or the next free number. `OverlapPolicy::may_start` decides whether
@@ -62,15 +63,15 @@
 //! their finish time is the time of the deletion. Attempts of a deleted job can be read and listed,
 //! also by the id of the job.
 //!
-//! **Lists.** `next` is the position of the last item of the page, or `None` on the last page.
-//! Attempts of the same run are listed newest first. Prefixes are compared exactly; no character
-//! has a special meaning.
+//! **Lists.** The cursor `next` of a list is the position of the last item of the page, or `None`
+//! on the last page. Attempts of the same run are listed newest first. Filters by prefix compare
+//! text exactly; no character of the prefix has a special meaning.
 //!
-//! **Pages.** The size of a web page is measured after its text is cleaned. If a page that is
-//! already stored gets `NoRoom`, its `seen_at` does not change. A search requires every term in the
-//! title or in the text; some terms may be in the title and others in the text. A snippet is part
-//! of the text; if only the title matches, the snippet is the beginning of the text. Pages of a job
-//! that is deleted or belongs to another tenant are not listed.
+//! **Pages.** The size of a web page is measured after its text is cleaned. If saving a page that
+//! is already stored returns `NoRoom`, the `seen_at` of the page does not change. A search requires
+//! every term in the title or in the text; some terms may be in the title and others in the text. A
+//! snippet is part of the text; if only the title matches, the snippet is the beginning of the
+//! text. Pages of a job that is deleted or belongs to another tenant are not listed.
 //!
 //! **Events.** A gap marker counts as one stored event. `gap` is true if an event follows the
 //! requested position and either no event up to that position is stored or a gap marker was read.
@@ -89,22 +90,23 @@
 //! the new scheduled time, however far in the future it is. A run has failed if its last attempt
 //! failed or timed out.
 //!
-//! **Running attempts.** A record of skipped times is not a run and does not hide the active run.
+//! **Running attempts.** A record of skipped times is not a run, and does not hide the active run
+//! of its job.
 //!
 //! **At-risk jobs.** An at-risk job is judged again after `apply_commands`, after `trigger`, and
-//! after a `cancel_run` of a waiting attempt. When a job is marked again, `touched` differs from
-//! all its earlier values. An attempt is overdue if its deadline is before now. A judgement that
-//! ends the risk deletes the stored condition.
+//! after a `cancel_run` of a waiting attempt. When a job is marked as at risk again, its `touched`
+//! differs from all its earlier values. An attempt is overdue if its deadline is before now. A
+//! judgement after which a job is no longer at risk deletes the stored condition of the job.
 //!
 //! **Balance.** `placed_at` is the time when the start time of a job was chosen. `placed_at` equals
-//! `since`, and a move to another start time sets both. A move to another start time changes
-//! neither the cost of the job nor `updated_at`. The `Placement` of a job that is not counted has
-//! no load profile and no cost. `begin_rebalance` stops other rebalances of the tenant that have
-//! moved no job since `silent_before`. A running rebalance begins again only if it has moved no job
-//! since `silent_before`; a finished or undone rebalance is returned unchanged. `end_rebalance`
-//! changes only a running rebalance. `move_jobs` does not move a job whose new load profile is
-//! missing in the batch, and returns `Stopped` for a batch that was never planned. Pruning deletes
-//! the oldest rebalances first.
+//! `since`, and a move to another start time sets both fields. A move to another start time changes
+//! neither the cost of the job nor `updated_at`. The `Placement` of a job that is not counted as
+//! load has no load profile and no cost. `begin_rebalance` stops other rebalances of the tenant
+//! that have moved no job since `silent_before`. A running rebalance begins again only if it has
+//! moved no job since `silent_before`; a finished or undone rebalance is returned unchanged.
+//! `end_rebalance` changes only a running rebalance. `move_jobs` does not move a job whose new load
+//! profile is missing in the batch, and returns `Stopped` for a batch that was never planned.
+//! Pruning deletes the oldest rebalances first.
 //!
 //! **Prune.** A finished attempt is kept while it is among the newest of its job (its number is
 //! above `executions - keep_per_job`) *and* finished at or after `keep_since`. A finished attempt

@@ -1,4 +1,4 @@
-//! Messages from one node to another.
+//! Tests messages from one node to another.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub async fn concurrent_takers_get_each_message_once(opened: Opened) {
         at_once(&rig, 8, |_, store| async move { store.take_messages(node, 20).await.unwrap() })
             .await;
     let mut taken: Vec<NodeMessage> = taken.into_iter().flatten().collect();
-    // Concurrent callers may have skipped rows that other callers were taking.
+    // Each call skips messages that a concurrent call is taking, so some messages may be left.
     taken.extend(take(&rig, node, 99).await);
     assert_eq!(taken.len(), 50);
     assert_eq!(BTreeSet::from_iter(taken).len(), 50);

@@ -1,4 +1,4 @@
-//! Concurrent calls by nodes and about nodes.
+//! Tests concurrent calls by nodes and about nodes.
 
 use evenkeel_core::Span;
 use evenkeel_core::overlap::OverlapPolicy;

@@ -1,4 +1,4 @@
-//! Public numbers of jobs within their tenant.
+//! Tests the public numbers of jobs, which are counted within each tenant.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Attempts that wait for a worker longer than their deadline allows.
+//! Tests which attempts wait for a worker longer than their deadline allows.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::Rig;
 
-/// Returns the overdue jobs, found by scans of `limit` attempts each.
+/// Returns the jobs with overdue attempts, reading `limit` attempts per call of the store.
 async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobNo> {
     let (mut found, mut after) = (BTreeSet::new(), None);
     loop {

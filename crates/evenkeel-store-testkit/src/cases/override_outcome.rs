@@ -1,4 +1,4 @@
-//! Operators override the outcomes of runs.
+//! Tests how operators override the outcomes of runs.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
@@ -117,7 +117,7 @@ pub async fn a_delayed_retry_ends_as_given(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
-    // The override may name any attempt of the run.
+    // The request to override an outcome may name any attempt of the run.
     assert!(apply(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
     assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;

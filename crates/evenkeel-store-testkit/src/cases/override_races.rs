@@ -1,4 +1,4 @@
-//! Overrides of outcomes while other calls change the same runs.
+//! Tests overrides of outcomes while other calls change the same runs.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -119,7 +119,8 @@ pub async fn a_concurrent_cancel_and_override_both_count(opened: Opened) {
             }
         })
         .await;
-        // A running attempt is only asked to stop, so the override still takes effect.
+        // `cancel_run` only asks a running attempt to stop, so an override of its outcome still
+        // takes effect.
         assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
         let run = rig.run(key).await;
         let by_word = done[0] || done[2];

@@ -1,4 +1,4 @@
-//! Active attempts of a job, and which of them can go back to the queue.
+//! Tests which active attempts of a job can go back to the queue.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::order::Priority;
@@ -123,7 +123,7 @@ pub async fn a_run_from_before_a_pause_is_not_put_back(opened: Opened) {
     let request = back(&rig, asked_for, job, 70).await;
     assert!(apply(&rig, request).await);
     assert_eq!(rig.claim_one(75).await.key, asked_for.key);
-    // The run from before the pause can go back to the queue once the job is resumed.
+    // A run that started before the pause can go back to the queue once the job is resumed.
     done(act(&rig, job, resume(Some(at(900))), 80).await);
     assert!(apply(&rig, again).await);
     assert_eq!(rig.claim_one(85).await.key, held.key);
@@ -138,7 +138,7 @@ pub async fn a_run_that_is_asked_to_end_is_not_put_back(opened: Opened) {
     let again = back(&rig, held, job, 70).await;
     assert_eq!(result_of(&rig, again).await, OverrideResult::Stopped);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
-    // The outcome of the run can still be overridden.
+    // An operator can still override the outcome of a run that was asked to stop.
     assert!(apply(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
     assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
 }
@@ -153,8 +153,8 @@ pub async fn a_run_whose_key_another_job_holds_is_not_put_back(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(messages(&rig).await, []);
-    // Once the second job has finished, the attempt can go back to the queue, and its job holds the
-    // deduplication key again.
+    // Once the second job has finished, the attempt of the first job can go back to the queue, and
+    // the first job holds the deduplication key again.
     rig.run_successfully(second, 600).await;
     assert!(apply(&rig, again).await);
     let third = once_at("a", 900);

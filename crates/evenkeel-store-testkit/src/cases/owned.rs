@@ -1,4 +1,4 @@
-//! The attempts of a node, by which the work of a lost node is found (invariant I7).
+//! Tests that the store finds all attempts of a lost node (invariant I7).
 
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{LongAttempt, Ping, Pinged};

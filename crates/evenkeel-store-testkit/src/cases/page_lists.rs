@@ -1,4 +1,4 @@
-//! Lists of web pages by number.
+//! Tests lists of web pages, which are sorted by page number.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::page::Kept;

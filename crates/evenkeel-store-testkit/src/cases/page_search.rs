@@ -22,7 +22,7 @@ async fn library(opened: Opened, pages: &[(&str, &str, &str)]) -> (Rig, Known) {
     (rig, job)
 }
 
-/// Asserts that each search finds these pages, sorted by URL.
+/// Asserts for each search query in `searches` that it finds the listed pages.
 async fn expect(rig: &Rig, searches: &[(&str, &[&str])]) {
     for (text, expected) in searches {
         let mut found = list_all(rig, text).await;
@@ -51,7 +51,7 @@ pub async fn every_term_must_occur(opened: Opened) {
             ("job rust", &["a"]),
             ("rust python", &[]),
             ("unheard", &[]),
-            // A term may be in the title, and other terms of the search in the text.
+            // Some terms of a search may be in the title of a page, and other terms in its text.
             ("schedulers", &["a"]),
             ("schedulers rust", &["a"]),
         ],
@@ -131,7 +131,7 @@ pub async fn case_and_accents_make_no_difference(opened: Opened) {
             ("gr*", &["a"]),
             ("cafe", &["b", "c"]),
             ("Café", &["b", "c"]),
-            // These searches write accents as separate Unicode characters.
+            // These search queries contain accents as separate Unicode characters.
             ("Cafe\u{301}", &["b", "c"]),
             ("\"GRO\u{308}ßE der\"", &["a"]),
             ("gro\u{308}*", &["a"]),
@@ -317,8 +317,8 @@ pub async fn a_search_can_be_confined_to_a_job(opened: Opened) {
 pub async fn huge_pages_are_stored_and_their_beginnings_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    // All words differ, so that the index cannot save space by repetition; the last word is beyond
-    // the indexed size.
+    // All words of this page differ, so that the index cannot save space by repetition. The last
+    // word is beyond the part of a page that is indexed.
     let words: Vec<String> = (0..300_000).map(|n| format!("w{n:x}")).collect();
     let varied = format!("first {} beyond", words.join(" "));
     let blob = format!("{} after", "x".repeat(3 << 20));

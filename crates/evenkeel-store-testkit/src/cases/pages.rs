@@ -22,7 +22,7 @@ pub(super) fn shelf(rig: &Rig, job: Known, bytes_max: u64) -> PageQuota {
 /// Returns a page of a job with only a title and a text.
 pub(super) fn page(job: Known, url: &str, title: &str, text: &str) -> PageContent {
     let mut content_hash = [0; 32];
-    // This hash is good enough to distinguish the contents within a case.
+    // This simple hash is good enough to distinguish the pages of one test case.
     for (n, byte) in title.bytes().chain([0]).chain(text.bytes()).enumerate() {
         let sum: u8 = content_hash[n % 32];
         content_hash[n % 32] = sum.wrapping_mul(31).wrapping_add(byte).wrapping_add(1);
@@ -231,7 +231,7 @@ pub async fn a_full_job_may_change_a_page_that_does_not_grow(opened: Opened) {
     // A smaller page is accepted even if the quota is below the stored size.
     assert_eq!(keep_in(&rig, job, 10, &[&smaller]).await, [Kept::Changed]);
     assert_eq!(text_of(&rig, a.id).await, smaller.text);
-    // Exactly the space that the smaller page has freed is available.
+    // Exactly the space that the smaller page has freed is available for another page.
     let empty = page(job, "c", "", "").size() as usize;
     let larger = page(job, "c", "", &"w".repeat(101 - empty));
     let fitting = page(job, "c", "", &"w".repeat(100 - empty));

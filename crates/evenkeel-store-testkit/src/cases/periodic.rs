@@ -1,4 +1,4 @@
-//! Jobs whose next scheduled time depends on the end of a run, and counts of fired times.
+//! Tests jobs whose next scheduled time depends on the end of a run, and counts of fired times.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Shard, Slot};
@@ -17,7 +17,8 @@ fn periodic(name: &str) -> JobBuilder {
     new_job(name).periodic(600, 60)
 }
 
-/// Ends the run and sets the next scheduled time to `secs`.
+/// Returns the effect of a result that ends the run and sets the job's next scheduled time to
+/// `secs`.
 fn next(secs: i64) -> Then {
     Then::EndRun { stop_job: false, next_at: Some(at(secs)) }
 }

@@ -1,4 +1,4 @@
-//! Retries and triggers that may not start at their due time.
+//! Tests retries and triggers that are postponed, because they may not start at their due time.
 
 use evenkeel_store::{FireResult, Postpone, RunCancelled};
 

@@ -1,4 +1,4 @@
-//! Priorities of runs, and changes of the priority of their job.
+//! Tests priorities of runs, and changes of the priority of their job.
 
 use evenkeel_core::JobNo;
 use evenkeel_core::order::Priority;
@@ -39,7 +39,7 @@ async fn claim(rig: &Rig, secs: i64) -> Vec<(JobNo, Option<Priority>)> {
     claimed.iter().map(|attempt| (attempt.key.job_no, attempt.priority)).collect()
 }
 
-/// Returns the run-specific priorities of the waiting attempts of a job.
+/// Returns the priorities that waiting attempts of a job have instead of the job's own priority.
 async fn given(rig: &Rig, job: Known) -> Vec<Option<Priority>> {
     let waiting = rig.waiting_of(&rig.scope, job.id).await;
     waiting.iter().map(|attempt| attempt.priority).collect()

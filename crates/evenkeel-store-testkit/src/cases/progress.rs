@@ -1,4 +1,4 @@
-//! Progress of running attempts, and the nodes that run them.
+//! Tests the progress of running attempts, and which nodes run them.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;

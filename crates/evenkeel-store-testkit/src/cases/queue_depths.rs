@@ -1,4 +1,4 @@
-//! Number of waiting attempts by pool and lane.
+//! Tests the counts of waiting attempts by pool and lane.
 
 use evenkeel_core::order::Lane;
 use evenkeel_store::{FinishResult, QueueDepth, QueueDepths, QueueFront};
@@ -86,8 +86,8 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     }
     queue(&rig, new_job("one").pool("z"), 60).await;
     let (found, is_lower_bound) = counts(&rig, 10).await;
-    // The first pass reads 6 rows of pool a; the second pass reads up to 9 rows with the remaining
-    // limit.
+    // The first pass reads 6 rows of pool `a`. The second pass uses the rest of the limit of 10
+    // rows, and reads 9 rows of this pool.
     assert_eq!(found, [("a".into(), Lane::Standard, 9), ("z".into(), Lane::Standard, 1)]);
     assert!(is_lower_bound);
     let (found, is_lower_bound) = counts(&rig, 40).await;
@@ -106,7 +106,7 @@ pub async fn the_attempts_of_surplus_pools_are_counted_together(opened: Opened) 
     for job in rig.add_all(jobs.collect()).await {
         rig.queue(job, 60).await;
     }
-    // Limit queues do not count as pools.
+    // Attempts in a limit queue are not counted as waiting in a pool.
     queue_many(&rig, "host", 1, 3).await;
     assert_eq!(rig.claim(9, 80).await.len(), 1);
     let found = depths(&rig, 10_000).await;
@@ -146,7 +146,7 @@ pub async fn the_front_changes_when_an_attempt_is_taken(opened: Opened) {
         before.push(now);
     }
     assert_eq!(before.last(), Some(&QueueFront::default()));
-    // The next run of the same job changes the checksum of the queue front.
+    // When the next run of the same job is queued, the checksum of the queue front changes.
     let job = rig.add(new_job("again").build()).await;
     rig.queue(job, 60).await;
     let first = front(&rig, 5).await;
@@ -163,13 +163,15 @@ pub async fn the_front_covers_the_given_pools_and_length(opened: Opened) {
     }
     let before = front(&rig, 3).await;
     queue(&rig, new_job("elsewhere").pool("chrome").priority(100), 9_060).await;
-    // The new attempt is behind the others by waiting time and by priority.
+    // The new attempt ranks behind the others by waiting time and by priority, so the queue front
+    // stays the same.
     queue(&rig, new_job("behind").priority(10), 9_090).await;
     assert_eq!(front(&rig, 3).await, before);
     queue(&rig, new_job("ahead").priority(60), 9_090).await;
     let ahead = front(&rig, 3).await;
     assert_ne!(ahead, before);
-    // This attempt has waited longest, although its priority is lowest.
+    // This attempt has waited longest, so it changes the queue front although its priority is
+    // lowest.
     queue(&rig, new_job("old").priority(0), 60).await;
     assert_ne!(front(&rig, 3).await, ahead);
 }

@@ -1,4 +1,4 @@
-//! Concurrent calls, over two handles if the store can be shared.
+//! Tests concurrent calls, over two handles of the database if the store can be shared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::commands::{Commands, done};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, delayed_fire_of};
 
-/// Runs `count` tasks concurrently, each with one of two handles, and returns their results in
-/// order.
+/// Runs `count` tasks concurrently, each with one of two store handles, and returns their results
+/// in order.
 pub(super) async fn at_once<T, F>(
     rig: &Rig,
     count: usize,
@@ -192,8 +192,8 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
         let scope = rig.scope;
         at_once(&rig, 2, |n, store| async move {
             if n == 0 {
-                // The first trigger coincides with the deletion at a different moment in each
-                // iteration.
+                // The number of reads before the first trigger varies, so that the deletion happens
+                // at a different moment in each iteration.
                 for _ in 0..place % 10 {
                     store.get(&scope, job.id).await.unwrap();
                 }

@@ -1,4 +1,4 @@
-//! Changes of the aging settings while attempts wait.
+//! Tests changes of the aging settings while attempts wait.
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{Lane, Priority};
@@ -12,7 +12,8 @@ use crate::rig::{Known, Rig, claim_of};
 
 const HOUR: i64 = 3600;
 
-/// Queues an attempt with this priority at `secs`.
+/// Queues an attempt of a new job with the given priority, `secs` seconds after the start of the
+/// case.
 async fn wait(rig: &Rig, name: &str, priority: u8, secs: i64) -> Known {
     let job = rig.add(new_job(name).priority(priority).first_at(secs).build()).await;
     rig.queue(job, secs).await;

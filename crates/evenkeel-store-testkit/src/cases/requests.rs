@@ -1,4 +1,4 @@
-//! Requests with an idempotency key take effect only once, even if they are sent twice.
+//! Tests that requests with an idempotency key take effect only once, even if they are sent twice.
 
 use evenkeel_core::Span;
 use evenkeel_store::{Answered, Begun, KeyedRequest, Scope};

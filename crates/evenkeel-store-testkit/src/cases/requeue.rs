@@ -1,4 +1,4 @@
-//! Attempts that go back to the queue.
+//! Tests attempts that go back to the queue.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -64,8 +64,8 @@ pub async fn the_former_owner_can_neither_end_nor_requeue_the_attempt(opened: Op
         assert_eq!(rig.finish(rig.retry(held, at(99))).await, FinishResult::LeaseLost);
         assert!(!rig.requeue(back.clone(), 75).await);
         assert_eq!((rig.run(held.key).await, rig.job(job).await), (run, before));
-        // The first pass checks the former owner while the attempt waits, the second pass while the
-        // next owner runs it.
+        // In the first pass of this loop, the former owner sends its result while the attempt
+        // waits; in the second pass, while the next owner runs it.
         rig.claim(1, 80).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Totals of attempts by outcome, and groups of failures.
+//! Tests the totals of attempts by outcome, and groups of similar failures.
 
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, Span, TenantNo};
@@ -117,7 +117,7 @@ pub async fn failures_are_grouped_by_fingerprint(opened: Opened) {
     rig.store.add_run_stats(rig.node, vec![], first, at(100)).await.unwrap();
     let second = vec![failures(&rig.scope, "no route to 10.0.0.2", 3, jobs[1], 120)];
     rig.store.add_run_stats(rig.node, vec![], second, at(200)).await.unwrap();
-    // A report of an older failure changes only the count of the group.
+    // A report of an older failure changes only the count of its failure group.
     let late = vec![failures(&rig.scope, "no route to 10.0.0.3", 1, jobs[0], 70)];
     rig.store.add_run_stats(rig.node, vec![], late, at(300)).await.unwrap();
     let expected = FailureGroup {

@@ -1,4 +1,4 @@
-//! How a silent node loses its lease.
+//! Tests how a silent node loses its lease.
 
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{FireResult, NodeState, Ping, Pinged};

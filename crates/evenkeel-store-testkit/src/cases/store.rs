@@ -1,4 +1,4 @@
-//! The store as a whole: clock, settings, row counts, signals, and a restart.
+//! Tests the store as a whole: clock, settings, row counts, signals, and a restart.
 
 use std::time::Duration;
 

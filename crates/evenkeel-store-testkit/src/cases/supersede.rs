@@ -1,4 +1,4 @@
-//! A newer scheduled time replaces the active runs of a job.
+//! Tests that a newer scheduled time replaces the active runs of a job.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -17,7 +17,7 @@ fn replacing(name: &str) -> JobBuilder {
     new_job(name).overlap(OverlapPolicy::Replace)
 }
 
-/// Returns the decision of a scheduler that reads the job now.
+/// Returns the request of a scheduler that reads the job now and replaces its active runs.
 async fn decide(rig: &Rig, job: Known) -> Supersede {
     let seen = rig.due(job).await;
     let due = seen.next_at.expect("the job has a next time");
@@ -267,7 +267,8 @@ pub async fn a_concurrent_supersede_and_claim_end_the_attempt(opened: Opened) {
         if claimed[1] == 0 {
             assert_eq!((run.status, rig.job(job).await.live), (AttemptStatus::Superseded, 0));
         } else {
-            // An attempt that was claimed during the first `supersede` is found by the second one.
+            // An attempt that was claimed during the first call of `supersede` is found by the
+            // second call.
             supersede(&rig, &[job], 121).await;
             let held = Held { key, fence: run.fence };
             assert_eq!(rig.cancellations().await, [superseded(held)]);

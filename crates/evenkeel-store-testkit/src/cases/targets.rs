@@ -1,4 +1,4 @@
-//! Targets, which are the websites or other things that jobs work on.
+//! Tests targets, which are the websites or other things that jobs work on.
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
@@ -198,7 +198,7 @@ pub async fn a_job_names_its_target(opened: Opened) {
     rig.add(new_job("other").build()).await;
     assert_eq!(rig.job(job).await.about.target, Some(4));
     assert_eq!(find(&rig, 4).await.unwrap().jobs, 1);
-    // The store does not check whether the target exists.
+    // The store does not check whether the target of a new job exists.
     let lost = rig.add(about("lost", 99)).await;
     assert_eq!(rig.job(lost).await.about.target, Some(99));
     assert_eq!(find(&rig, 99).await, None);

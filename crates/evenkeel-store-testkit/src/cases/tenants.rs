@@ -1,4 +1,4 @@
-//! A tenant cannot see or change the data of another tenant (invariant I10).
+//! Tests that a tenant cannot see or change the data of another tenant (invariant I10).
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{

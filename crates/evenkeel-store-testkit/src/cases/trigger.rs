@@ -34,8 +34,8 @@ pub async fn a_taken_number_is_replaced_by_the_next(opened: Opened) {
         keys.push(rig.trigger(job, 3, 10).await);
         rig.fire_delayed(&rig.delayed(10).await, begin, 10).await;
     }
-    // The first triggered run is running, the second is queued, and the next ones wait for their
-    // due time.
+    // The first triggered run is running, the second is queued, and the later triggered runs wait
+    // for their due time.
     keys.push(rig.trigger(job, 3, 10).await);
     keys.push(rig.trigger(job, 3, 10).await);
     let numbers: Vec<Sequence> = keys.iter().map(|key| key.sequence).collect();

@@ -1,4 +1,4 @@
-//! Waiting attempts and expected runs that users see.
+//! Tests which waiting attempts and expected runs users see.
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -156,7 +156,7 @@ pub async fn attempts_ahead_are_counted_only_on_request(opened: Opened) {
     assert_eq!(returned, expected, "everything but the queue positions is returned");
 }
 
-/// The other tenant fills all but one of the 10,000 queue positions that are read.
+/// Another tenant fills all but one of the 10,000 queue positions that the store reads.
 pub async fn own_attempts_are_found_among_the_first_ten_thousand(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;
@@ -259,8 +259,8 @@ pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
     assert_eq!(loads(&rig, &other, &[60], 10).await, all([3]));
 }
 
-/// Both tenants together have 300 jobs in all shards. Of any 100 of these jobs, at most 3 belong to
-/// the smaller tenant.
+/// The two tenants together have 300 jobs, spread over all shards. Of any 100 of these jobs, at
+/// most 3 belong to the smaller tenant.
 pub async fn jobs_of_a_large_tenant_are_read_and_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;

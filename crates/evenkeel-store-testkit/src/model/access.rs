@@ -1,4 +1,4 @@
-//! API keys and the audit log.
+//! Stores API keys and the audit log in memory.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Jobs that are at risk of missing their deadlines.
+//! Tracks the jobs that are at risk of missing their deadlines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,10 @@ const AT_ONCE: Timestamp = Timestamp::MIN;
 #[derive(Default)]
 pub(super) struct AtRiskJobs {
     rows: BTreeMap<JobNo, AtRiskRow>,
-    /// When each job is due to be judged.
+    /// For each shard, the times at which jobs are due to be judged.
     due: BTreeSet<(Shard, Timestamp, JobNo)>,
-    /// Counts all changes, so that `touched` never has an earlier value when a job is marked again.
+    /// Counts all changes, so that `touched` never has an earlier value when a job is marked as at
+    /// risk again.
     happened: i32,
 }
 

@@ -1,4 +1,4 @@
-//! Rebalances, which move jobs to other start times, and balance scores.
+//! Stores rebalances, which move jobs to other start times, and balance scores.
 
 use std::collections::BTreeMap;
 

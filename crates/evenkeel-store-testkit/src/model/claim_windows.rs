@@ -1,4 +1,4 @@
-//! Claim windows, and the number of attempts ahead of waiting attempts.
+//! Updates claim windows, and counts the attempts that are ahead of a waiting attempt.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use evenkeel_store::{ClaimWindow, ClosedAttempt, Scope, SlotLoad, WaitingAttempt
 
 use super::data::{Data, Place, Ready, Waiting};
 
-/// Maximum number of queue positions of a pool that are read.
+/// Maximum number of queue positions of a pool that are read to count the attempts ahead.
 const LOOKED_AT_MAX: usize = 10_000;
-/// Maximum number of attempts ahead that are counted.
+/// Maximum number of attempts that are counted as being ahead of a waiting attempt.
 const COUNTED_MAX: usize = 1_000;
 /// Maximum number of waiting attempts of a job that are returned.
 const TOLD_MAX: usize = 100;
@@ -117,8 +117,8 @@ impl Data {
             .collect()
     }
 
-    /// Counts the attempts ahead. Considers only the first attempts of the pool by priority and the
-    /// first attempts of each lane by waiting time.
+    /// Counts the attempts ahead of a waiting attempt, among the first attempts of the pool by
+    /// priority and the first attempts of each lane by waiting time.
     fn ahead_of(
         &self,
         scope: &Scope,

@@ -65,8 +65,7 @@ impl Data {
             Action::Resume { next_at } => {
                 let job = self.job(no);
                 (job.state, job.stopped_at) = (effect.state, None);
-                // A resume without a next scheduled time keeps the job without a next scheduled
-                // time.
+                // If a resume command contains no next scheduled time, the resumed job has none.
                 if next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }
@@ -123,7 +122,7 @@ impl Data {
         name.map(|name| self.names.remove(&name));
     }
 
-    /// Finds another job with the name that a change sets.
+    /// Finds another job that already has the new name of a changed job.
     fn namesake(&self, scope: &Scope, no: JobNo, change: &JobChange) -> Option<JobId> {
         let name = name_key(scope.tenant, change.about.as_ref()?)?;
         let other = self.names.get(&name).filter(|other| **other != no)?;

@@ -169,7 +169,8 @@ pub(super) struct NodeRow {
 /// The scheduled time from which a database searches for the attempts of a node.
 #[derive(Clone, Debug)]
 pub(super) struct OwnedBound {
-    /// The node has no older unfinished attempt, except long-running attempts.
+    /// The node has no unfinished attempt with an earlier scheduled time, except long-running
+    /// attempts.
     pub oldest_open: Timestamp,
     /// Oldest scheduled time of the attempts that the node got since its last ping.
     pub oldest_new: Option<Timestamp>,

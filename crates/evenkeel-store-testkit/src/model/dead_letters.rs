@@ -1,4 +1,4 @@
-//! Dead letters, and jobs with consecutive failures.
+//! Stores dead letters, and the consecutive failures of jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub(super) struct Failing {
 }
 
 impl Data {
-    /// Applies the hook of a stored result: a dead letter or a failure count.
+    /// Applies the failure hook of a stored result: adds a dead letter, or counts a failure.
     pub fn obey_hook(&mut self, finish: &Finish) {
         let key = finish.key.with_attempt(AttemptNo::FIRST);
         match finish.hook {

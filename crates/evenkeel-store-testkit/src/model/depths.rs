@@ -37,7 +37,8 @@ impl Data {
         QueueDepths { parked: self.parked(limit), ..walk.end() }
     }
 
-    /// Returns the counts of all groups after the group `last`, by lane and priority.
+    /// Returns the lane, priority, count and queue time of all attempts in the groups after the
+    /// group `last`.
     fn after(&self, last: &QueueGroup) -> impl Iterator<Item = (Lane, u8, u64, Timestamp)> {
         let lanes = self.queue.iter().filter(|(pool, _)| LimitKey::of_queue_pool(pool).is_none());
         let lanes = lanes.flat_map(|(pool, lanes)| Lane::ALL.map(|lane| (pool, lane, lanes)));

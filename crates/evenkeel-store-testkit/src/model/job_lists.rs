@@ -1,4 +1,4 @@
-//! Lists and counts of jobs, computed by reading all jobs.
+//! Computes lists and counts of jobs by reading all jobs.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;

@@ -234,7 +234,7 @@ impl Data {
         Triggered::Accepted(key)
     }
 
-    /// Adds a waiting run outside the schedule.
+    /// Adds a waiting run that is not part of the schedule, such as a triggered run.
     pub fn begin_run(
         &mut self,
         no: JobNo,

@@ -1,4 +1,4 @@
-//! Counts of jobs by load profile, and moves of jobs to other start times.
+//! Counts jobs by load profile, and moves jobs to other start times.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -19,7 +19,7 @@ pub(super) struct Counted {
     is_stated: bool,
 }
 
-/// The jobs that share one load profile; at least one job.
+/// The jobs that share one load profile. There is at least one such job.
 pub(super) struct Together {
     profile: String,
     jobs: u64,
@@ -49,8 +49,8 @@ impl JobRow {
         })
     }
 
-    /// Returns true if the job has not changed since the plan and may be moved to the new start
-    /// time.
+    /// Returns true if the job has not changed since the rebalance plan was made, and may be moved
+    /// to the new start time.
     fn can_move(&self, to: &Move, even_live: bool, now: Timestamp) -> bool {
         self.plans() == Some(to.old_at)
             && self.generation == to.generation

@@ -2,8 +2,8 @@
 //!
 //! Tests compare the SQL stores with this model, and the engine's simulation runs on the model. The
 //! model is deterministic: nothing depends on the order of a hash map. The model never waits and
-//! never spawns tasks, and no frequent operation reads more rows than it returns. All clones share
-//! one database, like the nodes of a cluster.
+//! never spawns tasks, and no frequent operation reads more rows than it returns. All clones of a
+//! model store share one database, like the nodes of a cluster.
 
 mod access;
 mod at_risk;
@@ -80,7 +80,7 @@ impl ModelStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {
-        // A panic in another thread does not affect the stored data.
+        // A panic in another thread poisons the lock, but does not damage the stored data.
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,5 @@
-//! Leases of nodes, and the scheduled time from which the attempts of a node are searched.
+//! Stores the leases of nodes, and the scheduled time from which the attempts of a node are
+//! searched.
 
 use std::collections::BTreeSet;
 

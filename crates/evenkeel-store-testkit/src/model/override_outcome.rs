@@ -1,4 +1,4 @@
-//! Operators override the outcomes of runs.
+//! Lets operators override the outcomes of runs.
 
 use async_trait::async_trait;
 use evenkeel_core::attempt::AttemptStatus;

@@ -1,4 +1,4 @@
-//! Web pages, and a search that reads all of them.
+//! Stores web pages, and searches them by reading all pages.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

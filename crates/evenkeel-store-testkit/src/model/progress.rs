@@ -1,4 +1,4 @@
-//! Progress and checkpoints of running attempts, and messages to nodes.
+//! Stores progress and checkpoints of running attempts, and messages to nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::attempt::AttemptStatus;
@@ -12,7 +12,7 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, attempts_of};
 
-/// Progress and log of an attempt, valid for one fence.
+/// Progress and log of an attempt, which are valid for one fence.
 pub(super) struct NoteRow {
     pub fence: Fence,
     pub progress: Option<Progress>,

@@ -13,7 +13,8 @@ use super::ModelStore;
 use super::data::{Data, JobRow, count};
 use super::lists::{cut, with_items};
 
-/// Targets by tenant and number. Values that depend on jobs are computed on request.
+/// Targets by tenant and number. Values of a target that depend on its jobs are computed when the
+/// target is read.
 pub(super) type Targets = BTreeMap<(TenantNo, i64), TargetRow>;
 
 pub(super) struct TargetRow {
