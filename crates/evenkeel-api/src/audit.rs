@@ -4,56 +4,39 @@ use axum::Json;
 use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{AuditCursor, AuditEntry, AuditFilter, PageRequest, Role};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
 
 use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
+use crate::view::view;
 
-/// An entry of the audit log: a change that was made, or a request that was refused.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct AuditEntryView {
+view! {
+    /// An entry of the audit log: a change that was made, or a request that was refused.
+    AuditEntryView::new(entry: AuditEntry) {}
+
     /// Time of the request.
-    pub at: Timestamp,
+    at: Timestamp = entry.at,
     /// The caller: the subject of its token, or `key:` plus the name of its API key. `unknown` if
     /// the credential was invalid.
-    pub subject: String,
+    subject: String = entry.subject,
     /// Role of the caller, if known.
     #[schema(value_type = Option<String>, example = "operator")]
-    pub role: Option<Role>,
+    role: Option<Role> = entry.role,
     /// The operation, as its `operationId` in this OpenAPI document.
     #[schema(example = "create_job")]
-    pub action: String,
+    action: String = entry.action,
     /// The object that the request named or changed, usually its id.
-    pub target: Option<String>,
+    target: Option<String> = entry.target,
     /// HTTP status of the response.
-    pub status: u16,
+    status: u16 = entry.status,
     /// True if the request was refused because the credential was invalid or had too few rights.
-    pub denied: bool,
+    denied: bool = entry.denied,
     /// The reason for the refusal, the error, or a summary of the change.
-    pub detail: Option<String>,
+    detail: Option<String> = entry.detail,
     /// IP address of the client.
-    pub remote: Option<String>,
+    remote: Option<String> = entry.remote,
     /// Id of the request; the response had it in the header `X-Request-Id`.
-    pub request_id: String,
-}
-
-impl From<AuditEntry> for AuditEntryView {
-    fn from(entry: AuditEntry) -> Self {
-        Self {
-            at: entry.at,
-            subject: entry.subject,
-            role: entry.role,
-            action: entry.action,
-            target: entry.target,
-            status: entry.status,
-            denied: entry.denied,
-            detail: entry.detail,
-            remote: entry.remote,
-            request_id: entry.request_id,
-        }
-    }
+    request_id: String = entry.request_id,
 }
 
 list_answer! {
@@ -65,24 +48,6 @@ list_answer! {
     }
 }
 
-/// Filters of the audit log.
-#[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct AuditQuery {
-    /// Lists only entries of this subject.
-    subject: Option<String>,
-    /// Lists only entries about this object.
-    target: Option<String>,
-    /// `true` lists only refused requests. `false` lists only changes.
-    denied: Option<bool>,
-    /// Lists only entries at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
-    from: Option<String>,
-    /// Lists only entries before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
-    before: Option<String>,
-}
-
 /// Lists the entries of the audit log for the caller's tenant: changes and refused requests.
 ///
 /// Administrators of the tenant `default` also see requests whose credential was invalid.
@@ -90,7 +55,15 @@ pub(crate) struct AuditQuery {
     get,
     path = "/api/v1/audit",
     tag = "access",
-    params(PageQuery, AuditQuery),
+    params(
+        PageQuery,
+        ("subject" = Option<String>, Query, description = "Lists only entries of this subject."),
+        ("target" = Option<String>, Query, description = "Lists only entries about this object."),
+        ("denied" = Option<bool>, Query,
+         description = "`true` lists only refused requests. `false` lists only changes."),
+        ("from" = Option<Timestamp>, Query, description = "Lists only entries at or after this time."),
+        ("before" = Option<Timestamp>, Query, description = "Lists only entries before this time."),
+    ),
     responses((status = 200, description = "One page of the audit log", body = AuditList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
@@ -106,5 +79,5 @@ pub(crate) async fn list_audit(call: Call, mut params: Params) -> Answer<AuditLi
     };
     params.finish()?;
     let page = call.store.list_audit(call.scope(), &filter, request).await?;
-    Ok(Json(AuditList::new(&call, &request, page, |(_, entry)| entry.into())))
+    Ok(Json(AuditList::new(&call, &request, page, |(_, entry)| AuditEntryView::new(entry))))
 }

@@ -3,95 +3,70 @@
 use axum::Json;
 use evenkeel_core::condition::Level;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{AtRisk, ConditionCounts, PageRequest, RiskCursor, RiskFilter};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use evenkeel_store::{AtRisk, ConditionCounts, Page, PageRequest, RiskCursor, RiskFilter};
 
 use crate::call::{Answer, Call};
 use crate::page::PageQuery;
 use crate::params::Params;
+use crate::state::App;
+use crate::view::view;
 
-/// Number of the tenant's jobs in each condition.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct ConditionCountsView {
+view! {
+    /// Number of the tenant's jobs in each condition.
+    ConditionCountsView::new(counts: ConditionCounts) {}
+
     /// Number of jobs that keep their deadline promise or have none.
-    pub ok: u64,
+    ok: u64 = counts.jobs.saturating_sub(counts.warning).saturating_sub(counts.error),
     /// Number of jobs that still keep their deadline promise, but whose last run failed or that
     /// will probably miss their deadline.
-    pub warning: u64,
+    warning: u64 = counts.warning,
     /// Number of jobs that missed their deadline promise.
-    pub error: u64,
+    error: u64 = counts.error,
     /// Number of jobs that missed their deadline promise only because of a blackout, counted up to
     /// 10,000.
-    pub held_by_blackout: u64,
+    held_by_blackout: u64 = counts.held,
 }
 
-impl From<ConditionCounts> for ConditionCountsView {
-    fn from(counts: ConditionCounts) -> Self {
-        let ConditionCounts { jobs, warning, error, held } = counts;
-        let ok = jobs.saturating_sub(warning).saturating_sub(error);
-        Self { ok, warning, error, held_by_blackout: held }
-    }
-}
+view! {
+    /// A job in the condition `WARNING` or `ERROR`.
+    AtRiskView::new(at_risk: AtRisk) {}
 
-/// A job in the condition `WARNING` or `ERROR`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct AtRiskView {
     /// Id of the job.
-    #[schema(value_type = uuid::Uuid)]
-    pub id: JobId,
+    id: JobId as uuid::Uuid = at_risk.job,
     /// Name of the job.
-    pub name: Option<String>,
+    name: Option<String> = at_risk.name,
     /// `WARNING` or `ERROR`.
-    pub condition: &'static str,
+    condition: &'static str = at_risk.reason.level().as_str(),
     /// Reason: `last_run_failed`, `likely_violated_running`, `likely_violated_waiting`, `violated`,
     /// `given_up` or `held_by_blackout`.
-    pub reason: &'static str,
+    reason: &'static str = at_risk.reason.as_str(),
     /// Time when the condition became `ERROR`, or will become `ERROR` if no run succeeds before.
-    pub error_at: Option<Timestamp>,
+    error_at: Option<Timestamp> = (at_risk.error_at < Timestamp::MAX).then_some(at_risk.error_at),
     /// Time since which the job is in this condition.
-    pub since: Timestamp,
+    since: Timestamp = at_risk.since,
 }
 
-impl From<AtRisk> for AtRiskView {
-    fn from(at_risk: AtRisk) -> Self {
-        Self {
-            id: at_risk.job,
-            name: at_risk.name,
-            condition: at_risk.reason.level().as_str(),
-            reason: at_risk.reason.as_str(),
-            error_at: (at_risk.error_at < Timestamp::MAX).then_some(at_risk.error_at),
-            since: at_risk.since,
-        }
-    }
-}
+view! {
+    /// Number of jobs in each condition, and one page of the jobs in `WARNING` or `ERROR`.
+    ConditionList::new(
+        app: &App, request: PageRequest<RiskCursor>, page: Page<AtRisk, RiskCursor>,
+        counts: ConditionCounts
+    ) {}
 
-/// Number of jobs in each condition, and one page of the jobs in `WARNING` or `ERROR`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct ConditionList {
     /// Number of jobs in each condition, over all jobs of the tenant.
-    pub counts: ConditionCountsView,
+    counts: ConditionCountsView = ConditionCountsView::new(counts),
     /// Jobs in the condition `WARNING` or `ERROR`, sorted by `error_at`, earliest first.
-    pub jobs: Vec<AtRiskView>,
+    jobs: Vec<AtRiskView> = page.items.into_iter().map(AtRiskView::new).collect(),
     /// Number of items on all pages together.
-    pub total: u64,
+    total: u64 = page.total,
     /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
+    total_is_estimate: bool = page.total_is_estimate,
     /// Page size: the `limit` of the request, or its default.
-    pub limit: u32,
+    limit: u32 = request.limit,
     /// Number of items that were skipped before this page, from the `offset` of the request.
-    pub offset: u32,
+    offset: u32 = request.offset,
     /// Value of `cursor` that requests the next page; null on the last page.
-    pub next_cursor: Option<String>,
-}
-
-/// Filter of the list.
-#[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ConditionQuery {
-    /// Lists only jobs in this condition: `WARNING` or `ERROR`.
-    #[param(pattern = "^(WARNING|ERROR)$")]
-    condition: Option<String>,
+    next_cursor: Option<String> = app.cursor(page.next),
 }
 
 /// Lists the jobs that missed their deadline promise or are likely to miss it, as of the last
@@ -100,7 +75,11 @@ pub(crate) struct ConditionQuery {
     get,
     path = "/api/v1/conditions",
     tag = "conditions",
-    params(PageQuery, ConditionQuery),
+    params(
+        PageQuery,
+        ("condition" = Option<String>, Query, pattern = "^(WARNING|ERROR)$",
+         description = "Lists only jobs in this condition: `WARNING` or `ERROR`."),
+    ),
     responses(
         (status = 200, description = "Counts, and one page of the list", body = ConditionList),
     ),
@@ -108,9 +87,9 @@ pub(crate) struct ConditionQuery {
 )]
 pub(crate) async fn list_conditions(call: Call, mut params: Params) -> Answer<ConditionList> {
     let request: PageRequest<RiskCursor> = PageQuery::take(&mut params);
-    let ConditionQuery { condition } = ConditionQuery { condition: params.text("condition") };
-    let level = condition.as_deref().and_then(|name| {
-        let level = read_level(name);
+    let level = params.text("condition").and_then(|name| {
+        let mut known = [Level::Warning, Level::Error].into_iter();
+        let level = known.find(|level| level.as_str().eq_ignore_ascii_case(&name));
         if level.is_none() {
             let message = format!(
                 "{name:?} is not one of WARNING, ERROR; jobs that are OK are counted, not listed"
@@ -120,19 +99,7 @@ pub(crate) async fn list_conditions(call: Call, mut params: Params) -> Answer<Co
         level
     });
     params.finish()?;
-    let (counts, page) = call.jobs.at_risk(call.scope(), RiskFilter { level }, request).await?;
-    Ok(Json(ConditionList {
-        counts: counts.into(),
-        jobs: page.items.into_iter().map(Into::into).collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: call.cursor(page.next),
-    }))
-}
-
-fn read_level(name: &str) -> Option<Level> {
-    let known = [Level::Warning, Level::Error];
-    known.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(name))
+    let counts = call.store.condition_counts(call.scope()).await?;
+    let page = call.store.list_at_risk(call.scope(), RiskFilter { level }, request).await?;
+    Ok(Json(ConditionList::new(&call, request, page, counts)))
 }

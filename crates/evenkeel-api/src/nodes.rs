@@ -1,81 +1,69 @@
 //! `GET /api/v1/nodes`
 
 use axum::Json;
-use axum::extract::State;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{Member, NodeState, PageRequest};
-use serde::Serialize;
-use utoipa::ToSchema;
+use evenkeel_store::{Member, NodeState, Page, PageRequest};
 
-use crate::auth::Caller;
-use crate::call::Answer;
-use crate::page::PageQuery;
-use crate::params::Params;
+use crate::call::{Answer, Call};
+use crate::page::{PageQuery, Paged};
 use crate::state::App;
+use crate::view::view;
 
-/// A node: one server process of the cluster.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct NodeView {
-    /// Number of the node; each start of a server process gets a new number.
-    #[schema(example = 7)]
-    pub number: i32,
-    /// Name of the node, as used in `dont_run_on_nodes`.
-    #[schema(example = "crawler-3")]
-    pub name: String,
-    /// Roles of the node: `api`, `scheduler`, `worker`.
-    #[schema(example = json!(["scheduler", "worker"]))]
-    pub roles: Vec<&'static str>,
-    /// Worker pools from which the node claims runs; empty if the node is not a worker.
-    #[schema(example = json!(["default", "chrome"]))]
-    pub pools: Vec<String>,
-    /// `live`, `draining` (the node claims no new runs) or `dead` (other nodes take over its runs).
-    #[schema(example = "live")]
-    pub state: &'static str,
-    /// Time when the node joined the cluster.
-    pub joined_at: Timestamp,
-    /// Time of the node's last heartbeat.
-    pub last_ping_at: Timestamp,
-}
-
-impl From<Member> for NodeView {
-    fn from(member: Member) -> Self {
+view! {
+    /// A node: one server process of the cluster.
+    NodeView::new(member: Member) {
         let roles = member.roles;
         let roles = [("api", roles.api), ("scheduler", roles.scheduler), ("worker", roles.worker)];
-        Self {
-            number: member.node.0,
-            name: member.name,
-            roles: roles.into_iter().filter(|(_, has)| *has).map(|(role, _)| role).collect(),
-            pools: member.pools,
-            state: match member.state {
-                NodeState::Live => "live",
-                NodeState::Draining => "draining",
-                NodeState::Dead => "dead",
-                NodeState::Gone => "gone",
-            },
-            joined_at: member.joined_at,
-            last_ping_at: member.last_ping_at,
-        }
     }
+
+    /// Number of the node; each start of a server process gets a new number.
+    #[schema(example = 7)]
+    number: i32 = member.node.0,
+    /// Name of the node, as used in `dont_run_on_nodes`.
+    #[schema(example = "crawler-3")]
+    name: String = member.name,
+    /// Roles of the node: `api`, `scheduler`, `worker`.
+    #[schema(example = json!(["scheduler", "worker"]))]
+    roles: Vec<&'static str> =
+        roles.into_iter().filter(|(_, has)| *has).map(|(role, _)| role).collect(),
+    /// Worker pools from which the node claims runs; empty if the node is not a worker.
+    #[schema(example = json!(["default", "chrome"]))]
+    pools: Vec<String> = member.pools,
+    /// `live`, `draining` (the node claims no new runs) or `dead` (other nodes take over its runs).
+    #[schema(example = "live")]
+    state: &'static str = match member.state {
+        NodeState::Live => "live",
+        NodeState::Draining => "draining",
+        NodeState::Dead => "dead",
+        NodeState::Gone => "gone",
+    },
+    /// Time when the node joined the cluster.
+    joined_at: Timestamp = member.joined_at,
+    /// Time of the node's last heartbeat.
+    last_ping_at: Timestamp = member.last_ping_at,
 }
 
-/// One page of nodes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct NodeList {
+view! {
+    /// One page of nodes.
+    NodeList::new(
+        app: &App, request: PageRequest<NodeNo>, page: Page<Member, NodeNo>, as_of: Timestamp
+    ) {}
+
     /// The nodes, in the order in which they joined the cluster; nodes that have left are not
     /// listed.
-    pub nodes: Vec<NodeView>,
+    nodes: Vec<NodeView> = page.items.into_iter().map(NodeView::new).collect(),
     /// Number of items on all pages together.
-    pub total: u64,
+    total: u64 = page.total,
     /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
+    total_is_estimate: bool = page.total_is_estimate,
     /// Page size: the `limit` of the request, or its default.
-    pub limit: u32,
+    limit: u32 = request.limit,
     /// Number of items that were skipped before this page, from the `offset` of the request.
-    pub offset: u32,
+    offset: u32 = request.offset,
     /// Value of `cursor` that requests the next page; null on the last page.
-    pub next_cursor: Option<String>,
+    next_cursor: Option<String> = app.cursor(page.next),
     /// Time when the list was read.
-    pub as_of: Timestamp,
+    as_of: Timestamp = as_of,
 }
 
 /// Lists the nodes of the cluster with their roles, pools and last heartbeat.
@@ -88,29 +76,18 @@ pub struct NodeList {
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_nodes(
-    State(app): State<App>,
     // Every tenant may see node names: executions show them, and jobs can exclude nodes by name.
-    _: Caller,
-    mut params: Params,
+    call: Call,
+    Paged(request): Paged<NodeNo>,
 ) -> Answer<NodeList> {
-    let page: PageRequest<NodeNo> = PageQuery::take(&mut params);
-    params.finish()?;
-    let (as_of, mut members) = app.jobs.nodes().await?;
+    let (as_of, mut members) = call.store.members().await?;
     let total = members.len() as u64;
     // Node numbers increase in the order in which nodes join the cluster.
     members.sort_by_key(|member| member.node);
-    members.retain(|member| page.after.is_none_or(|after| member.node > after));
-    let (offset, limit) = (page.offset as usize, page.limit as usize);
-    let mut rest = members.into_iter().skip(offset);
-    let nodes: Vec<NodeView> = rest.by_ref().take(limit).map(Into::into).collect();
-    let last = nodes.last().map(|node| NodeNo(node.number));
-    Ok(Json(NodeList {
-        total,
-        total_is_estimate: false,
-        limit: page.limit,
-        offset: page.offset,
-        next_cursor: app.cursor(last.filter(|_| rest.next().is_some())),
-        nodes,
-        as_of,
-    }))
+    members.retain(|member| request.after.is_none_or(|after| member.node > after));
+    let mut rest = members.into_iter().skip(request.offset as usize);
+    let items: Vec<Member> = rest.by_ref().take(request.limit as usize).collect();
+    let next = items.last().map(|member| member.node).filter(|_| rest.next().is_some());
+    let page = Page { items, total, total_is_estimate: false, next };
+    Ok(Json(NodeList::new(&call, request, page, as_of)))
 }

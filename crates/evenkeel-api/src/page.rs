@@ -1,10 +1,14 @@
 //! Paging of lists.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use evenkeel_store::{Page, PageRequest};
 use utoipa::IntoParams;
 
 use crate::cursor::{CursorKey, decode};
 use crate::params::Params;
+use crate::problem::Problem;
+use crate::state::App;
 
 pub const LIMIT_DEFAULT: u32 = 50;
 pub const LIMIT_MAX: u32 = 1000;
@@ -53,6 +57,19 @@ impl PageQuery {
             offset: query.offset.unwrap_or(0),
             after,
         }
+    }
+}
+
+/// The page to list, of an operation without other query parameters.
+pub(crate) struct Paged<C>(pub(crate) PageRequest<C>);
+
+impl<C: CursorKey> FromRequestParts<App> for Paged<C> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let mut params = Params::from_request_parts(parts, app).await?;
+        let request = PageQuery::take(&mut params);
+        params.finish().map(|()| Self(request))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `POST /api/v1/schedules/preview`
 
 use axum::Json;
-use evenkeel_commands::{LOAD_COUNTED_MAX, SlotLoad};
+use evenkeel_commands::{LOAD_COUNTED_MAX, Preview, SlotLoad};
 use evenkeel_core::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,6 +10,7 @@ use crate::body::JsonBody;
 use crate::call::{Answer, Call};
 use crate::jobs::next::NextTimeView;
 use crate::jobs::schedule::{BlackoutView, HoursView, ScheduleForm};
+use crate::view::view;
 
 /// A schedule to preview. The schedule fields have the same meaning as in a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
@@ -55,46 +56,41 @@ pub struct PreviewDocument {
     pub count: Option<u32>,
 }
 
-/// Number of jobs whose next run falls into one quarter hour.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct SlotLoadView {
+view! {
+    /// Number of jobs whose next run falls into one quarter hour.
+    SlotLoadView::new(load: SlotLoad) {}
+
     /// Start of the quarter hour (15 minutes).
-    pub slot: Timestamp,
+    slot: Timestamp = load.slot,
     /// Number of the tenant's jobs whose next run falls into this quarter hour, among the jobs that
     /// were counted.
-    pub jobs: u32,
+    jobs: u32 = load.jobs,
     /// Present if counting stopped early: the number of jobs that were counted, over all tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub counted_up_to: Option<u32>,
+    counted_up_to: Option<u32> = (!load.counted_all).then_some(LOAD_COUNTED_MAX),
 }
 
-impl From<SlotLoad> for SlotLoadView {
-    fn from(load: SlotLoad) -> Self {
-        let counted_up_to = (!load.counted_all).then_some(LOAD_COUNTED_MAX);
-        Self { slot: load.slot, jobs: load.jobs, counted_up_to }
-    }
-}
+view! {
+    /// The preview of a schedule.
+    PreviewView::new(preview: Preview, load: Vec<SlotLoad>) {}
 
-/// The preview of a schedule.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct PreviewView {
     /// Kind of schedule: `once`, `interval`, `cron` or `periodic`.
-    pub kind: &'static str,
+    kind: &'static str = preview.kind,
     /// The schedule in plain English.
-    pub description: String,
+    description: String = preview.description,
     /// IANA time zone of the schedule.
-    pub timezone: String,
+    timezone: String = preview.timezone.name().into(),
     /// The next start times of the schedule.
-    pub times: Vec<NextTimeView>,
+    times: Vec<NextTimeView> = preview.times.into_iter().map(NextTimeView::new).collect(),
     /// False if a job with this schedule may start at other times than `times`. A periodic job may
     /// start earlier, so `times` are its latest start times. With `H` in the cron expression, or
     /// without `exact`, each job gets its own start times. The first run time of an interval
     /// without an anchor is chosen when the job is created, so `times` shows the latest possible
     /// choice.
-    pub exact_times: bool,
+    exact_times: bool = preview.exact_times,
     /// Number of jobs that already start in the quarter hours (at most 24) in which this schedule
     /// would start runs during the first 24 hours.
-    pub load: Vec<SlotLoadView>,
+    load: Vec<SlotLoadView> = load.into_iter().map(SlotLoadView::new).collect(),
 }
 
 /// Previews the start times of a schedule without creating a job.
@@ -113,12 +109,5 @@ pub(crate) async fn preview_schedule(
     JsonBody(document): JsonBody,
 ) -> Answer<PreviewView> {
     let (preview, load) = call.jobs.preview(call.scope(), &document).await?;
-    Ok(Json(PreviewView {
-        kind: preview.kind,
-        description: preview.description,
-        timezone: preview.timezone.name().into(),
-        times: preview.times.into_iter().map(Into::into).collect(),
-        exact_times: preview.exact_times,
-        load: load.into_iter().map(Into::into).collect(),
-    }))
+    Ok(Json(PreviewView::new(preview, load)))
 }

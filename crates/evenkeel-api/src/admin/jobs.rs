@@ -2,14 +2,13 @@
 
 use axum::Json;
 use evenkeel_commands::{AdminStats, AdminStatus};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::AdminJobView;
 use super::page::AdminPageQuery;
 use crate::call::{Answer, Call};
 use crate::page::list_answer;
 use crate::params::{NoParams, Params};
+use crate::view::view;
 
 list_answer! {
     /// One page of jobs.
@@ -20,30 +19,24 @@ list_answer! {
     limit: #[schema(example = 100)]
 }
 
-/// Number of jobs by the status of their latest run.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-#[schema(example = json!({"queued": 12, "running": 3, "failed": 1, "completed": 250,
-    "is_estimate": false}))]
-pub struct AdminStatsView {
+view! {
+    /// Number of jobs by the status of their latest run.
+    #[schema(example = json!({"queued": 12, "running": 3, "failed": 1, "completed": 250,
+        "is_estimate": false}))]
+    AdminStatsView::new(stats: AdminStats) {}
+
     /// Jobs with a run that waits for a worker, a retry or a permit.
-    pub queued: u64,
+    queued: u64 = stats.queued,
     /// Jobs with a running attempt.
-    pub running: u64,
+    running: u64 = stats.running,
     /// Jobs whose latest run failed, timed out or was cancelled.
-    pub failed: u64,
+    failed: u64 = stats.failed,
     /// Jobs whose latest run succeeded.
-    pub completed: u64,
+    completed: u64 = stats.completed,
     /// True if the tenant has more than 10,000 jobs; `failed` and `completed` are then extrapolated
     /// from the first 10,000 jobs. `queued` and `running` stay exact, unless more than 10,000 runs of
     /// all tenants are queued or were started since the oldest running attempt.
-    pub is_estimate: bool,
-}
-
-impl From<AdminStats> for AdminStatsView {
-    fn from(stats: AdminStats) -> Self {
-        let AdminStats { queued, running, failed, completed, is_estimate } = stats;
-        Self { queued, running, failed, completed, is_estimate }
-    }
+    is_estimate: bool = stats.is_estimate,
 }
 
 /// Counts the jobs that are queued, running, failed and completed.
@@ -57,7 +50,7 @@ impl From<AdminStats> for AdminStatsView {
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn admin_job_stats(call: Call, _: NoParams) -> Answer<AdminStatsView> {
-    Ok(Json(call.jobs.admin_stats(call.scope()).await?.into()))
+    Ok(Json(AdminStatsView::new(call.jobs.admin_stats(call.scope()).await?)))
 }
 
 /// Lists jobs, optionally by the status of their latest run, oldest first.
@@ -84,5 +77,5 @@ pub(crate) async fn admin_list_jobs(call: Call, mut params: Params) -> Answer<Ad
     let request = AdminPageQuery::take(&mut params);
     params.finish()?;
     let page = call.jobs.admin_list(call.scope(), status, request).await?;
-    Ok(Json(AdminJobList::new(&call, &request, page, AdminJobView::from)))
+    Ok(Json(AdminJobList::new(&call, &request, page, AdminJobView::new)))
 }

@@ -57,8 +57,9 @@ pub(crate) async fn admin_set_job_priority(
     let priority = read_new_priority(&document)?;
     let id = find_job(&call, &id).await?;
     call.jobs.set_priority(call.scope(), id, priority).await?;
+    let view = AdminJobView::new(call.jobs.admin_job(call.scope(), id).await?);
     let summary = AuditSummary(format!("priority set to {}", priority.get()));
-    Ok((Extension(summary), Json(call.jobs.admin_job(call.scope(), id).await?.into())))
+    Ok((Extension(summary), Json(view)))
 }
 
 /// Raises the priority of a job, to at most 100.
@@ -85,7 +86,7 @@ pub(crate) async fn admin_boost_job(
     let by = read_boost(&document)?;
     let id = find_job(&call, &id).await?;
     call.jobs.boost(call.scope(), id, by).await?;
-    let view = AdminJobView::from(call.jobs.admin_job(call.scope(), id).await?);
+    let view = AdminJobView::new(call.jobs.admin_job(call.scope(), id).await?);
     let summary = AuditSummary(format!("priority raised by {by} to {}", view.priority));
     Ok((Extension(summary), Json(view)))
 }

@@ -36,7 +36,7 @@ pub(crate) async fn admin_list_scheduled_jobs(
     let request = AdminPageQuery::take(&mut params);
     params.finish()?;
     let page = call.jobs.list_scheduled(call.scope(), request).await?;
-    Ok(Json(ScheduledJobList::new(&call, &request, page, ScheduledJobView::from)))
+    Ok(Json(ScheduledJobList::new(&call, &request, page, ScheduledJobView::new)))
 }
 
 /// Returns a scheduled job.
@@ -54,5 +54,5 @@ pub(crate) async fn admin_get_scheduled_job(
     _: NoParams,
 ) -> Answer<ScheduledJobView> {
     let id = find_job(&call, &id).await?;
-    Ok(Json(call.jobs.get_scheduled(call.scope(), id).await?.into()))
+    Ok(Json(ScheduledJobView::new(call.jobs.get_scheduled(call.scope(), id).await?)))
 }

@@ -91,7 +91,7 @@ pub(crate) async fn admin_create_scheduled_job(
 ) -> Result<impl IntoResponse, Problem> {
     let (created, deduplicated) =
         call.jobs.create_scheduled(call.scope(), &document, &call.caller.subject).await?;
-    let view = ScheduledJobView { deduplicated, ..ScheduledJobView::from(created) };
+    let view = ScheduledJobView { deduplicated, ..ScheduledJobView::new(created) };
     let already_exists = deduplicated == Some(true);
     let status = if already_exists { StatusCode::OK } else { StatusCode::CREATED };
     let place = HeaderValue::try_from(format!("/api/admin/scheduled-jobs/{}", view.id))
@@ -125,12 +125,9 @@ pub(crate) async fn admin_update_scheduled_job(
     JsonBody(document): JsonBody,
 ) -> Answer<ScheduledJobView> {
     let id = find_job(&call, &id).await?;
-    Ok(Json(
-        call.jobs
-            .update_scheduled(call.scope(), id, &document, &shown(&call.run_ids))
-            .await?
-            .into(),
-    ))
+    let shown = shown(&call.run_ids);
+    let changed = call.jobs.update_scheduled(call.scope(), id, &document, &shown).await?;
+    Ok(Json(ScheduledJobView::new(changed)))
 }
 
 /// Deletes a scheduled job.
@@ -180,5 +177,5 @@ pub(crate) async fn admin_toggle_scheduled_job(
 ) -> Answer<ScheduledJobView> {
     let enabled = read_enabled(&document)?;
     let id = find_job(&call, &id).await?;
-    Ok(Json(call.jobs.enable(call.scope(), id, enabled).await?.into()))
+    Ok(Json(ScheduledJobView::new(call.jobs.enable(call.scope(), id, enabled).await?)))
 }

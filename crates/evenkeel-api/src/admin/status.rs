@@ -52,8 +52,8 @@ pub(crate) async fn admin_set_job_status(
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let status = read_status(&document)?;
     let id = find_job(&call, &id).await?;
-    let set = call.jobs.set_status(call.scope(), id, status).await?;
-    Ok((Extension(AuditSummary(format!("set to {}", status.as_str()))), Json(set.into())))
+    let view = AdminJobView::new(call.jobs.set_status(call.scope(), id, status).await?);
+    Ok((Extension(AuditSummary(format!("set to {}", status.as_str()))), Json(view)))
 }
 
 /// Queues a new run of a job whose latest run failed.
@@ -78,5 +78,5 @@ pub(crate) async fn admin_retry_job(
     _: NoBody,
 ) -> Answer<AdminJobView> {
     let id = find_job(&call, &id).await?;
-    Ok(Json(call.jobs.admin_retry(call.scope(), id).await?.into()))
+    Ok(Json(AdminJobView::new(call.jobs.admin_retry(call.scope(), id).await?)))
 }

@@ -1,13 +1,11 @@
 //! `GET /api/v1/api-keys`
 
 use axum::Json;
-use evenkeel_store::PageRequest;
 use uuid::Uuid;
 
 use super::ApiKeyView;
 use crate::call::{Answer, Call};
-use crate::page::{PageQuery, list_answer};
-use crate::params::Params;
+use crate::page::{PageQuery, Paged, list_answer};
 
 list_answer! {
     /// One page of API keys.
@@ -26,9 +24,7 @@ list_answer! {
     responses((status = 200, description = "One page of the list", body = ApiKeyList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
-pub(crate) async fn list_api_keys(call: Call, mut params: Params) -> Answer<ApiKeyList> {
-    let request: PageRequest<Uuid> = PageQuery::take(&mut params);
-    params.finish()?;
+pub(crate) async fn list_api_keys(call: Call, Paged(request): Paged<Uuid>) -> Answer<ApiKeyList> {
     let page = call.store.list_keys(call.scope(), request).await?;
-    Ok(Json(ApiKeyList::new(&call, &request, page, ApiKeyView::from)))
+    Ok(Json(ApiKeyList::new(&call, &request, page, ApiKeyView::new)))
 }

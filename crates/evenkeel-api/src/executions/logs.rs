@@ -11,69 +11,63 @@ use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptId, LogLine, LogLines, LogStream, RunIds, RunLog, Timestamp};
 use evenkeel_store::{Attempt, Scope};
-use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::read_id;
 use crate::call::Call;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::streams::{Source, StreamEvent};
+use crate::view::view;
 
 /// Interval at which a stream checks for new output; workers store output about once per second.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The log of an execution.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct LogView {
+view! {
+    /// The log of an execution.
+    LogView::new(run: &Attempt, wanted: Wanted, ids: &RunIds) {
+        let log = run.printed().unwrap_or_default();
+        let lines = wanted.lines(&log, 0);
+    }
+
     /// Id of the execution.
-    #[schema(value_type = uuid::Uuid)]
-    pub execution_id: AttemptId,
+    execution_id: AttemptId as uuid::Uuid = ids.attempt_id(run.key),
     /// Status of the execution.
-    #[schema(value_type = String)]
-    pub status: AttemptStatus,
+    status: AttemptStatus as String = run.status,
     /// True if the execution has finished and its log is complete.
-    pub is_final: bool,
+    is_final: bool = is_over(run.status),
     /// All lines of the log as one text. If a log is longer than `[engine] run_log_bytes`, its
     /// beginning and its end are kept, and a line between them tells how many bytes were left out.
-    pub text: String,
+    text: String = lines.text(),
     /// The lines of the log, in the order in which their first bytes were printed.
-    pub lines: Vec<LogLineView>,
+    lines: Vec<LogLineView> = lines.lines.into_iter().map(LogLineView::new).collect(),
     /// Number of bytes that the execution printed to standard output and standard error together.
-    pub printed_bytes: u64,
+    printed_bytes: u64 = log.total,
     /// Error message of the execution.
-    pub error_message: Option<String>,
+    error_message: Option<String> = run.results.error.clone(),
 }
 
-/// One line of a log.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct LogLineView {
+view! {
+    /// One line of a log.
+    LogLineView::new(line: LogLine) {}
+
     /// `stdout` or `stderr`. The stream is always `stdout` for crawls and HTTP calls.
-    #[schema(value_type = String)]
-    pub stream: LogStream,
+    stream: LogStream as String = line.stream,
     /// Time when the first byte of the line arrived; null if it was not recorded, for example for
     /// HTTP calls.
-    pub at: Option<Timestamp>,
+    at: Option<Timestamp> = line.at,
     /// Number of bytes printed before this line, on standard output and standard error together.
-    pub offset: u64,
+    offset: u64 = line.offset,
     /// Number of bytes that were left out directly before this line, because the log was too long.
-    pub left_out_before: u64,
+    left_out_before: u64 = line.left_out_before,
     /// Text of the line without its newline.
-    pub text: String,
+    text: String = line.text,
     /// True if the newline of this line has not arrived yet or was left out.
-    pub is_partial: bool,
-}
-
-impl From<LogLine> for LogLineView {
-    fn from(line: LogLine) -> Self {
-        let LogLine { stream, at, offset, left_out_before, text, is_partial } = line;
-        Self { stream, at, offset, left_out_before, text, is_partial }
-    }
+    is_partial: bool = line.is_partial,
 }
 
 #[derive(Copy, Clone, Default)]
-struct Wanted {
+pub(crate) struct Wanted {
     stream: Option<LogStream>,
     /// Returns only the last `tail` lines of the log.
     tail: Option<u32>,
@@ -85,22 +79,6 @@ impl Wanted {
         match self.tail {
             Some(tail) => lines.tail(tail as usize),
             None => lines,
-        }
-    }
-}
-
-impl LogView {
-    fn new(run: &Attempt, wanted: Wanted, ids: &RunIds) -> Self {
-        let log = run.printed().unwrap_or_default();
-        let lines = wanted.lines(&log, 0);
-        Self {
-            execution_id: ids.attempt_id(run.key),
-            status: run.status,
-            is_final: is_over(run.status),
-            text: lines.text(),
-            lines: lines.lines.into_iter().map(LogLineView::from).collect(),
-            printed_bytes: log.total,
-            error_message: run.results.error.clone(),
         }
     }
 }
@@ -211,7 +189,7 @@ impl Following {
             return None;
         }
         let (text, skipped) = (new.text(), new.has_gap());
-        let lines: Vec<LogLineView> = new.lines.into_iter().map(LogLineView::from).collect();
+        let lines: Vec<LogLineView> = new.lines.into_iter().map(LogLineView::new).collect();
         let data = json!({"text": text, "skipped": skipped, "lines": lines});
         let (fence, bytes) = self.sent;
         let place = format!("{}.{bytes}", fence.0);

@@ -3,100 +3,75 @@
 use axum::Json;
 use evenkeel_commands::{JobCondition, condition_text};
 use evenkeel_core::{JobId, Span, Timestamp};
-use serde::Serialize;
-use utoipa::ToSchema;
+use evenkeel_store::Job;
 
 use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathJob};
+use crate::view::view;
 
-/// History of a job's executions.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct HistoryView {
+view! {
+    /// History of a job's executions.
+    HistoryView::new(job: &Job) {
+        let history = &job.history;
+    }
+
     /// Time when the last execution started.
-    pub last_start_at: Option<Timestamp>,
+    last_start_at: Option<Timestamp> = history.last_start_at,
     /// Time when the last execution finished.
-    pub last_end_at: Option<Timestamp>,
+    last_end_at: Option<Timestamp> = history.last_end_at,
     /// Time when the last successful execution started.
-    pub last_good_start_at: Option<Timestamp>,
+    last_good_start_at: Option<Timestamp> = history.last_good_start_at,
     /// Time when the last successful execution finished.
-    pub last_good_end_at: Option<Timestamp>,
+    last_good_end_at: Option<Timestamp> = history.last_good_end_at,
     /// Number of failed executions since the last successful execution.
-    pub consecutive_failures: u32,
+    consecutive_failures: u32 = history.consecutive_failures,
     /// Moving average of the duration of successful executions, in milliseconds.
-    pub average_duration_ms: Option<u64>,
+    average_duration_ms: Option<u64> = history.average_good_duration.map(Span::as_millis),
     /// Standard deviation of the duration of successful executions, in milliseconds.
-    pub duration_deviation_ms: Option<u64>,
+    duration_deviation_ms: Option<u64> = history.duration_deviation().map(Span::as_millis),
     /// Configured duration that replaces the measured average, in milliseconds.
-    pub average_duration_override_ms: Option<u64>,
+    average_duration_override_ms: Option<u64> = job.definition.average_override.map(Span::as_millis),
 }
 
-/// Whether a job keeps its deadline promise, and the times from which this follows.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct ConditionView {
+view! {
+    /// Whether a job keeps its deadline promise, and the times from which this follows.
+    ConditionView::new(judged: JobCondition) {
+        let JobCondition { job, now, condition, can_start_by, should_start_by, .. } = judged;
+        let history = HistoryView::new(&job);
+    }
+
     /// Id of the job.
-    #[schema(value_type = uuid::Uuid)]
-    pub job_id: JobId,
+    job_id: JobId as uuid::Uuid = job.id,
     /// Name of the job.
-    pub name: Option<String>,
+    name: Option<String> = job.about.name.or(job.about.source_name),
     /// `OK`, `WARNING` or `ERROR`.
-    pub condition: &'static str,
+    condition: &'static str = condition.level().as_str(),
     /// Reason: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
     /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up`,
     /// `held_by_blackout` or `finished_failed`.
-    pub reason: &'static str,
+    reason: &'static str = condition.reason.as_str(),
     /// Explanation of the reason, as plain text.
-    pub explanation: String,
+    explanation: String = condition_text(&condition, &job.definition),
     /// Time at which the condition was evaluated.
-    pub as_of: Timestamp,
+    as_of: Timestamp = now,
     /// Earliest time at which the next run can start. Retries, blackouts and pauses can delay
     /// `can_start_by`. Null for a periodic job while it runs, because the next start depends on
     /// when the active run finishes.
-    pub can_start_by: Option<Timestamp>,
+    can_start_by: Option<Timestamp> = can_start_by,
     /// Latest time at which the next run can start and still keep the deadline promise.
     /// `should_start_by` depends only on the schedule.
-    pub should_start_by: Option<Timestamp>,
+    should_start_by: Option<Timestamp> = should_start_by,
     /// Time by which a successful run must have finished; for a job that runs once, the time by
     /// which it must have started. Null if the schedule promises no deadline.
-    pub deadline: Option<Timestamp>,
+    deadline: Option<Timestamp> = condition.deadline,
     /// Time at which the condition will change if the job does not run before.
-    pub changes_at: Option<Timestamp>,
+    changes_at: Option<Timestamp> = condition.changes_at,
     /// With the reason `held_by_blackout`: end of the blackout that made the job miss its deadline.
-    pub blackout_ends_at: Option<Timestamp>,
+    blackout_ends_at: Option<Timestamp> = condition.blackout_ends_at,
     /// Time when the running execution started; null if no execution is running.
-    pub running_since: Option<Timestamp>,
+    running_since: Option<Timestamp> = job.running_since,
     /// History of the job's executions.
-    pub history: HistoryView,
-}
-
-impl From<JobCondition> for ConditionView {
-    fn from(judged: JobCondition) -> Self {
-        let JobCondition { job, now, condition, can_start_by, should_start_by, .. } = judged;
-        let history = job.history;
-        Self {
-            job_id: job.id,
-            name: job.about.name.or(job.about.source_name),
-            condition: condition.level().as_str(),
-            reason: condition.reason.as_str(),
-            explanation: condition_text(&condition, &job.definition),
-            as_of: now,
-            can_start_by,
-            should_start_by,
-            deadline: condition.deadline,
-            changes_at: condition.changes_at,
-            blackout_ends_at: condition.blackout_ends_at,
-            running_since: job.running_since,
-            history: HistoryView {
-                last_start_at: history.last_start_at,
-                last_end_at: history.last_end_at,
-                last_good_start_at: history.last_good_start_at,
-                last_good_end_at: history.last_good_end_at,
-                consecutive_failures: history.consecutive_failures,
-                average_duration_ms: history.average_good_duration.map(Span::as_millis),
-                duration_deviation_ms: history.duration_deviation().map(Span::as_millis),
-                average_duration_override_ms: job.definition.average_override.map(Span::as_millis),
-            },
-        }
-    }
+    history: HistoryView = history,
 }
 
 /// Evaluates whether a job keeps its deadline promise at the moment.
@@ -113,6 +88,5 @@ pub(crate) async fn condition_of_job(
     PathJob(id): PathJob,
     _: NoParams,
 ) -> Answer<ConditionView> {
-    let judged = call.jobs.condition(call.scope(), id).await?;
-    Ok(Json(judged.into()))
+    Ok(Json(ConditionView::new(call.jobs.condition(call.scope(), id).await?)))
 }

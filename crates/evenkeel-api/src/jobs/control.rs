@@ -41,7 +41,7 @@ async fn apply(
     headers: &HeaderMap,
 ) -> Result<Commanded, Problem> {
     // The time is read first, because nothing may fail after the command is applied.
-    let now = call.jobs.now().await?;
+    let now = call.store.now().await?;
     let done = call.jobs.control(call.scope(), id, command, if_match(headers).as_deref()).await?;
     let job = done.job.ok_or(CommandError::NotFound)?;
     let effective = call.jobs.effective_priority(call.scope(), &job, now).await;

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathJob};
+use crate::view::view;
 
 /// A reason why a job does not run now, or the fact that it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
@@ -165,33 +166,11 @@ impl From<Why> for ReasonView {
     }
 }
 
-/// The reasons why a job does not run now, or the fact that it runs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct ExplainView {
-    /// Id of the job.
-    #[schema(value_type = uuid::Uuid)]
-    pub job_id: JobId,
-    /// Name of the job.
-    pub name: Option<String>,
-    /// Status of the job: `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or
-    /// `cancelled`.
-    #[schema(value_type = String)]
-    pub status: JobStatus,
-    /// Time at which the reasons were evaluated.
-    pub as_of: Timestamp,
-    /// All reasons as one plain text.
-    pub summary: String,
-    /// All reasons, the most important first.
-    pub reasons: Vec<ReasonView>,
-    /// Earliest time at which the next run can start. Null if no run follows, or if the time is
-    /// unknown because the job waits for a worker or for its active run.
-    pub next_possible_start: Option<Timestamp>,
-}
-
-impl From<JobExplanation> for ExplainView {
-    fn from(explained: JobExplanation) -> Self {
+view! {
+    /// The reasons why a job does not run now, or the fact that it runs.
+    ExplainView::new(explained: JobExplanation) {
         let JobExplanation { job, now, explanation } = explained;
-        let zone = &job.definition.timezone;
+        let (status, zone) = (job.status(now), &job.definition.timezone);
         let reasons: Vec<ReasonView> = explanation
             .reasons
             .into_iter()
@@ -200,16 +179,24 @@ impl From<JobExplanation> for ExplainView {
         let reasons: Vec<ReasonView> =
             reasons.into_iter().map(|reason| reason.noted(job.note.as_deref())).collect();
         let messages: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
-        Self {
-            job_id: job.id,
-            status: job.status(now),
-            as_of: now,
-            summary: messages.join(" "),
-            reasons,
-            next_possible_start: explanation.next_possible_start,
-            name: job.about.name.or(job.about.source_name),
-        }
     }
+
+    /// Id of the job.
+    job_id: JobId as uuid::Uuid = job.id,
+    /// Name of the job.
+    name: Option<String> = job.about.name.or(job.about.source_name),
+    /// Status of the job: `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or
+    /// `cancelled`.
+    status: JobStatus as String = status,
+    /// Time at which the reasons were evaluated.
+    as_of: Timestamp = now,
+    /// All reasons as one plain text.
+    summary: String = messages.join(" "),
+    /// All reasons, the most important first.
+    reasons: Vec<ReasonView> = reasons,
+    /// Earliest time at which the next run can start. Null if no run follows, or if the time is
+    /// unknown because the job waits for a worker or for its active run.
+    next_possible_start: Option<Timestamp> = explanation.next_possible_start,
 }
 
 /// Explains why a job does not run now.
@@ -226,6 +213,5 @@ pub(crate) async fn explain_job(
     PathJob(id): PathJob,
     _: NoParams,
 ) -> Answer<ExplainView> {
-    let explained = call.jobs.explain(call.scope(), id).await?;
-    Ok(Json(explained.into()))
+    Ok(Json(ExplainView::new(call.jobs.explain(call.scope(), id).await?)))
 }

@@ -120,8 +120,8 @@ pub(crate) async fn list_jobs(call: Call, mut params: Params) -> Answer<JobList>
     let request: PageRequest<JobCursor> = PageQuery::take(&mut params);
     let (filter, sort) = JobQuery::take(&mut params, &call.caller.tenant);
     params.finish()?;
-    let listed = call.jobs.list(call.scope(), &filter, sort, request);
-    let (page, now) = try_join(listed, call.jobs.now()).await?;
+    let listed = call.store.list_jobs(call.scope(), &filter, sort, request);
+    let (page, now) = try_join(listed, call.store.now()).await?;
     let executors = call.jobs.executors().catalog();
     Ok(Json(JobList::new(&call, &request, page, |job| {
         let effective = call.jobs.priority_from_row(&job, now);

@@ -3,47 +3,42 @@
 use axum::Json;
 use evenkeel_commands::{NextTime, NextTimes};
 use evenkeel_core::{JobId, Timestamp};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use crate::call::{Answer, Call};
 use crate::params::{Params, PathJob};
+use crate::view::view;
 
-/// A future start time of a job.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct NextTimeView {
+view! {
+    /// A future start time of a job.
+    NextTimeView::new(time: NextTime) {}
+
     /// Start time in UTC.
-    pub utc: Timestamp,
+    utc: Timestamp = time.utc,
     /// The start time in the job's time zone, with its UTC offset.
     #[schema(format = DateTime)]
-    pub local: String,
+    local: String = time.local,
     /// Why the start time differs from the schedule: `daylight_saving` or `blackout`.
-    pub moved_by: Option<&'static str>,
+    moved_by: Option<&'static str> = time.moved_by,
 }
 
-impl From<NextTime> for NextTimeView {
-    fn from(time: NextTime) -> Self {
-        Self { utc: time.utc, local: time.local, moved_by: time.moved_by }
-    }
-}
+view! {
+    /// The next start times of a job.
+    NextTimesView::new(next: NextTimes) {}
 
-/// The next start times of a job.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct NextTimesView {
     /// Id of the job.
-    #[schema(value_type = uuid::Uuid)]
-    pub job_id: JobId,
+    job_id: JobId as uuid::Uuid = next.job,
     /// Kind of schedule: `once`, `interval`, `cron` or `periodic`.
-    pub kind: &'static str,
+    kind: &'static str = next.kind,
     /// The schedule in plain English.
-    pub description: String,
+    description: String = next.description,
     /// IANA time zone of the schedule.
-    pub timezone: String,
+    timezone: String = next.timezone.name().into(),
     /// False for a periodic job: its start times depend on when runs finish, and `times` are the
     /// latest start times.
-    pub exact_times: bool,
+    exact_times: bool = next.exact_times,
     /// The next start times of the job; empty while the job is paused.
-    pub times: Vec<NextTimeView>,
+    times: Vec<NextTimeView> = next.times.into_iter().map(NextTimeView::new).collect(),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
@@ -71,14 +66,5 @@ pub(crate) async fn next_times_of_job(
     let NextQuery { count } = NextQuery { count: params.number("count", 1..=1000) };
     params.finish()?;
     let count = count.unwrap_or(10) as usize;
-    let NextTimes { job, kind, description, timezone, times, exact_times } =
-        call.jobs.next_times(call.scope(), id, count).await?;
-    Ok(Json(NextTimesView {
-        job_id: job,
-        kind,
-        description,
-        timezone: timezone.name().into(),
-        exact_times,
-        times: times.into_iter().map(Into::into).collect(),
-    }))
+    Ok(Json(NextTimesView::new(call.jobs.next_times(call.scope(), id, count).await?)))
 }

@@ -5,6 +5,8 @@ use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::view::view;
+
 /// Schedule of a job in its canonical form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -94,38 +96,28 @@ pub enum ScheduleForm {
     Short(String),
 }
 
-/// Local hours of the day in which a job neither starts nor runs. A period may cross midnight.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct BlackoutView {
+view! {
+    /// Local hours of the day in which a job neither starts nor runs. A period may cross midnight.
+    BlackoutView::new(period: &Blackout) {}
+
     /// Start as local time of day, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "22:00:00")]
-    pub start: String,
+    start: String = period.start.to_string(),
     /// End as local time of day, exclusive, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "06:00:00")]
-    pub end: String,
+    end: String = period.end.to_string(),
 }
 
-impl From<&Blackout> for BlackoutView {
-    fn from(period: &Blackout) -> Self {
-        Self { start: period.start.to_string(), end: period.end.to_string() }
-    }
-}
+view! {
+    /// Preferred local hours of the day for the runs of a job. The hours may cross midnight.
+    HoursView::new(hours: &LocalHours) {}
 
-/// Preferred local hours of the day for the runs of a job. The hours may cross midnight.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct HoursView {
     /// Start as local time of day, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "22:00:00")]
-    pub start: String,
+    start: String = hours.start.to_string(),
     /// End as local time of day, exclusive, `HH:MM` or `HH:MM:SS`.
     #[schema(example = "06:00:00")]
-    pub end: String,
-}
-
-impl From<&LocalHours> for HoursView {
-    fn from(hours: &LocalHours) -> Self {
-        Self { start: hours.start.to_string(), end: hours.end.to_string() }
-    }
+    end: String = hours.end.to_string(),
 }
 
 /// The schedule in the fields of older API formats, if those can express it.

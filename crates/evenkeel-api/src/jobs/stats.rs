@@ -1,61 +1,42 @@
 //! `GET /api/v1/jobs/{id}/stats`
 
 use axum::Json;
-use evenkeel_core::Timestamp;
+use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::Job;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::call::{Answer, Call};
 use crate::params::{NoParams, PathJob};
+use crate::view::view;
 
-/// Statistics over the lifetime of a job.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct JobStats {
+view! {
+    /// Statistics over the lifetime of a job.
+    JobStats::new(job: Job) {}
+
     /// Number of started executions, including retries.
     #[schema(example = 100)]
-    pub total_executions: u64,
+    total_executions: u64 = job.executions,
     /// Number of successful executions.
     #[schema(example = 95)]
-    pub successful_runs: u64,
+    successful_runs: u64 = job.succeeded_runs,
     /// Number of executions that failed or timed out.
     #[schema(example = 5)]
-    pub failed_runs: u64,
+    failed_runs: u64 = job.failed_runs,
     /// Moving average of the duration of successful executions, in milliseconds.
     #[schema(example = 145_000)]
-    pub average_duration_ms: Option<u64>,
+    average_duration_ms: Option<u64> = job.history.average_good_duration.map(Span::as_millis),
     /// Time when the last execution started.
-    pub last_execution_at: Option<Timestamp>,
+    last_execution_at: Option<Timestamp> = job.history.last_start_at,
     /// Time when the last successful execution finished.
-    pub last_success_at: Option<Timestamp>,
+    last_success_at: Option<Timestamp> = job.history.last_good_end_at,
     /// Next scheduled time of the job.
-    pub next_scheduled_at: Option<Timestamp>,
+    next_scheduled_at: Option<Timestamp> = job.next_at,
     /// Share of successful executions among executions that succeeded, failed or timed out, 0 to 1;
     /// null if there are none.
     #[schema(example = 0.95)]
-    pub success_rate: Option<f64>,
+    success_rate: Option<f64> = rate(job.succeeded_runs, job.failed_runs),
     /// Number of failed executions since the last successful execution.
     #[schema(example = 0)]
-    pub consecutive_failures: u32,
-}
-
-impl From<&Job> for JobStats {
-    fn from(job: &Job) -> Self {
-        Self {
-            total_executions: job.executions,
-            successful_runs: job.succeeded_runs,
-            failed_runs: job.failed_runs,
-            average_duration_ms: job
-                .history
-                .average_good_duration
-                .map(|average| average.as_micros() / 1_000),
-            last_execution_at: job.history.last_start_at,
-            last_success_at: job.history.last_good_end_at,
-            next_scheduled_at: job.next_at,
-            success_rate: rate(job.succeeded_runs, job.failed_runs),
-            consecutive_failures: job.history.consecutive_failures,
-        }
-    }
+    consecutive_failures: u32 = job.history.consecutive_failures,
 }
 
 /// Returns the share of successful executions; `None` if there are no executions.
@@ -78,6 +59,5 @@ pub(crate) async fn get_job_stats(
     PathJob(id): PathJob,
     _: NoParams,
 ) -> Answer<JobStats> {
-    let job = call.jobs.get(call.scope(), id).await?;
-    Ok(Json(JobStats::from(&job)))
+    Ok(Json(JobStats::new(call.jobs.get(call.scope(), id).await?)))
 }

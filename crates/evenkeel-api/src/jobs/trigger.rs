@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use evenkeel_commands::{RequestedRun, TriggerResult, read_trigger};
+use evenkeel_commands::{TriggerResult, read_trigger};
 use evenkeel_core::{AttemptId, JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -68,11 +68,9 @@ pub(crate) async fn trigger_job(
     MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
     let priority = read_trigger(document.as_ref())?;
-    let triggered = call.jobs.trigger_or_find(call.scope(), id, priority).await?;
+    let triggered = call.jobs.request_run(call.scope(), id, priority, false).await?;
     let (status, job_id, key, deduplicated) = match triggered {
-        TriggerResult::New(RequestedRun { job, key }) => {
-            (StatusCode::ACCEPTED, job, Some(key), None)
-        }
+        TriggerResult::New(key) => (StatusCode::ACCEPTED, id, Some(key), None),
         TriggerResult::Existing { job, key } => (StatusCode::OK, job, key, Some(true)),
     };
     // The run is already queued, so a failure to read `held_until` must not fail the request.

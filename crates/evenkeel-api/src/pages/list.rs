@@ -3,47 +3,31 @@
 use axum::Json;
 use evenkeel_core::{JobId, PageId, SearchQuery, Timestamp};
 use evenkeel_store::{PageFilter, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
 
 use super::snippet::to_html;
 use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
+use crate::view::view;
 
-/// A page in a list or search result.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct PageHitView {
+view! {
+    /// A page in a list or search result.
+    PageHitView::new(hit: PageHit) {}
+
     /// Id of the page.
-    #[schema(value_type = uuid::Uuid)]
-    pub id: PageId,
+    id: PageId as uuid::Uuid = hit.id,
     /// Id of the job that crawled the page.
-    #[schema(value_type = uuid::Uuid)]
-    pub job_id: JobId,
+    job_id: JobId as uuid::Uuid = hit.job,
     /// URL of the page.
-    pub url: String,
+    url: String = hit.url,
     /// Title.
-    pub title: Option<String>,
+    title: Option<String> = hit.title,
     /// Excerpt of the page's text as HTML; search matches are inside `<mark>`.
-    pub snippet: String,
+    snippet: String = to_html(&hit.snippet),
     /// Time when the content of the page last changed.
-    pub changed_at: Timestamp,
+    changed_at: Timestamp = hit.changed_at,
     /// Time when a crawl last fetched the page.
-    pub seen_at: Timestamp,
-}
-
-impl From<PageHit> for PageHitView {
-    fn from(hit: PageHit) -> Self {
-        Self {
-            id: hit.id,
-            job_id: hit.job,
-            url: hit.url,
-            title: hit.title,
-            snippet: to_html(&hit.snippet),
-            changed_at: hit.changed_at,
-            seen_at: hit.seen_at,
-        }
-    }
+    seen_at: Timestamp = hit.seen_at,
 }
 
 list_answer! {
@@ -54,64 +38,48 @@ list_answer! {
     }
 }
 
-/// Filters of the list.
-#[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PagesQuery {
-    /// Full-text search, for example `rust "job scheduler" sched* -python`. A search allows a
-    /// `limit` of at most 100.
-    q: Option<String>,
-    /// Lists only pages that this job crawled, given by id or name.
-    job_id: Option<String>,
-    /// Lists only pages whose URL starts with this text.
-    url_prefix: Option<String>,
-}
-
 /// Lists the web pages stored by crawls, with full-text search in titles and texts.
 #[utoipa::path(
     get,
     path = "/api/v1/pages",
     tag = "pages",
-    params(PageQuery, PagesQuery),
+    params(
+        PageQuery,
+        ("q" = Option<String>, Query,
+         description = "Full-text search, for example `rust \"job scheduler\" sched* -python`. A search allows a\n\
+            `limit` of at most 100."),
+        ("job_id" = Option<String>, Query,
+         description = "Lists only pages that this job crawled, given by id or name."),
+        ("url_prefix" = Option<String>, Query,
+         description = "Lists only pages whose URL starts with this text."),
+    ),
     responses((status = 200, description = "One page of the list", body = PageList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_pages(call: Call, mut params: Params) -> Answer<PageList> {
     let request: PageRequest<PageNo> = PageQuery::take(&mut params);
-    let mut query = PagesQuery {
-        q: params.text("q"),
-        job_id: params.text("job_id"),
-        url_prefix: params.text("url_prefix"),
-    };
-    let job = query.job_id.take();
-    let mut filter = read(query, request, &mut params);
+    let (q, job) = (params.text("q"), params.text("job_id"));
+    let url_prefix = params.text("url_prefix");
+    let query = q.and_then(|q| read_search(&q, request, &mut params));
     params.finish()?;
-    filter.job = job_in_query(&call, job).await?;
+    let filter = PageFilter { query, job: job_in_query(&call, job).await?, url_prefix };
     let page = call.pages.list(call.scope(), &filter, request).await?;
-    Ok(Json(PageList::new(&call, &request, page, PageHitView::from)))
+    Ok(Json(PageList::new(&call, &request, page, PageHitView::new)))
 }
 
-fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) -> PageFilter {
-    let PagesQuery { q, url_prefix, .. } = query;
-    if q.is_some() && request.after.is_some() {
+fn read_search(q: &str, request: PageRequest<PageNo>, params: &mut Params) -> Option<SearchQuery> {
+    if request.after.is_some() {
         params.fault("cursor", "cannot be combined with q; use offset");
     }
-    if q.is_some() && request.limit > SEARCH_LIMIT_MAX {
+    if request.limit > SEARCH_LIMIT_MAX {
         params.fault("limit", format!("is at most {SEARCH_LIMIT_MAX} with q"));
     }
-    if q.is_some() && request.offset > SEARCH_OFFSET_MAX {
+    if request.offset > SEARCH_OFFSET_MAX {
         let message =
             format!("is at most {SEARCH_OFFSET_MAX} with q; search for more specific words");
         params.fault("offset", message);
     }
-    let words = q.and_then(|q| match SearchQuery::parse(&q) {
-        Ok(query) => Some(query),
-        Err(error) => {
-            params.fault("q", error.to_string());
-            None
-        }
-    });
-    PageFilter { query: words, job: None, url_prefix }
+    SearchQuery::parse(q).map_err(|error| params.fault("q", error.to_string())).ok()
 }
 
 /// Maximum `offset` of a search, because the store has to find all skipped results as well.

@@ -10,47 +10,35 @@ use utoipa::{IntoParams, ToSchema};
 use super::figures::rounded;
 use crate::call::{Answer, Call};
 use crate::params::Params;
+use crate::view::view;
 
 /// Default page size: one week of hourly scores.
 const LIMIT_DEFAULT: u32 = 7 * 24;
 
-/// Distribution scores of one hour.
-#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct ScoreView {
+view! {
+    /// Distribution scores of one hour.
+    ScoreView::new(saved: SavedScore) {}
+
     /// Start of the hour in which the scores were measured.
-    pub hour: Timestamp,
+    hour: Timestamp = saved.hour,
     /// Distribution score by expected runs, 0 to 1.
     #[schema(example = 0.93)]
-    pub distribution_score: f64,
+    distribution_score: f64 = rounded(saved.score),
     /// Distribution score by the next run of each job, 0 to 1.
     #[schema(example = 0.95)]
-    pub next_score: f64,
+    next_score: f64 = rounded(saved.next_score),
     /// Distribution score by expected running time, 0 to 1.
     #[schema(example = 0.9)]
-    pub cost_score: f64,
+    cost_score: f64 = rounded(saved.cost_score),
     /// Highest number of expected runs in one time slot.
     #[schema(example = 12.0)]
-    pub peak: f64,
+    peak: f64 = rounded(saved.peak),
     /// Average number of expected runs per time slot.
     #[schema(example = 9.5)]
-    pub mean: f64,
+    mean: f64 = rounded(saved.mean),
     /// Number of jobs that had a next run.
     #[schema(example = 42)]
-    pub total_jobs: u64,
-}
-
-impl From<SavedScore> for ScoreView {
-    fn from(saved: SavedScore) -> Self {
-        Self {
-            hour: saved.hour,
-            distribution_score: rounded(saved.score),
-            next_score: rounded(saved.next_score),
-            cost_score: rounded(saved.cost_score),
-            peak: rounded(saved.peak),
-            mean: rounded(saved.mean),
-            total_jobs: saved.jobs,
-        }
-    }
+    total_jobs: u64 = saved.jobs,
 }
 
 /// Distribution scores by hour.
@@ -110,7 +98,7 @@ pub(crate) async fn list_distribution_history(call: Call, mut params: Params) ->
         from: found.from,
         until: found.until,
         limit: query.limit,
-        scores: found.scores.into_iter().map(ScoreView::from).collect(),
+        scores: found.scores.into_iter().map(ScoreView::new).collect(),
         next_from: found.next_from,
     }))
 }

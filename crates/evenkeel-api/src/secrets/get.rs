@@ -25,5 +25,5 @@ pub(crate) async fn get_secret(
         return Err(missing());
     }
     let found = call.store.get_secret(call.scope(), &name).await?;
-    found.map(|info| Json(SecretView::from(info))).ok_or_else(missing)
+    found.map(|info| Json(SecretView::new(info))).ok_or_else(missing)
 }

@@ -6,8 +6,7 @@ use evenkeel_store::PageRequest;
 use super::SecretView;
 use crate::call::{Answer, Call};
 use crate::cursor::SecretName;
-use crate::page::{PageQuery, list_answer, map_next};
-use crate::params::Params;
+use crate::page::{PageQuery, Paged, list_answer, map_next};
 
 list_answer! {
     /// One page of secrets.
@@ -26,11 +25,12 @@ list_answer! {
     responses((status = 200, description = "One page of the list", body = SecretList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list_secrets(call: Call, mut params: Params) -> Answer<SecretList> {
-    let request: PageRequest<SecretName> = PageQuery::take(&mut params);
-    params.finish()?;
+pub(crate) async fn list_secrets(
+    call: Call,
+    Paged(request): Paged<SecretName>,
+) -> Answer<SecretList> {
     let PageRequest { limit, offset, after } = request.clone();
     let by_name = PageRequest { limit, offset, after: after.map(|SecretName(name)| name) };
     let page = call.store.list_secrets(call.scope(), by_name).await?;
-    Ok(Json(SecretList::new(&call, &request, map_next(page, SecretName), SecretView::from)))
+    Ok(Json(SecretList::new(&call, &request, map_next(page, SecretName), SecretView::new)))
 }

@@ -9,45 +9,31 @@ pub(crate) mod rotate;
 use evenkeel_core::{Timestamp, secret};
 use evenkeel_secrets::SecretError;
 use evenkeel_store::SecretInfo;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
+use crate::view::view;
 
-/// A secret without its value, which the API never shows.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct SecretView {
+view! {
+    /// A secret without its value, which the API never shows.
+    SecretView::new(info: SecretInfo) {}
+
     /// Name by which jobs refer to the secret.
     #[schema(example = "api-token")]
-    pub name: String,
+    name: String = info.name,
     /// Version of the value, counted from 1; each new value increases it.
     #[schema(example = 1)]
-    pub version: i32,
+    version: i32 = info.version,
     /// Id of the server's key that encrypts the value.
     #[schema(example = "5f0c2a9be1d47380")]
-    pub key_id: String,
+    key_id: String = info.key_id,
     /// Creation time.
-    pub created_at: Timestamp,
+    created_at: Timestamp = info.created_at,
     /// Subject that created the secret.
-    pub created_by: String,
+    created_by: String = info.created_by,
     /// Time when the present value was set.
-    pub updated_at: Timestamp,
+    updated_at: Timestamp = info.updated_at,
     /// Subject that set the present value.
-    pub updated_by: String,
-}
-
-impl From<SecretInfo> for SecretView {
-    fn from(info: SecretInfo) -> Self {
-        Self {
-            name: info.name,
-            version: info.version,
-            key_id: info.key_id,
-            created_at: info.created_at,
-            created_by: info.created_by,
-            updated_at: info.updated_at,
-            updated_by: info.updated_by,
-        }
-    }
+    updated_by: String = info.updated_by,
 }
 
 fn missing() -> Problem {

@@ -49,7 +49,7 @@ pub(crate) async fn put_secret(
     let value = read(document)?;
     let info = call.secrets.put(call.scope(), &name, &value, &call.caller.subject).await?;
     let status = if info.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(info.into())))
+    Ok((status, Json(SecretView::new(info))))
 }
 
 /// Reads the value of a secret. Error messages never contain the value of the secret.

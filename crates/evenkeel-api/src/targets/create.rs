@@ -37,7 +37,7 @@ pub(crate) async fn create_target(
     let place = HeaderValue::try_from(format!("/api/v1/targets/{number}"))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/targets"));
     let headers = [(header::LOCATION, place), (header::ETAG, tag)];
-    let view = Json(TargetView::from(target));
+    let view = Json(TargetView::new(target));
     let mut answer = (StatusCode::CREATED, headers, view).into_response();
     answer.extensions_mut().insert(oversight::Target(number.to_string()));
     Ok(answer)

@@ -30,6 +30,6 @@ pub(crate) async fn get_target(
     let target = call.jobs.get_target(call.scope(), read_number(&id)?).await?;
     Ok((
         [(header::ETAG, etag(target.generation))],
-        Json(TargetView::from(target).for_role(call.scope().role)),
+        Json(TargetView::new(target).for_role(call.scope().role)),
     ))
 }

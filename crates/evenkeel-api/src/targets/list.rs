@@ -1,12 +1,10 @@
 //! `GET /api/v1/targets`
 
 use axum::Json;
-use evenkeel_store::PageRequest;
 
 use super::TargetView;
 use crate::call::{Answer, Call};
-use crate::page::{PageQuery, list_answer};
-use crate::params::Params;
+use crate::page::{PageQuery, Paged, list_answer};
 
 list_answer! {
     /// One page of targets.
@@ -25,11 +23,9 @@ list_answer! {
     responses((status = 200, description = "One page of the list", body = TargetList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list_targets(call: Call, mut params: Params) -> Answer<TargetList> {
-    let request: PageRequest<i64> = PageQuery::take(&mut params);
-    params.finish()?;
-    let page = call.jobs.list_targets(call.scope(), request).await?;
+pub(crate) async fn list_targets(call: Call, Paged(request): Paged<i64>) -> Answer<TargetList> {
+    let page = call.store.list_targets(call.scope(), request).await?;
     Ok(Json(TargetList::new(&call, &request, page, |target| {
-        TargetView::from(target).for_role(call.scope().role)
+        TargetView::new(target).for_role(call.scope().role)
     })))
 }

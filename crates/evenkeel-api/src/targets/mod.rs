@@ -8,10 +8,11 @@ pub(crate) mod update;
 
 use evenkeel_core::{Timestamp, redact};
 use evenkeel_store::{Role, Target};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
+use crate::view::view;
 
 /// Fields of a new target. Fields that are missing in the request become null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
@@ -48,29 +49,30 @@ pub struct TargetChange {
     pub url: Option<String>,
 }
 
-/// A target.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct TargetView {
+view! {
+    /// A target.
+    TargetView::new(target: Target) {}
+
     /// Number of the target; jobs refer to it in their field `target`.
-    pub number: i64,
+    number: i64 = target.number,
     /// Id of the target in an external system.
-    pub source_id: Option<String>,
+    source_id: Option<String> = target.fields.source_id,
     /// Free text for humans.
-    pub name: Option<String>,
+    name: Option<String> = target.fields.name,
     /// URL of the target. Jobs that have this target, but neither `url` nor `executor_type`, crawl
     /// this URL.
-    pub url: Option<String>,
+    url: Option<String> = target.fields.url,
     /// Time when a job with this target last finished a successful run, even if that job was
     /// deleted since.
-    pub last_success_at: Option<Timestamp>,
+    last_success_at: Option<Timestamp> = target.last_success_at,
     /// Number of jobs that refer to the target.
-    pub jobs: u64,
+    jobs: u64 = target.jobs,
     /// Version of the target; increases with every change.
-    pub generation: i32,
+    generation: i32 = target.generation,
     /// Creation time.
-    pub created_at: Timestamp,
+    created_at: Timestamp = target.created_at,
     /// Time of the last change.
-    pub updated_at: Timestamp,
+    updated_at: Timestamp = target.updated_at,
 }
 
 impl TargetView {
@@ -80,22 +82,6 @@ impl TargetView {
             self.url = self.url.as_deref().map(redact::url);
         }
         self
-    }
-}
-
-impl From<Target> for TargetView {
-    fn from(target: Target) -> Self {
-        Self {
-            number: target.number,
-            source_id: target.fields.source_id,
-            name: target.fields.name,
-            url: target.fields.url,
-            last_success_at: target.last_success_at,
-            jobs: target.jobs,
-            generation: target.generation,
-            created_at: target.created_at,
-            updated_at: target.updated_at,
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::params::PathId;
 use crate::problem::Problem;
 
 /// A target after a change.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ChangedTargetView {
     #[serde(flatten)]
     pub target: TargetView,
@@ -110,7 +110,7 @@ async fn update(
     let (target, FollowerUpdate { followed, refused, continues: goes_on }) = changed.await?;
     let tag = etag(target.generation);
     let view = ChangedTargetView {
-        target: target.into(),
+        target: TargetView::new(target),
         followed_jobs: followed,
         refused_jobs: refused,
         goes_on,

@@ -100,7 +100,7 @@ pub(super) async fn started(
     let found = call.balancing.report(call.scope(), id).await?;
     let is_running = found.rebalance.state == RebalanceState::Running;
     let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
-    let view = RebalancedView::from(found);
+    let view = RebalancedView::new(found);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
     let skipped = view.rebalance.skipped_total;
     let summary = if is_running {

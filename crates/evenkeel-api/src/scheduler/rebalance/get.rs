@@ -21,5 +21,5 @@ pub(crate) async fn get_rebalance(
     PathId(id): PathId,
     _: NoParams,
 ) -> Answer<RebalancedView> {
-    Ok(Json(call.balancing.report(call.scope(), read_id(&id)?).await?.into()))
+    Ok(Json(RebalancedView::new(call.balancing.report(call.scope(), read_id(&id)?).await?)))
 }

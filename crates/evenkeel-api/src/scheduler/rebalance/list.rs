@@ -7,8 +7,7 @@ use evenkeel_store::{Page, PageRequest};
 use super::view::RebalanceView;
 use crate::call::{Answer, Call};
 use crate::cursor::RebalanceCursor;
-use crate::page::{PageQuery, list_answer};
-use crate::params::Params;
+use crate::page::{PageQuery, Paged, list_answer};
 use crate::problem::Problem;
 
 list_answer! {
@@ -29,9 +28,10 @@ list_answer! {
     responses((status = 200, description = "One page of the list", body = RebalanceList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list_rebalances(call: Call, mut params: Params) -> Answer<RebalanceList> {
-    let request: PageRequest<RebalanceCursor> = PageQuery::take(&mut params);
-    params.finish()?;
+pub(crate) async fn list_rebalances(
+    call: Call,
+    Paged(request): Paged<RebalanceCursor>,
+) -> Answer<RebalanceList> {
     let PageRequest { limit, offset, after } = request;
     let page = PageRequest { limit, offset, after: after.map(|cursor| cursor.0) };
     let page = call.balancing.list(call.scope(), page).await.map_err(|error| match error {

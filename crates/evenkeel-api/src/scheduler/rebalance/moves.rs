@@ -3,36 +3,28 @@
 use axum::Json;
 use evenkeel_commands::ListedMove;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Page, PageRequest};
-use serde::Serialize;
-use utoipa::ToSchema;
+use evenkeel_store::Page;
 
 use super::read_id;
 use crate::call::{Answer, Call};
 use crate::cursor::MovePosition;
-use crate::page::{PageQuery, list_answer};
-use crate::params::{Params, PathId};
+use crate::page::{PageQuery, Paged, list_answer};
+use crate::params::PathId;
+use crate::view::view;
 
-/// One job that a rebalance moves to another start time.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct MoveView {
+view! {
+    /// One job that a rebalance moves to another start time.
+    MoveView::new(listed: ListedMove) {}
+
     /// Id of the job.
-    #[schema(value_type = uuid::Uuid)]
-    pub job_id: JobId,
+    job_id: JobId as uuid::Uuid = listed.job,
     /// Next run time before the move.
-    pub old_time: Timestamp,
+    old_time: Timestamp = listed.old_at,
     /// Next run time after the move.
-    pub new_time: Timestamp,
+    new_time: Timestamp = listed.new_at,
     /// True if the job was moved, false if it was skipped, null until the rebalance reaches this
     /// job.
-    pub made: Option<bool>,
-}
-
-impl From<ListedMove> for MoveView {
-    fn from(listed: ListedMove) -> Self {
-        let ListedMove { job, old_at, new_at, made, .. } = listed;
-        Self { job_id: job, old_time: old_at, new_time: new_at, made }
-    }
+    made: Option<bool> = listed.made,
 }
 
 list_answer! {
@@ -55,10 +47,8 @@ list_answer! {
 pub(crate) async fn list_rebalance_moves(
     call: Call,
     PathId(id): PathId,
-    mut params: Params,
+    Paged(request): Paged<MovePosition>,
 ) -> Answer<MoveList> {
-    let request: PageRequest<MovePosition> = PageQuery::take(&mut params);
-    params.finish()?;
     let from = request.after.map_or(u64::from(request.offset), |position| position.0);
     let found = call.balancing.moves(call.scope(), read_id(&id)?, from, request.limit).await?;
     let page = Page {
@@ -67,5 +57,5 @@ pub(crate) async fn list_rebalance_moves(
         total_is_estimate: false,
         next: found.next.map(MovePosition),
     };
-    Ok(Json(MoveList::new(&call, &request, page, MoveView::from)))
+    Ok(Json(MoveList::new(&call, &request, page, MoveView::new)))
 }

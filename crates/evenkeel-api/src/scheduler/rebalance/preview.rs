@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::jobs::commands::FilterDocument;
 use crate::oversight::{AuditSummary, Target};
 use crate::problem::Problem;
+use crate::view::view;
 
 /// Options of a rebalance. All fields are optional.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -32,78 +33,56 @@ pub struct PlanDocument {
     pub target_score: Option<f64>,
 }
 
-/// A job that the rebalance would move to another start time.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct PlannedMoveView {
+view! {
+    /// A job that the rebalance would move to another start time.
+    PlannedMoveView::new(listed: ListedMove) {}
+
     /// Id of the job.
-    #[schema(value_type = Uuid)]
-    pub job_id: JobId,
+    job_id: JobId as Uuid = listed.job,
     /// Name of the job.
-    pub name: Option<String>,
+    name: Option<String> = listed.name,
     /// Next run time of the job now.
-    pub current_time: Timestamp,
+    current_time: Timestamp = listed.old_at,
     /// Next run time of the job after the rebalance.
-    pub proposed_time: Timestamp,
+    proposed_time: Timestamp = listed.new_at,
 }
 
-impl From<ListedMove> for PlannedMoveView {
-    fn from(listed: ListedMove) -> Self {
-        let ListedMove { job, name, old_at, new_at, .. } = listed;
-        Self { job_id: job, name, current_time: old_at, proposed_time: new_at }
+view! {
+    /// The plan of a rebalance.
+    PreviewedView::new(previewed: PlanPreview) {
+        let PlanPreview { rebalance, summary, .. } = previewed;
     }
-}
 
-/// The plan of a rebalance.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct PreviewedView {
     /// Id of the plan. `POST /api/v1/scheduler/rebalance` with this `plan_id` makes exactly the
     /// planned moves, or fails and moves nothing.
-    pub plan_id: Uuid,
+    plan_id: Uuid = rebalance.id,
     /// Time when the plan expires, 15 minutes after the preview.
-    pub expires_at: Timestamp,
+    expires_at: Timestamp = previewed.expires_at,
     /// Number of jobs that would be moved.
     #[schema(example = 12)]
-    pub would_move: u64,
+    would_move: u64 = rebalance.planned,
     /// Number of jobs that must keep their start times.
     #[schema(example = 3)]
-    pub would_skip: u64,
+    would_skip: u64 = rebalance.skipped,
     /// Distribution score now, 0 to 1.
     #[schema(minimum = 0, maximum = 1, example = 0.65)]
-    pub current_score: f64,
+    current_score: f64 = rounded(summary.before.score),
     /// Distribution score after the rebalance, 0 to 1.
     #[schema(minimum = 0, maximum = 1, example = 0.91)]
-    pub projected_score: f64,
+    projected_score: f64 = rounded(summary.after.score),
     /// The first 1,000 planned moves; `GET …/rebalance/{plan_id}/moves` lists all of them.
     #[schema(max_items = 1000)]
-    pub preview: Vec<PlannedMoveView>,
+    preview: Vec<PlannedMoveView> =
+        previewed.moves.into_iter().map(PlannedMoveView::new).collect(),
     /// The first 1,000 jobs that must keep their start times, with the reason.
     #[schema(max_items = 1000)]
-    pub skipped: Vec<SkippedJobView>,
+    skipped: Vec<SkippedJobView> = summary.skipped.into_iter().map(SkippedJobView::new).collect(),
     /// Number of jobs that must keep their start times, by reason.
-    pub skipped_by_reason: BTreeMap<String, u64>,
+    skipped_by_reason: BTreeMap<String, u64> = summary.skipped_by_reason,
     /// How runs are spread over time now.
-    pub before: ShapeView,
+    before: ShapeView = ShapeView::new(&summary.before),
     /// How runs are spread over time after the rebalance.
-    pub after: ShapeView,
-}
-
-impl From<PlanPreview> for PreviewedView {
-    fn from(previewed: PlanPreview) -> Self {
-        let PlanPreview { rebalance, summary, moves, expires_at } = previewed;
-        Self {
-            plan_id: rebalance.id,
-            expires_at,
-            would_move: rebalance.planned,
-            would_skip: rebalance.skipped,
-            current_score: rounded(summary.before.score),
-            projected_score: rounded(summary.after.score),
-            preview: moves.into_iter().map(PlannedMoveView::from).collect(),
-            before: (&summary.before).into(),
-            after: (&summary.after).into(),
-            skipped: summary.skipped.into_iter().map(SkippedJobView::from).collect(),
-            skipped_by_reason: summary.skipped_by_reason,
-        }
-    }
+    after: ShapeView = ShapeView::new(&summary.after),
 }
 
 /// Plans a rebalance and stores the plan for 15 minutes. A preview moves no jobs.
@@ -122,8 +101,8 @@ pub(crate) async fn preview_rebalance(
     MaybeJson(document): MaybeJson,
 ) -> Result<(Extension<Target>, Extension<AuditSummary>, Json<PreviewedView>), Problem> {
     let options = read_plan_options(document.as_ref())?;
-    let view: PreviewedView =
-        call.balancing.preview(call.scope(), &options, &call.caller.subject).await?.into();
+    let planned = call.balancing.preview(call.scope(), &options, &call.caller.subject).await?;
+    let view = PreviewedView::new(planned);
     let summary = format!("would move {} jobs, {} stay", view.would_move, view.would_skip);
     Ok((Extension(Target(view.plan_id.to_string())), Extension(AuditSummary(summary)), Json(view)))
 }

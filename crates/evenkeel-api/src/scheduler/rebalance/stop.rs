@@ -33,7 +33,7 @@ pub(crate) async fn stop_rebalance(
 ) -> Result<(Extension<AuditSummary>, Json<RebalancedView>), Problem> {
     let id = read_id(&id)?;
     call.balancing.stop(call.scope(), id).await?;
-    let view = RebalancedView::from(call.balancing.report(call.scope(), id).await?);
+    let view = RebalancedView::new(call.balancing.report(call.scope(), id).await?);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
     let summary = format!("stopped after {moved} of {planned} moves");
     Ok((Extension(AuditSummary(summary)), Json(view)))
