@@ -11,9 +11,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{count, get, maybe_time, micros, time};
+use crate::rows::{column, count, get, maybe_time, micros, page_limit, page_of, time};
 
 #[async_trait]
 impl AccessStore for PostgresStore {
@@ -23,60 +23,28 @@ impl AccessStore for PostgresStore {
         key: NewApiKey,
         now: Now,
     ) -> Result<bool, StoreError> {
-        self.api
-            .run((scope.tenant.0, key, micros(now.literal())), |connection, args| async move {
-                let (tenant, key, now) = &*args;
-                let (role, expires_at) = (key.role as i16, micros(key.expires_at));
-                let made = connection
-                    .change(
-                        sql!("create_key"),
-                        &[
-                            &key.id,
-                            tenant,
-                            &key.name,
-                            &role,
-                            &&key.hash[..],
-                            &key.created_by,
-                            now,
-                            &expires_at,
-                        ],
-                    )
-                    .await?;
-                Ok(made == 1)
-            })
-            .await
+        let NewApiKey { id, name, role, hash, created_by, expires_at } = key;
+        let (hash, now, expires_at) = (hash.to_vec(), micros(now.literal()), micros(expires_at));
+        let params =
+            params![id, scope.tenant.0, name, role as i16, hash, created_by, now, expires_at];
+        Ok(self.api.change(sql!("create_key"), params).await? == 1)
     }
 
     async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
-        self.api
-            .run(*hash, |connection, hash| async move {
-                let sql = sql!("find_key");
-                let row = connection.maybe_row(sql, &[&&hash[..]]).await?;
-                row.as_ref().map(read_key).transpose()
-            })
-            .await
+        self.api.maybe_row(sql!("find_key"), params![hash.to_vec()], read_key).await
     }
 
     async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError> {
         // All nodes update API keys in the order of their ids, so that two nodes cannot deadlock.
         let mut ids = ids.to_vec();
         ids.sort_unstable();
-        self.api
-            .run((ids, at.as_micros()), |connection, args| async move {
-                let sql = sql!("use_keys");
-                connection.change(sql, &[&args.0, &args.1]).await?;
-                Ok(())
-            })
-            .await
+        self.api.change(sql!("use_keys"), params![ids, at.as_micros()]).await?;
+        Ok(())
     }
 
     async fn revoke_key(&self, scope: &Scope, id: Uuid, now: Now) -> Result<bool, StoreError> {
-        self.api
-            .run((scope.tenant.0, id, micros(now.literal())), |connection, args| async move {
-                let sql = sql!("revoke_key");
-                Ok(connection.change(sql, &[&args.0, &args.1, &args.2]).await? == 1)
-            })
-            .await
+        let params = params![scope.tenant.0, id, micros(now.literal())];
+        Ok(self.api.change(sql!("revoke_key"), params).await? == 1)
     }
 
     async fn list_keys(
@@ -84,59 +52,38 @@ impl AccessStore for PostgresStore {
         scope: &Scope,
         page: PageRequest<Uuid>,
     ) -> Result<Page<ApiKey, Uuid>, StoreError> {
-        self.api
-            .run((scope.tenant.0, page), |connection, args| async move {
-                let (tenant, page) = &*args;
-                let after = page.after.unwrap_or(Uuid::nil());
-                // One extra row shows whether there is another page.
-                let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
-                let (rows, counted) = try_join(
-                    connection.rows(sql!("list_keys"), &[tenant, &after, &limit, &offset]),
-                    connection.row(sql!("list_keys_count"), &[tenant]),
-                )
-                .await?;
-                let mut items = rows.iter().map(read_key).collect::<Tried<Vec<ApiKey>>>()?;
-                let is_last = items.len() <= page.limit as usize;
-                items.truncate(page.limit as usize);
-                let next = items.last().map(|key| key.id).filter(|_| !is_last);
-                Ok(Page { items, total: count(&counted, 0)?, total_is_estimate: false, next })
-            })
-            .await
+        let tenant = scope.tenant.0;
+        run!(self.api, |connection| {
+            let after = page.after.unwrap_or(Uuid::nil());
+            let (limit, offset) = (page_limit(&page), i64::from(page.offset));
+            let (rows, counted) = try_join(
+                connection.rows(sql!("list_keys"), &[&tenant, &after, &limit, &offset]),
+                connection.row(sql!("list_keys_count"), &[&tenant]),
+            )
+            .await?;
+            let total = (count(&counted, 0)?, u64::MAX);
+            page_of(&page, &rows, read_key, |key| key.id, total)
+        })
     }
 
     async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        self.api
-            .run(entries, |connection, entries| async move {
-                let all = || entries.iter();
-                let at: Vec<i64> = all().map(|entry| entry.at.as_micros()).collect();
-                let tenant: Vec<i32> = all()
-                    .map(|entry| entry.tenant.map_or(UNAUTHENTICATED, |tenant| tenant.0))
-                    .collect();
-                let subject: Vec<&str> = all().map(|entry| entry.subject.as_str()).collect();
-                let role: Vec<Option<i16>> =
-                    all().map(|entry| entry.role.map(|role| role as i16)).collect();
-                let action: Vec<&str> = all().map(|entry| entry.action.as_str()).collect();
-                let target: Vec<Option<&str>> =
-                    all().map(|entry| entry.target.as_deref()).collect();
-                let status: Vec<i16> = all().map(|entry| entry.status.cast_signed()).collect();
-                let denied: Vec<bool> = all().map(|entry| entry.denied).collect();
-                let detail: Vec<Option<&str>> =
-                    all().map(|entry| entry.detail.as_deref()).collect();
-                let remote: Vec<Option<&str>> =
-                    all().map(|entry| entry.remote.as_deref()).collect();
-                let request: Vec<&str> = all().map(|entry| entry.request_id.as_str()).collect();
-                connection
-                    .change(
-                        sql!("record_audit"),
-                        &[
-                            &at, &tenant, &subject, &role, &action, &target, &status, &denied,
-                            &detail, &remote, &request,
-                        ],
-                    )
-                    .await?;
-                Ok(())
-            })
-            .await
+        let tenant_of =
+            |entry: &AuditEntry| entry.tenant.map_or(UNAUTHENTICATED, |tenant| tenant.0);
+        let params = params![
+            column(&entries, |entry| entry.at.as_micros()),
+            column(&entries, tenant_of),
+            column(&entries, |entry| entry.subject.clone()),
+            column(&entries, |entry| entry.role.map(|role| role as i16)),
+            column(&entries, |entry| entry.action.clone()),
+            column(&entries, |entry| entry.target.clone()),
+            column(&entries, |entry| entry.status.cast_signed()),
+            column(&entries, |entry| entry.denied),
+            column(&entries, |entry| entry.detail.clone()),
+            column(&entries, |entry| entry.remote.clone()),
+            column(&entries, |entry| entry.request_id.clone())
+        ];
+        self.api.change(sql!("record_audit"), params).await?;
+        Ok(())
     }
 
     async fn list_audit(
@@ -146,29 +93,23 @@ impl AccessStore for PostgresStore {
         page: PageRequest<AuditCursor>,
     ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError> {
         let other = if filter.with_unknown { UNAUTHENTICATED } else { NONE };
-        self.api
-            .run((scope.tenant.0, other, filter.clone(), page), |connection, args| async move {
-                let (tenant, other, filter, page) = &*args;
-                let walk = Walk { tenants: (*tenant, *other), filter, page: *page };
-                let (items, next) = walk.go(&connection).await?;
-                let (total, total_is_estimate) = walk.count(&connection).await?;
-                Ok(Page { items, total, total_is_estimate, next })
-            })
-            .await
+        let tenants = (scope.tenant.0, other);
+        run!(self.api, filter.clone(), |connection, filter| {
+            let walk = Walk { tenants, filter, page };
+            let (items, next) = walk.go(connection).await?;
+            let (total, total_is_estimate) = walk.count(connection).await?;
+            Ok(Page { items, total, total_is_estimate, next })
+        })
     }
 
     async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.api
-            .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
-                let sql = sql!("prune_audit");
-                connection.change(sql, &[&args.0, &args.1]).await
-            })
-            .await
+        let params = params![before.as_micros(), i64::from(limit)];
+        self.api.change(sql!("prune_audit"), params).await
     }
 }
 
-fn role(code: i16) -> Result<Role, StoreError> {
-    from_code(&Role::ALL, code, "access", "role")
+fn role(code: i16) -> Tried<Role> {
+    Ok(from_code(&Role::ALL, code, "access", "role")?)
 }
 
 fn read_key(row: &Row) -> Tried<ApiKey> {
@@ -215,12 +156,9 @@ impl Walk<'_> {
         let (mut items, mut to_skip, mut scanned) = (Vec::new(), page.offset, 0);
         let mut is_over = false;
         while !is_over && items.len() <= limit && scanned < AUDIT_SCAN_MAX {
-            let rows = connection
-                .rows(
-                    sql!("list_audit"),
-                    &[&tenants.0, &tenants.1, &cursor.at.as_micros(), &cursor.no, &from, &chunk],
-                )
-                .await?;
+            let at = cursor.at.as_micros();
+            let params: Params<'_> = &[&tenants.0, &tenants.1, &at, &cursor.no, &from, &chunk];
+            let rows = connection.rows(sql!("list_audit"), params).await?;
             is_over = rows.len() < CHUNK as usize;
             for row in &rows {
                 let (at, entry) = read_entry(row)?;
@@ -248,24 +186,12 @@ impl Walk<'_> {
 
     async fn count(&self, connection: &Connection) -> Tried<(u64, bool)> {
         let Self { tenants, filter, .. } = self;
-        let before = filter.start(None).at.as_micros();
-        let most = u64::from(AUDIT_SCAN_MAX);
-        let look = i64::from(AUDIT_SCAN_MAX) + 1;
-        let row = connection
-            .row(
-                sql!("list_audit_count"),
-                &[
-                    &tenants.0,
-                    &tenants.1,
-                    &before,
-                    &self.from(),
-                    &filter.subject,
-                    &filter.target,
-                    &filter.denied,
-                    &look,
-                ],
-            )
-            .await?;
+        let (before, from) = (filter.start(None).at.as_micros(), self.from());
+        let (most, look) = (u64::from(AUDIT_SCAN_MAX), i64::from(AUDIT_SCAN_MAX) + 1);
+        let AuditFilter { subject, target, denied, .. } = filter;
+        let params: Params<'_> =
+            &[&tenants.0, &tenants.1, &before, &from, subject, target, denied, &look];
+        let row = connection.row(sql!("list_audit_count"), params).await?;
         Ok((count(&row, "matching")?.min(most), count(&row, "scanned")? > most))
     }
 }

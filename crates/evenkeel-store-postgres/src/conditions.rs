@@ -11,51 +11,42 @@ use futures::future::try_join;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
-use crate::connection::rounds;
+use crate::connection::{Connection, Params, rounds};
 use crate::error::Tried;
 use crate::rows::{
-    attempt, count, get, history, job_numbers, key, maybe_time, micros, sequence, shards, time,
+    column, count, get, history, job_numbers, key, key_columns, maybe_time, micros, page_limit,
+    page_of, shards, time,
 };
 
 #[async_trait]
 impl AtRiskStore for PostgresStore {
     async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
-        self.hot
-            .run(job_numbers(jobs), |connection, jobs| async move {
-                connection.change(sql!("mark_at_risk"), &[&*jobs]).await?;
-                Ok(())
-            })
-            .await
+        self.hot.change(sql!("mark_at_risk"), params![job_numbers(jobs)]).await?;
+        Ok(())
     }
 
     async fn to_judge(&self, of: &[Shard], limit: u32, now: Now) -> Result<ToJudge, StoreError> {
-        let args = (micros(now.literal()), shards(of), i64::from(limit));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (now, shards, limit) = &*args;
-                let (clock, rows) = try_join(
-                    connection.row(sql!("now"), &[now]),
-                    connection.rows(sql!("to_judge"), &[now, shards, limit]),
-                )
-                .await?;
-                let jobs = rows.iter().map(read_job_to_judge).collect::<Tried<_>>()?;
-                Ok(ToJudge { now: time(&clock, 0)?, jobs })
-            })
-            .await
+        let (now, limit) = (micros(now.literal()), i64::from(limit));
+        run!(self.hot, shards(of), |connection, shards| {
+            let (clock, rows) = try_join(
+                connection.row(sql!("now"), &[&now]),
+                connection.rows(sql!("to_judge"), &[&now, shards, &limit]),
+            )
+            .await?;
+            let jobs = rows.iter().map(read_job_to_judge).collect::<Tried<_>>()?;
+            Ok(ToJudge { now: time(&clock, 0)?, jobs })
+        })
     }
 
     async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError> {
-        self.hot
-            .run((batch, micros(now.literal())), |connection, args| async move {
-                let (batch, now) = &*args;
-                for round in rounds(batch, |judgement| judgement.job) {
-                    let judgements: Vec<&Judgement> = round.iter().map(|at| &batch[*at]).collect();
-                    judge_round(&connection, &judgements, *now).await?;
-                }
-                Ok(())
-            })
-            .await
+        let now = micros(now.literal());
+        run!(self.hot, batch, |connection, batch| {
+            for round in rounds(batch, |judgement| judgement.job) {
+                let judgements = column(round, |at| &batch[at]);
+                judge_round(connection, &judgements, now).await?;
+            }
+            Ok(())
+        })
     }
 
     async fn overdue_in_queue(
@@ -66,44 +57,28 @@ impl AtRiskStore for PostgresStore {
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {
         // Without a cursor, the scan starts at a key that sorts before every attempt key.
-        let after = after.map_or((i64::MIN, i64::MIN, i32::MIN, i16::MIN), |key| {
-            let (sequence, attempt) = (sequence(key.sequence), attempt(key));
-            (key.scheduled_at.as_micros(), key.job_no.0, sequence, attempt)
-        });
-        let args = (micros(now.literal()), shards(of), after, i64::from(limit));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (now, shards, (scheduled_at, job_no, sequence, attempt), limit) = &*args;
-                let sql = sql!("overdue_in_queue");
-                let last = connection
-                    .maybe_row(sql, &[now, shards, scheduled_at, job_no, sequence, attempt, limit])
-                    .await?;
-                let Some(last) = last else { return Ok(OverdueInQueue::default()) };
-                let (scanned, jobs): (i64, Vec<i64>) =
-                    (get(&last, "scanned")?, get(&last, "jobs")?);
-                let next = if scanned == *limit { Some(key(&last)?) } else { None };
-                Ok(OverdueInQueue { jobs: jobs.into_iter().map(JobNo).collect(), next })
-            })
-            .await
+        let (at, job, run, nth) =
+            after.map_or((i64::MIN, i64::MIN, i32::MIN, i16::MIN), key_columns);
+        let (now, limit) = (micros(now.literal()), i64::from(limit));
+        run!(self.hot, shards(of), |connection, shards| {
+            let params: Params<'_> = &[&now, shards, &at, &job, &run, &nth, &limit];
+            let Some(last) = connection.maybe_row(sql!("overdue_in_queue"), params).await? else {
+                return Ok(OverdueInQueue::default());
+            };
+            let (scanned, jobs): (i64, Vec<i64>) = (get(&last, "scanned")?, get(&last, "jobs")?);
+            let next = if scanned == limit { Some(key(&last)?) } else { None };
+            Ok(OverdueInQueue { jobs: column(jobs, JobNo), next })
+        })
     }
 
     async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError> {
-        self.api
-            .run(scope.tenant.0, |connection, tenant| async move {
-                let sql = sql!("condition_counts");
-                let row = connection.maybe_row(sql, &[&*tenant]).await?;
-                row.as_ref().map_or(Ok(ConditionCounts::default()), read_counts)
-            })
-            .await
+        let params = params![scope.tenant.0];
+        let counts = self.api.maybe_row(sql!("condition_counts"), params, read_counts).await?;
+        Ok(counts.unwrap_or_default())
     }
 
     async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError> {
-        self.api
-            .run((), |connection, _| async move {
-                let sql = sql!("all_condition_counts");
-                read_counts(&connection.row(sql, &[]).await?)
-            })
-            .await
+        self.api.row(sql!("all_condition_counts"), params![], read_counts).await
     }
 
     async fn list_at_risk(
@@ -112,51 +87,40 @@ impl AtRiskStore for PostgresStore {
         filter: RiskFilter,
         page: PageRequest<RiskCursor>,
     ) -> Result<Page<AtRisk, RiskCursor>, StoreError> {
-        self.api
-            .run((scope.tenant.0, filter.level, page), |connection, args| async move {
-                let (tenant, level, page) = &*args;
-                let (error_at, job) = page
-                    .after
-                    .map_or((i64::MIN, i64::MIN), |(error_at, job)| (error_at.as_micros(), job.0));
-                let code = level.map(|level| level as i16);
-                // One extra row shows whether there is another page.
-                let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
-                let (rows, counts) = try_join(
-                    connection.rows(
-                        sql!("list_at_risk"),
-                        &[tenant, &error_at, &job, &code, &offset, &limit],
-                    ),
-                    connection.maybe_row(sql!("condition_counts"), &[tenant]),
-                )
-                .await?;
-                let counts = counts.as_ref().map_or(Ok(ConditionCounts::default()), read_counts)?;
-                let mut items = rows.iter().map(read_at_risk).collect::<Tried<Vec<AtRisk>>>()?;
-                let is_last = items.len() <= page.limit as usize;
-                items.truncate(page.limit as usize);
-                let last = items.last().filter(|_| !is_last);
-                Ok(Page {
-                    next: last.map(|last| (last.error_at, last.no)),
-                    total: match level {
-                        None => counts.warning + counts.error,
-                        Some(Level::Ok) => 0,
-                        Some(Level::Warning) => counts.warning,
-                        Some(Level::Error) => counts.error,
-                    },
-                    total_is_estimate: false,
-                    items,
-                })
-            })
-            .await
+        let (tenant, level) = (scope.tenant.0, filter.level);
+        run!(self.api, |connection| {
+            let (error_at, job) = page
+                .after
+                .map_or((i64::MIN, i64::MIN), |(error_at, job)| (error_at.as_micros(), job.0));
+            let code = level.map(|level| level as i16);
+            let (offset, limit) = (i64::from(page.offset), page_limit(&page));
+            let params: Params<'_> = &[&tenant, &error_at, &job, &code, &offset, &limit];
+            let (rows, counts) = try_join(
+                connection.rows(sql!("list_at_risk"), params),
+                connection.maybe_row(sql!("condition_counts"), &[&tenant]),
+            )
+            .await?;
+            let counts = counts.as_ref().map_or(Ok(ConditionCounts::default()), read_counts)?;
+            let total = match level {
+                None => counts.warning + counts.error,
+                Some(Level::Ok) => 0,
+                Some(Level::Warning) => counts.warning,
+                Some(Level::Error) => counts.error,
+            };
+            let cursor = |last: &AtRisk| (last.error_at, last.no);
+            page_of(&page, &rows, read_at_risk, cursor, (total, u64::MAX))
+        })
     }
 }
 
 fn read_job_to_judge(row: &Row) -> Tried<JobToJudge> {
     let no = JobNo(get(row, "job_no")?);
+    let level = |code: i16| from_code(&Level::ALL, code, format_args!("job {no}"), "level");
     Ok(JobToJudge {
         no,
         tenant: TenantNo(get(row, "tenant_no")?),
         touched: get(row, "touched")?,
-        before: get::<Option<i16>>(row, "level")?.map(|code| level(no, code)).transpose()?,
+        before: get::<Option<i16>>(row, "level")?.map(level).transpose()?,
         active: get(row, "active")?,
         next_at: maybe_time(row, "next_at")?,
         last_fired_at: maybe_time(row, "last_fired_at")?,
@@ -168,26 +132,21 @@ fn read_job_to_judge(row: &Row) -> Tried<JobToJudge> {
     })
 }
 
-fn level(job: JobNo, code: i16) -> Result<Level, StoreError> {
-    from_code(&Level::ALL, code, format_args!("job {job}"), "level")
-}
-
 async fn judge_round(
     connection: &Connection,
     judgements: &[&Judgement],
     now: Option<i64>,
 ) -> Tried<()> {
-    let all = || judgements.iter();
-    let job_no: Vec<i64> = all().map(|judgement| judgement.job.0).collect();
-    let touched: Vec<i32> = all().map(|judgement| judgement.touched).collect();
-    let level: Vec<i16> = all().map(|judgement| judgement.reason.level() as i16).collect();
-    let reason: Vec<i16> = all().map(|judgement| judgement.reason as i16).collect();
-    let error_at: Vec<i64> = all().map(|judgement| judgement.error_at.as_micros()).collect();
-    let again_at: Vec<Option<i64>> = all().map(|judgement| micros(judgement.again_at)).collect();
-    let sql = sql!("judge");
-    connection
-        .change(sql, &[&now, &job_no, &touched, &level, &reason, &error_at, &again_at])
-        .await?;
+    let params: Params<'_> = &[
+        &now,
+        &column(judgements, |judgement| judgement.job.0),
+        &column(judgements, |judgement| judgement.touched),
+        &column(judgements, |judgement| judgement.reason.level() as i16),
+        &column(judgements, |judgement| judgement.reason as i16),
+        &column(judgements, |judgement| judgement.error_at.as_micros()),
+        &column(judgements, |judgement| micros(judgement.again_at)),
+    ];
+    connection.change(sql!("judge"), params).await?;
     Ok(())
 }
 

@@ -17,11 +17,14 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::dedup::Keys;
 use crate::error::{Failure, Tried};
 use crate::jobs::{free_keys, get_jobs, read_clock};
-use crate::rows::{KeyColumns, count, get, job_numbers, key, maybe_time, micros, sequence, time};
+use crate::rows::{
+    KeyColumns, count, get, job_numbers, key, maybe_time, micros, page_limit, page_of, sequence,
+    time,
+};
 
 fn read_letter(row: &Row) -> Tried<DeadLetter> {
     let key = key(row)?;
@@ -64,31 +67,19 @@ async fn list(
             (died_at.as_micros(), at, key.job_no.0, number)
         },
     );
-    let job = filter.job.map(|job| job.0);
-    // One extra row shows whether there is another page, or whether there are more rows than are
-    // counted.
-    let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
+    let DeadFilter { job, redriven } = filter;
+    let job = job.map(|job| job.0);
+    let (limit, offset) = (page_limit(&page), i64::from(page.offset));
     let counted_max = i64::from(COUNTED_MAX) + 1;
+    let params: Params<'_> =
+        &[&tenant, &died_at, &at, &job_no, &number, &job, &redriven, &limit, &offset];
     let (rows, counted) = try_join(
-        connection.rows(
-            sql!("list_dead"),
-            &[&tenant, &died_at, &at, &job_no, &number, &job, &filter.redriven, &limit, &offset],
-        ),
-        connection.row(sql!("list_dead_count"), &[&tenant, &job, &filter.redriven, &counted_max]),
+        connection.rows(sql!("list_dead"), params),
+        connection.row(sql!("list_dead_count"), &[&tenant, &job, &redriven, &counted_max]),
     )
     .await?;
-    let mut items = rows.iter().map(read_letter).collect::<Tried<Vec<DeadLetter>>>()?;
-    let is_last = items.len() <= page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().map(DeadLetter::cursor).filter(|_| !is_last);
-    let (total, most) = (count(&counted, 0)?, u64::from(COUNTED_MAX));
-    Ok(Page { items, total: total.min(most), total_is_estimate: total > most, next })
-}
-
-struct Redrive {
-    tenant: i32,
-    runs: Vec<AttemptKey>,
-    now: Option<i64>,
+    let total = (count(&counted, 0)?, COUNTED_MAX.into());
+    page_of(&page, &rows, read_letter, DeadLetter::cursor, total)
 }
 
 /// The key of a dead letter: job, scheduled time and sequence of the run.
@@ -99,29 +90,29 @@ fn run_of(key: AttemptKey) -> Run {
 }
 
 /// Locks rows in the order that all transactions use: jobs, job states, then dead letters.
-async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>> {
-    let keys: KeyColumns = args.runs.iter().copied().collect();
-    let KeyColumns { job_no, scheduled_at, sequence: numbers, .. } = &keys;
-    let sql = sql!("get_dead");
-    let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
-    let mut ids: Vec<Uuid> = rows.iter().map(|row| get(row, "job_id")).collect::<Result<_, _>>()?;
+async fn redrive(
+    connection: &Connection,
+    tenant: i32,
+    runs: &[AttemptKey],
+    literal: Option<i64>,
+) -> Tried<Vec<Redriven>> {
+    let keys: KeyColumns = runs.iter().copied().collect();
+    let params: Params<'_> = &[&tenant, &keys.job_no, &keys.scheduled_at, &keys.sequence];
+    let rows = connection.rows(sql!("get_dead"), params).await?;
+    let mut ids = rows.iter().map(|row| get(row, "job_id")).collect::<Tried<Vec<Uuid>>>()?;
     ids.sort_unstable();
     ids.dedup();
-    let sql = sql!("command_lock_jobs");
-    let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
-    let locked = rows.iter().map(|row| Ok(get(row, 0)?)).collect::<Tried<Vec<i64>>>()?;
-    let sql = sql!("command_lock_states");
-    connection.rows(sql, &[&locked]).await?;
-    let sql = sql!("redrive_lock");
-    let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
+    let rows = connection.rows(sql!("command_lock_jobs"), &[&ids, &tenant]).await?;
+    let locked = rows.iter().map(|row| get(row, 0)).collect::<Tried<Vec<i64>>>()?;
+    connection.rows(sql!("command_lock_states"), &[&locked]).await?;
     let mut letters: HashMap<Run, Option<AttemptKey>> = HashMap::new();
-    for row in &rows {
+    for row in &connection.rows(sql!("redrive_lock"), params).await? {
         let job = JobNo(get(row, "job_no")?);
         let before = redriven(row, job)?.map(|(_, run)| run);
         letters.insert((job, get(row, "scheduled_at")?, get(row, "sequence")?), before);
     }
-    let now = read_clock(connection, args.now).await?;
-    let jobs = get_jobs(connection, &ids, args.tenant).await?;
+    let now = read_clock(connection, literal).await?;
+    let jobs = get_jobs(connection, &ids, tenant).await?;
     let mut jobs: HashMap<JobNo, Job> = jobs.into_iter().map(|job| (job.no, job)).collect();
     let wanted = jobs
         .values()
@@ -129,10 +120,10 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
     let wanted: Vec<(DedupKey, JobId)> = wanted.collect();
     let mut keys = match wanted.is_empty() {
         true => None,
-        false => Some(Keys::lock(connection, args.tenant, wanted.into_iter(), args.now).await?),
+        false => Some(Keys::lock(connection, tenant, wanted.into_iter(), literal).await?),
     };
-    let mut answers = Vec::with_capacity(args.runs.len());
-    for run in &args.runs {
+    let mut answers = Vec::with_capacity(runs.len());
+    for run in runs {
         let Some(letter) = letters.get_mut(&run_of(*run)) else {
             answers.push(Redriven::NotFound);
             continue;
@@ -182,12 +173,11 @@ async fn redrive_one(
     let key = *keys.first().ok_or(Failure::Again)?;
     job.live += 1;
     job.waiting += 1;
-    let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
-    let sql = sql!("trigger_open");
-    connection.change(sql, &[&job.no.0, &at, &number, &None::<i16>]).await?;
+    let (no, at, number) = run_of(key);
+    connection.change(sql!("trigger_open"), &[&no.0, &at, &number, &None::<i16>]).await?;
     let (_, old_at, old_number) = run_of(run);
-    let sql = sql!("redrive_mark");
-    connection.change(sql, &[&job.no.0, &old_at, &old_number, &now, &at, &number]).await?;
+    let params: Params<'_> = &[&no.0, &old_at, &old_number, &now, &at, &number];
+    connection.change(sql!("redrive_mark"), params).await?;
     Ok(Redriven::Accepted(key))
 }
 
@@ -210,11 +200,8 @@ impl DeadStore for PostgresStore {
         filter: DeadFilter,
         page: PageRequest<DeadCursor>,
     ) -> Result<Page<DeadLetter, DeadCursor>, StoreError> {
-        self.api
-            .run((scope.tenant.0, filter, page), |connection, args| async move {
-                list(&connection, args.0, args.1, args.2).await
-            })
-            .await
+        let tenant = scope.tenant.0;
+        run!(self.api, |connection| list(connection, tenant, filter, page).await)
     }
 
     async fn get_dead(
@@ -222,35 +209,20 @@ impl DeadStore for PostgresStore {
         scope: &Scope,
         run: AttemptKey,
     ) -> Result<Option<DeadLetter>, StoreError> {
-        self.api
-            .run((scope.tenant.0, run), |connection, args| async move {
-                let keys: KeyColumns = [args.1].into_iter().collect();
-                let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
-                let sql = sql!("get_dead");
-                let row =
-                    connection.maybe_row(sql, &[&args.0, job_no, scheduled_at, sequence]).await?;
-                row.as_ref().map(read_letter).transpose()
-            })
-            .await
+        let (job, at, number) = run_of(run);
+        let params = params![scope.tenant.0, vec![job.0], vec![at], vec![number]];
+        self.api.maybe_row(sql!("get_dead"), params, read_letter).await
     }
 
     async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
-        self.hot
-            .run(runs.to_vec(), |connection, runs| async move {
-                let keys: KeyColumns = runs.iter().copied().collect();
-                let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
-                let sql = sql!("are_dead");
-                let rows = connection.rows(sql, &[job_no, scheduled_at, sequence]).await?;
-                let mut dead = HashSet::with_capacity(rows.len());
-                for row in &rows {
-                    dead.insert(run_of(key(row)?));
-                }
-                Ok(runs.iter().map(|run| dead.contains(&run_of(*run))).collect())
-            })
-            .await
+        let KeyColumns { job_no, scheduled_at, sequence, .. } = runs.iter().copied().collect();
+        let params = params![job_no, scheduled_at, sequence];
+        let dead = self.hot.rows(sql!("are_dead"), params, |row| key(row).map(run_of)).await?;
+        let dead: HashSet<Run> = dead.into_iter().collect();
+        Ok(runs.iter().map(|run| dead.contains(&run_of(*run))).collect())
     }
 
     async fn redrive(
@@ -262,13 +234,10 @@ impl DeadStore for PostgresStore {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
-        let (tenant, runs) = (scope.tenant.0, runs.to_vec());
-        let args = Redrive { tenant, runs, now: micros(now.literal()) };
-        self.api
-            .run(args, |connection, args| async move {
-                connection.transaction(redrive(&connection, &args)).await
-            })
-            .await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        transaction!(self.api, runs.to_vec(), |connection, runs| {
+            redrive(connection, tenant, runs, now).await
+        })
     }
 
     async fn delete_dead(
@@ -279,24 +248,15 @@ impl DeadStore for PostgresStore {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
-        self.api
-            .run((scope.tenant.0, runs.to_vec()), |connection, args| async move {
-                let (tenant, runs) = &*args;
-                let keys: KeyColumns = runs.iter().copied().collect();
-                let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
-                let sql = sql!("delete_dead");
-                let rows = connection.rows(sql, &[tenant, job_no, scheduled_at, sequence]).await?;
-                let mut deleted = Vec::with_capacity(rows.len());
-                for row in &rows {
-                    deleted.push(run_of(key(row)?));
-                }
-                let mut took = |run: &AttemptKey| {
-                    let position = deleted.iter().position(|deleted| *deleted == run_of(*run));
-                    position.map(|position| deleted.swap_remove(position)).is_some()
-                };
-                Ok(runs.iter().map(&mut took).collect())
-            })
-            .await
+        let KeyColumns { job_no, scheduled_at, sequence, .. } = runs.iter().copied().collect();
+        let params = params![scope.tenant.0, job_no, scheduled_at, sequence];
+        let read = |row: &Row| key(row).map(run_of);
+        let mut deleted = self.api.rows(sql!("delete_dead"), params, read).await?;
+        let mut took = |run: &AttemptKey| {
+            let position = deleted.iter().position(|deleted| *deleted == run_of(*run));
+            position.map(|position| deleted.swap_remove(position)).is_some()
+        };
+        Ok(runs.iter().map(&mut took).collect())
     }
 
     async fn prune_dead(
@@ -305,37 +265,21 @@ impl DeadStore for PostgresStore {
         keep: u32,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        let args = (before.as_micros(), i64::from(keep), i64::from(limit));
-        self.api
-            .run(args, |connection, args| async move {
-                let (before, keep, limit) = &*args;
-                let sql = sql!("prune_dead_old");
-                let old = connection.change(sql, &[before, limit]).await?;
-                let sql = sql!("prune_dead_beyond");
-                Ok(old + connection.change(sql, &[keep, limit]).await?)
-            })
-            .await
+        let (before, keep, limit) = (before.as_micros(), i64::from(keep), i64::from(limit));
+        run!(self.api, |connection| {
+            let old = connection.change(sql!("prune_dead_old"), &[&before, &limit]).await?;
+            Ok(old + connection.change(sql!("prune_dead_beyond"), &[&keep, &limit]).await?)
+        })
     }
 
     async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError> {
-        self.api
-            .run(i64::from(limit), |connection, limit| async move {
-                let sql = sql!("list_failing");
-                connection.rows(sql, &[&*limit]).await?.iter().map(failing_job).collect()
-            })
-            .await
+        self.api.rows(sql!("list_failing"), params![i64::from(limit)], failing_job).await
     }
 
     async fn prune_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
-        if jobs.is_empty() {
-            return Ok(());
+        if !jobs.is_empty() {
+            self.api.change(sql!("prune_failing"), params![job_numbers(jobs)]).await?;
         }
-        self.api
-            .run(job_numbers(jobs), |connection, jobs| async move {
-                let sql = sql!("prune_failing");
-                connection.change(sql, &[&*jobs]).await?;
-                Ok(())
-            })
-            .await
+        Ok(())
     }
 }

@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
 use crate::jobs::{find_names, read_clock};
 use crate::rows::{count, get, maybe_time, time};
@@ -39,7 +39,7 @@ pub(crate) struct Keys {
     released: BTreeSet<DedupKey>,
 }
 
-pub(crate) fn column(key: DedupKey) -> Uuid {
+pub(crate) fn key_column(key: DedupKey) -> Uuid {
     Uuid::from_bytes(key.to_bytes())
 }
 
@@ -68,11 +68,11 @@ impl Keys {
         for (key, job) in wanted {
             first.entry(key).or_insert(job);
         }
-        let keys: Vec<Uuid> = first.keys().map(|key| column(*key)).collect();
+        let keys: Vec<Uuid> = first.keys().map(|key| key_column(*key)).collect();
         let jobs: Vec<Uuid> = first.values().map(|job| job.0).collect();
-        let sql = sql!("register_lock_dedup");
+        let params: Params<'_> = &[&tenant, &keys, &jobs, &now];
         let mut inserted = BTreeMap::new();
-        for row in connection.rows(sql, &[&tenant, &keys, &jobs, &now]).await? {
+        for row in connection.rows(sql!("register_lock_dedup"), params).await? {
             let key = DedupKey::from_bytes(get::<Uuid>(&row, 0)?.into_bytes());
             inserted.extend(first.remove(&key).map(|job| (key, job)));
         }
@@ -113,7 +113,7 @@ impl Keys {
             .taken
             .iter()
             .filter(|key| !is_written(key))
-            .filter_map(|key| Some((column(*key), self.held.get(key)?)))
+            .filter_map(|key| Some((key_column(*key), self.held.get(key)?)))
             .collect();
         if !taken.is_empty() {
             let keys: Vec<Uuid> = taken.iter().map(|(key, _)| *key).collect();
@@ -126,10 +126,9 @@ impl Keys {
         // Keys that were inserted only to lock them are deleted if no job took them.
         let unused = self.inserted.keys().filter(|key| !self.taken.contains(key));
         let released: BTreeSet<&DedupKey> = self.released.iter().chain(unused).collect();
-        let released: Vec<Uuid> = released.into_iter().map(|key| column(*key)).collect();
+        let released: Vec<Uuid> = released.into_iter().map(|key| key_column(*key)).collect();
         if !released.is_empty() {
-            let sql = sql!("command_drop_dedup");
-            connection.change(sql, &[&self.tenant, &released]).await?;
+            connection.change(sql!("command_drop_dedup"), &[&self.tenant, &released]).await?;
         }
         Ok(())
     }
@@ -140,7 +139,7 @@ async fn find(
     tenant: i32,
     keys: impl Iterator<Item = DedupKey>,
 ) -> Tried<HashMap<DedupKey, Held>> {
-    let keys: Vec<Uuid> = keys.map(column).collect();
+    let keys: Vec<Uuid> = keys.map(key_column).collect();
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
@@ -151,9 +150,8 @@ async fn find(
 fn held(row: &Row) -> Tried<(DedupKey, Held)> {
     let job = JobId(get(row, "job_id")?);
     let state = get(row, "state")?;
-    let state = from_code(&JobState::ALL, state, format_args!("job {job}"), "state")?;
     let holder = KeyHolder {
-        state,
+        state: from_code(&JobState::ALL, state, format_args!("job {job}"), "state")?,
         recurs: get(row, "recurs")?,
         next_at: maybe_time(row, "next_at")?,
         waits: get(row, "waits")?,
@@ -174,8 +172,8 @@ pub(crate) async fn run_instead(
     let sql = sql!("trigger_run_instead");
     let Some(row) = connection.maybe_row(sql, &[&no.0]).await? else { return Ok(None) };
     let run_at = |at: &str, sequence: &str| match (get(&row, at)?, get(&row, sequence)?) {
-        (Some(at), Some(sequence)) => attempt_key_from_columns(at, no.0, sequence, 0).map(Some),
-        _ => Ok(None),
+        (Some(at), Some(sequence)) => Ok(Some(attempt_key_from_columns(at, no.0, sequence, 0)?)),
+        _ => Tried::Ok(None),
     };
     let next = maybe_time(&row, "next_at")?.map(|next_at| AttemptKey::regular(no, next_at));
     let run = run_at("scheduled_at", "sequence")?
@@ -194,28 +192,18 @@ impl DedupStore for PostgresStore {
         limit: u32,
     ) -> Result<PrunedDedup, StoreError> {
         let (tenant, key) =
-            after.map_or((i32::MIN, Uuid::nil()), |(tenant, key)| (tenant.0, column(key)));
-        self.api
-            .run(
-                (tenant, key, i64::from(limit), before.as_micros()),
-                |connection, args| async move {
-                    let (tenant, key, limit, before) = &*args;
-                    let sql = sql!("prune_dedup");
-                    let row = connection.row(sql, &[tenant, key, limit, before]).await?;
-                    let is_last = get::<i64>(&row, "scanned")? < *limit;
-                    let last = match (
-                        get::<Option<i32>>(&row, "tenant_no")?,
-                        get::<Option<Uuid>>(&row, "key")?,
-                    ) {
-                        (Some(tenant), Some(key)) if !is_last => {
-                            Some((TenantNo(tenant), DedupKey::from_bytes(key.into_bytes())))
-                        }
-                        _ => None,
-                    };
-                    Ok(PrunedDedup { deleted: count(&row, "deleted")?, next: last })
-                },
-            )
-            .await
+            after.map_or((i32::MIN, Uuid::nil()), |(tenant, key)| (tenant.0, key_column(key)));
+        let (limit, before) = (i64::from(limit), before.as_micros());
+        run!(self.api, |connection| {
+            let params: Params<'_> = &[&tenant, &key, &limit, &before];
+            let row = connection.row(sql!("prune_dedup"), params).await?;
+            let is_last = get::<i64>(&row, "scanned")? < limit;
+            let tenant = get::<Option<i32>>(&row, "tenant_no")?.map(TenantNo);
+            let key = get::<Option<Uuid>>(&row, "key")?;
+            let key = key.map(|key| DedupKey::from_bytes(key.into_bytes()));
+            let next = tenant.zip(key).filter(|_| !is_last);
+            Ok(PrunedDedup { deleted: count(&row, "deleted")?, next })
+        })
     }
 }
 
@@ -257,7 +245,8 @@ pub(crate) async fn decide(
     let locked = locked.iter().flatten().map(|wanted| (wanted.key, wanted.job));
     let mut keys = Keys::lock(connection, tenant, locked, now).await?;
     let now = clock(connection, now).await?;
-    let mut names = find_names(connection, tenant, jobs).await?;
+    let named = jobs.iter().filter_map(name_of).collect();
+    let mut names = find_names(connection, tenant, named).await?;
     let mut answers = Vec::with_capacity(jobs.len());
     for (job, wanted) in jobs.iter().zip(wanted(jobs, now)) {
         let held = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now));

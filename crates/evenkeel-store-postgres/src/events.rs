@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use evenkeel_core::{AttemptKey, JobId, JobNo, Span, Timestamp};
+use evenkeel_core::{JobId, JobNo, Span, Timestamp};
 use evenkeel_store::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
     NewEvent, Scope, Signal, Store as _, StoreError,
@@ -12,9 +12,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{attempt, get, key, maybe_time, sequence, time};
+use crate::rows::{attempt, column, get, key, maybe_time, sequence, time};
 
 /// How long the listener row of a process is kept after the process has ended.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);
@@ -36,12 +36,9 @@ impl EventStore for PostgresStore {
         let count = events.len() + 1;
         let trims = self.untrimmed.fetch_add(count, Ordering::Relaxed) + count >= TRIM_EVERY;
         // Events use the API connections, because an event may be delayed but a run may not.
-        self.api
-            .run((events, dropped), move |connection, args| async move {
-                let (events, dropped) = &*args;
-                connection.transaction(publish(&connection, events, *dropped, trims)).await
-            })
-            .await?;
+        transaction!(self.api, events, |connection, events| {
+            publish(connection, events, dropped, trims).await
+        })?;
         if trims {
             self.untrimmed.store(0, Ordering::Relaxed);
         }
@@ -50,12 +47,7 @@ impl EventStore for PostgresStore {
     }
 
     async fn newest_event(&self) -> Result<EventNo, StoreError> {
-        self.api
-            .run((), |connection, _| async move {
-                let row = connection.row(sql!("newest_event"), &[]).await?;
-                Ok(EventNo(get(&row, 0)?))
-            })
-            .await
+        self.api.row(sql!("newest_event"), params![], |row| get(row, 0).map(EventNo)).await
     }
 
     async fn events_after(
@@ -64,55 +56,35 @@ impl EventStore for PostgresStore {
         after: EventNo,
         limit: u32,
     ) -> Result<EventPage, StoreError> {
-        self.api
-            .run((*scope, after, i64::from(limit)), |connection, args| async move {
-                let (scope, after, limit) = &*args;
-                let sql = sql!("events_after");
-                let rows = connection.rows(sql, &[&scope.tenant.0, &after.0, limit]).await?;
-                read_page(scope, *after, &rows)
-            })
-            .await
+        let (scope, limit) = (*scope, i64::from(limit));
+        run!(self.api, |connection| {
+            let params: Params<'_> = &[&scope.tenant.0, &after.0, &limit];
+            read_page(&scope, after, &connection.rows(sql!("events_after"), params).await?)
+        })
     }
 
     async fn listen(&self, until: Timestamp) -> Result<(), StoreError> {
         let node = self.announcer.origin.clone();
-        self.api
-            .run((node, until), |connection, args| async move {
-                let (node, until) = &*args;
-                let sql = sql!("listen");
-                connection.change(sql, &[node, &until.as_micros()]).await?;
-                let delete = sql!("listen_delete");
-                let old = until.saturating_sub(LISTENERS_KEPT).as_micros();
-                connection.change(delete, &[&old]).await
-            })
-            .await?;
+        run!(self.api, node, |connection, node| {
+            connection.change(sql!("listen"), &[node, &until.as_micros()]).await?;
+            let old = until.saturating_sub(LISTENERS_KEPT).as_micros();
+            connection.change(sql!("listen_delete"), &[&old]).await
+        })?;
         self.notify_listeners().await;
         Ok(())
     }
 
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.hot
-            .run((), |connection, _| async move {
-                let sql = sql!("listened_until");
-                Ok(maybe_time(&connection.row(sql, &[]).await?, 0)?)
-            })
-            .await
+        self.hot.row(sql!("listened_until"), params![], |row| maybe_time(row, 0)).await
     }
 
     async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
-        let numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
-        self.api
-            .run(numbers, |connection, numbers| async move {
-                let sql = sql!("job_titles");
-                let rows = connection.rows(sql, &[&*numbers]).await?;
-                let title = |row: &Row| {
-                    let (name, source_name) = (get(row, 1)?, get(row, 2)?);
-                    let id = get::<Option<Uuid>>(row, 0)?.map(JobId);
-                    Ok(id.map(|id| JobTitle { id, name, source_name }))
-                };
-                rows.iter().map(title).collect()
-            })
-            .await
+        let title = |row: &Row| {
+            let (name, source_name) = (get(row, 1)?, get(row, 2)?);
+            let id = get::<Option<Uuid>>(row, 0)?.map(JobId);
+            Ok(id.map(|id| JobTitle { id, name, source_name }))
+        };
+        self.api.rows(sql!("job_titles"), params![column(jobs, |job| job.0)], title).await
     }
 }
 
@@ -135,38 +107,28 @@ async fn publish(
     connection.rows(sql!("publish_lock"), &[]).await?;
     // An event row without a kind reports that events were lost.
     let lost = dropped.then_some(None);
-    let all: Vec<Option<&NewEvent>> = lost.into_iter().chain(events.iter().map(Some)).collect();
-    fn column<T>(all: &[Option<&NewEvent>], of: impl Fn(&NewEvent) -> Option<T>) -> Vec<Option<T>> {
-        all.iter().map(|event| event.and_then(&of)).collect()
-    }
-    fn keys<T>(all: &[Option<&NewEvent>], of: impl Fn(AttemptKey) -> T) -> Vec<Option<T>> {
-        column(all, |event| event.run.map(&of))
-    }
-    let kind = column(&all, |event| Some(event.kind.code()));
-    let tenant = column(&all, |event| Some(event.tenant.0));
-    let id = column(&all, |event| match event.job {
+    let all = || lost.into_iter().chain(events.iter().map(Some));
+    let id = column(all(), |event| match event?.job {
         EventJob::Id(id) => Some(id.0),
         EventJob::No(_) | EventJob::None => None,
     });
-    let by_no = column(&all, |event| match event.job {
-        EventJob::Id(_) | EventJob::None => None,
+    let by_no = column(all(), |event| match event?.job {
         EventJob::No(job) => Some(job.0),
+        EventJob::Id(_) | EventJob::None => None,
     });
-    let scheduled_at = keys(&all, |key| key.scheduled_at.as_micros());
-    let run_job_no = keys(&all, |key| key.job_no.0);
-    let sequences = keys(&all, |key| sequence(key.sequence));
-    let attempts = keys(&all, attempt);
-    let at = column(&all, |event| Some(event.at.as_micros()));
-    let data = column(&all, |event| Some(event.data.replace('\0', "\u{fffd}")));
-    connection
-        .change(
-            sql!("publish"),
-            &[
-                &kind, &tenant, &id, &by_no, &scheduled_at, &run_job_no, &sequences, &attempts,
-                &at, &data,
-            ],
-        )
-        .await?;
+    let params: Params<'_> = &[
+        &column(all(), |event| Some(event?.kind.code())),
+        &column(all(), |event| Some(event?.tenant.0)),
+        &id,
+        &by_no,
+        &column(all(), |event| Some(event?.run?.scheduled_at.as_micros())),
+        &column(all(), |event| Some(event?.run?.job_no.0)),
+        &column(all(), |event| Some(sequence(event?.run?.sequence))),
+        &column(all(), |event| event?.run.map(attempt)),
+        &column(all(), |event| Some(event?.at.as_micros())),
+        &column(all(), |event| Some(event?.data.replace('\0', "\u{fffd}"))),
+    ];
+    connection.change(sql!("publish"), params).await?;
     if trims {
         let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
         connection.change(sql!("publish_trim"), &[&kept]).await?;

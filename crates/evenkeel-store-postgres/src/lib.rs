@@ -19,12 +19,13 @@
 
 #[macro_use]
 mod sql;
+#[macro_use]
+mod connection;
 
 mod access;
 mod attempts;
 mod balance;
 mod conditions;
-mod connection;
 mod dead_letters;
 mod dedup;
 mod error;
@@ -57,6 +58,7 @@ use evenkeel_store::{
     BatchSizing, Census, EVENTS_KEPT, Events, Signal, Signals, Store, StoreError,
 };
 use tokio::task::AbortHandle;
+use tokio_postgres::Row;
 
 use crate::connection::{Announcer, Connections, connector, listen};
 use crate::options::Purpose;
@@ -104,8 +106,9 @@ impl PostgresStore {
         migrate::migrate(&options).await?;
         let hot = Connections::new(&options, Purpose::Hot)?;
         let api = Connections::new(&options, Purpose::Api)?;
-        let origin =
-            new_origin(&hot).await.map_err(|error| OpenError::Unavailable(error.into()))?;
+        // With a unique id, this store recognises the notifications it has sent.
+        let origin = hot.row(sql!("connect_origin"), params![], |row| get(row, 0)).await;
+        let origin: String = origin.map_err(|error| OpenError::Unavailable(error.into()))?;
         let signals = Signals::default();
         let config = options.config(Purpose::Listen)?;
         let tls = connector(config.get_ssl_mode())?;
@@ -129,16 +132,14 @@ impl PostgresStore {
     /// # Errors
     /// Fails if the database is not reachable.
     pub async fn durability(&self) -> Result<Durability, StoreError> {
-        self.api
-            .run((), |connection, _| async move {
-                let row = connection.row(sql!("connect_durability"), &[]).await?;
-                Ok(Durability {
-                    fsync: get(&row, "fsync")?,
-                    synchronous_commit: get(&row, "synchronous_commit")?,
-                    full_page_writes: get(&row, "full_page_writes")?,
-                })
+        let read = |row: &Row| {
+            Ok(Durability {
+                fsync: get(row, "fsync")?,
+                synchronous_commit: get(row, "synchronous_commit")?,
+                full_page_writes: get(row, "full_page_writes")?,
             })
-            .await
+        };
+        self.api.row(sql!("connect_durability"), params![], read).await
     }
 }
 
@@ -146,16 +147,6 @@ impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.listener.abort();
     }
-}
-
-/// Returns a unique id, so that this store recognises the notifications it has sent.
-async fn new_origin(connections: &Connections) -> Result<String, StoreError> {
-    connections
-        .run((), |connection, _| async move {
-            let row = connection.row(sql!("connect_origin"), &[]).await?;
-            Ok(get(&row, 0)?)
-        })
-        .await
 }
 
 #[async_trait]
@@ -170,12 +161,7 @@ impl Store for PostgresStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.hot
-            .run(None::<i64>, |connection, database| async move {
-                let sql = sql!("now");
-                Ok(time(&connection.row(sql, &[&*database]).await?, 0)?)
-            })
-            .await
+        self.hot.row(sql!("now"), params![None::<i64>], |row| time(row, 0)).await
     }
 
     fn signals(&self) -> &Signals {
@@ -188,31 +174,25 @@ impl Store for PostgresStore {
     }
 
     async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
-        self.api
-            .run(name.to_owned(), |connection, name| async move {
-                let find = sql!("tenant_find");
-                if let Some(row) = connection.maybe_row(find, &[&*name]).await? {
-                    return Ok(TenantNo(get(&row, 0)?));
-                }
-                connection.change(sql!("tenant_create"), &[&*name]).await?;
-                Ok(TenantNo(get(&connection.row(find, &[&*name]).await?, 0)?))
-            })
-            .await
+        run!(self.api, name.to_owned(), |connection, name| {
+            let find = sql!("tenant_find");
+            if let Some(row) = connection.maybe_row(find, &[name]).await? {
+                return Ok(TenantNo(get(&row, 0)?));
+            }
+            connection.change(sql!("tenant_create"), &[name]).await?;
+            Ok(TenantNo(get(&connection.row(find, &[name]).await?, 0)?))
+        })
     }
 
     async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
-        self.api
-            .run((key.to_owned(), fresh.to_owned()), |connection, args| async move {
-                let (key, fresh) = &*args;
-                let find = sql!("setting_find");
-                if let Some(row) = connection.maybe_row(find, &[key]).await? {
-                    return Ok(get(&row, 0)?);
-                }
-                let make = sql!("setting_create");
-                connection.change(make, &[key, fresh]).await?;
-                Ok(get(&connection.row(find, &[key]).await?, 0)?)
-            })
-            .await
+        run!(self.api, (key.to_owned(), fresh.to_owned()), |connection, (key, fresh)| {
+            let find = sql!("setting_find");
+            if let Some(row) = connection.maybe_row(find, &[key]).await? {
+                return get(&row, 0);
+            }
+            connection.change(sql!("setting_create"), &[key, fresh]).await?;
+            get(&connection.row(find, &[key]).await?, 0)
+        })
     }
 
     async fn close(&self) -> Result<(), StoreError> {
@@ -220,20 +200,18 @@ impl Store for PostgresStore {
     }
 
     async fn census(&self) -> Result<Census, StoreError> {
-        self.api
-            .run((), |connection, _| async move {
-                let row = connection.row(sql!("census"), &[]).await?;
-                Ok(Census {
-                    jobs: count(&row, "jobs")?,
-                    runs: count(&row, "attempts")?,
-                    running: count(&row, "running")?,
-                    ready: count(&row, "ready")?,
-                    delayed: count(&row, "delayed")?,
-                    skipped_times: count(&row, "skipped_times")?,
-                    live: count(&row, "live")?,
-                    at_risk: count(&row, "at_risk")?,
-                })
+        let read = |row: &Row| {
+            Ok(Census {
+                jobs: count(row, "jobs")?,
+                runs: count(row, "attempts")?,
+                running: count(row, "running")?,
+                ready: count(row, "ready")?,
+                delayed: count(row, "delayed")?,
+                skipped_times: count(row, "skipped_times")?,
+                live: count(row, "live")?,
+                at_risk: count(row, "at_risk")?,
             })
-            .await
+        };
+        self.api.row(sql!("census"), params![], read).await
     }
 }

@@ -13,9 +13,9 @@ use evenkeel_store::{
 
 use crate::PostgresStore;
 use crate::attempts::{Candidate, key_bytes, nth};
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
+use crate::rows::{KeyColumns, column, count, get, key, key_columns, micros, position, time};
 
 /// How many attempts the first round reads beyond the number of free permits of a tenant or lane
 /// limit, because a second limit may block some of them.
@@ -35,16 +35,13 @@ impl LimitStore for PostgresStore {
         terms: &LimitTerms,
         now: Now,
     ) -> Result<u64, StoreError> {
-        let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
+        let now = micros(now.literal());
         // Each statement is a transaction of its own, which is safe because every attempt is in
         // some queue after each statement.
-        self.hot
-            .run(args, |connection, args| async move {
-                let (ended, terms, now) = &*args;
-                delete_permits(&connection, ended).await?;
-                release_limited(&connection, ended, terms, *now).await
-            })
-            .await
+        run!(self.hot, (ended.to_vec(), terms.clone()), |connection, (ended, terms)| {
+            delete_permits(connection, ended).await?;
+            release_limited(connection, ended, terms, now).await
+        })
     }
 
     async fn release_all_limited(
@@ -52,13 +49,8 @@ impl LimitStore for PostgresStore {
         queues: ReleaseStep,
         now: Now,
     ) -> Result<Released, StoreError> {
-        let args = (queues, micros(now.literal()));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (queues, now) = &*args;
-                release_queues(&connection, queues, *now).await
-            })
-            .await
+        let now = micros(now.literal());
+        run!(self.hot, queues, |connection, queues| release_queues(connection, queues, now).await)
     }
 
     async fn prune_permits(
@@ -66,11 +58,7 @@ impl LimitStore for PostgresStore {
         after: Option<Permit>,
         limit: u32,
     ) -> Result<Option<Permit>, StoreError> {
-        self.hot
-            .run((after, limit), |connection, args| async move {
-                prune_permits(&connection, args.0, args.1).await
-            })
-            .await
+        run!(self.hot, |connection| prune_permits(connection, after, limit).await)
     }
 }
 
@@ -111,11 +99,11 @@ async fn release_limited(
 }
 
 async fn delete_permits(connection: &Connection, ended: &[Permit]) -> Tried<()> {
-    let limits: Vec<&[u8]> = ended.iter().map(|permit| permit.limit.as_bytes()).collect();
+    let limits = column(ended, |permit| permit.limit.as_bytes());
     let keys: KeyColumns = ended.iter().map(|permit| permit.run).collect();
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-    let sql = sql!("release_delete_permits");
-    connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
+    let params: Params<'_> = &[&limits, scheduled_at, job_no, sequence, attempt];
+    connection.change(sql!("release_delete_permits"), params).await?;
     Ok(())
 }
 
@@ -126,14 +114,12 @@ async fn prune_permits(
 ) -> Tried<Option<Permit>> {
     // An empty key sorts before every limit key.
     let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
-    let run = after.map(|permit| permit.run);
-    let at = run.map_or(0, |run| run.scheduled_at.as_micros());
-    let job_no = run.map_or(0, |run| run.job_no.0);
-    let (nth, of) = (run.map_or(0, |run| sequence(run.sequence)), run.map_or(0, attempt));
-    let sql = sql!("prune_permits");
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-        [&from, &at, &job_no, &nth, &of, &i64::from(limit)];
-    let Some(row) = connection.maybe_row(sql, &params).await? else { return Ok(None) };
+    let (at, job_no, sequence, attempt) =
+        after.map_or((0, 0, 0, 0), |permit| key_columns(permit.run));
+    let params: Params<'_> = &[&from, &at, &job_no, &sequence, &attempt, &i64::from(limit)];
+    let Some(row) = connection.maybe_row(sql!("prune_permits"), params).await? else {
+        return Ok(None);
+    };
     if count(&row, "scanned")? < u64::from(limit) {
         return Ok(None);
     }
@@ -208,8 +194,8 @@ async fn find_queues(
     queues: &ReleaseStep,
 ) -> Tried<(Vec<QueueState>, Option<LimitKey>)> {
     let after = queues.after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
-    let sql = sql!("release_queues");
-    let rows = connection.rows(sql, &[&after, &i64::from(queues.limit)]).await?;
+    let params: Params<'_> = &[&after, &i64::from(queues.limit)];
+    let rows = connection.rows(sql!("release_queues"), params).await?;
     let (mut found, mut to_check) = (Vec::with_capacity(rows.len()), Vec::new());
     let (mut last, mut checked, mut is_cut) = (None, 0, rows.len() == queues.limit as usize);
     for row in &rows {
@@ -269,7 +255,7 @@ async fn release_from(
         limits.filter(|limit| limit.key != scan.key).for_each(|limit| want(&mut others, limit));
     }
     let running = count_others(connection, &others).await?;
-    let (mut again, mut moves) = (Vec::with_capacity(scans.len()), Moves::default());
+    let (mut again, mut moves) = (Vec::with_capacity(scans.len()), Vec::new());
     for (scan, (queue, is_cut)) in scans.into_iter().zip(first) {
         let mut others = PermitCounts::default();
         for limit in queue.iter().flat_map(|(_, limits)| limits) {
@@ -280,14 +266,11 @@ async fn release_from(
         let is_cut =
             is_cut || leaving.to_queue.len() + leaving.to_limits.len() >= RELEASED_MAX as usize;
         again.push(is_cut && leaving.has_more);
-        leaving.to_queue.into_iter().for_each(|run| moves.push(run, scan.key, None));
-        leaving
-            .to_limits
-            .into_iter()
-            .for_each(|(run, limit)| moves.push(run, scan.key, Some(limit)));
+        moves.extend(leaving.to_queue.into_iter().map(|run| (run, scan.key, None)));
+        let to_limits = leaving.to_limits.into_iter();
+        moves.extend(to_limits.map(|(run, limit)| (run, scan.key, Some(limit))));
     }
-    let moved = moves.make(connection).await?;
-    Ok((again, moved))
+    Ok((again, make(connection, &moves).await?))
 }
 
 /// Returns the first attempts of each lane of the limit queues in dispatch order, and whether a
@@ -303,13 +286,12 @@ async fn first_of(
     if scans.is_empty() {
         return Ok(first);
     }
-    let pools: Vec<String> = scans.iter().map(|scan| scan.key.queue_pool()).collect();
-    let counts: Vec<i64> = scans.iter().map(|scan| i64::from(scan.per_lane)).collect();
-    let sql = sql!("release_find");
+    let (pools, counts): (Vec<String>, Vec<i64>) =
+        scans.iter().map(|scan| (scan.key.queue_pool(), i64::from(scan.per_lane))).unzip();
     let mut seen = HashSet::new();
-    for row in connection.rows(sql, &[&pools, &counts, &now]).await? {
+    for row in connection.rows(sql!("release_find"), &[&pools, &counts, &now]).await? {
         let candidate = Candidate::read(&row, &aging, time(&row, "now")?)?;
-        let nth = usize::try_from(get::<i64>(&row, "nth")? - 1).unwrap_or(usize::MAX);
+        let nth = position(&row, "nth")?;
         if let Some((queue, _)) = first.get_mut(nth).filter(|_| seen.insert(candidate.key)) {
             queue.push(candidate);
         }
@@ -376,35 +358,20 @@ async fn counted(
     Ok(counts)
 }
 
-/// Attempts that leave a limit queue, as arrays.
-#[derive(Default)]
-struct Moves {
-    runs: Vec<AttemptKey>,
-    from: Vec<String>,
-    /// The limit queue to move each attempt to; `None` returns the attempt to its pool.
-    to: Vec<Option<String>>,
-    most: Vec<Option<i32>>,
-}
+/// An attempt that leaves a limit queue, and the limit whose queue it moves to. With `None`, the
+/// attempt returns to its pool.
+type Move = (AttemptKey, LimitKey, Option<Limit>);
 
-impl Moves {
-    fn push(&mut self, run: AttemptKey, from: LimitKey, to: Option<Limit>) {
-        self.runs.push(run);
-        self.from.push(from.queue_pool());
-        self.to.push(to.map(|limit| limit.key.queue_pool()));
-        self.most.push(to.map(|limit| limit.most.cast_signed()));
+/// Returns the number of attempts that returned to their pool.
+async fn make(connection: &Connection, moves: &[Move]) -> Tried<u64> {
+    if moves.is_empty() {
+        return Ok(0);
     }
-
-    /// Returns the number of attempts that returned to their pool.
-    async fn make(self, connection: &Connection) -> Tried<u64> {
-        if self.runs.is_empty() {
-            return Ok(0);
-        }
-        let Self { runs, from, to, most } = &self;
-        let keys: KeyColumns = runs.iter().copied().collect();
-        let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-        let sql = sql!("release_limited");
-        let row =
-            connection.row(sql, &[scheduled_at, job_no, sequence, attempt, from, to, most]).await?;
-        Ok(count(&row, 0)?)
-    }
+    let keys: KeyColumns = moves.iter().map(|(run, ..)| *run).collect();
+    let from = column(moves, |(_, from, _)| from.queue_pool());
+    let to = column(moves, |(.., to)| to.map(|limit| limit.key.queue_pool()));
+    let most = column(moves, |(.., to)| to.map(|limit| limit.most.cast_signed()));
+    let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
+    let params: Params<'_> = &[scheduled_at, job_no, sequence, attempt, &from, &to, &most];
+    count(&connection.row(sql!("release_limited"), params).await?, 0)
 }

@@ -10,30 +10,22 @@ use futures::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, fence, get, maybe_time, micros, span_micros, time};
+use crate::rows::{KeyColumns, column, fence, get, maybe_time, micros, span_micros, time};
 
 #[async_trait]
 impl NodeStore for PostgresStore {
     async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError> {
-        let args = (node.clone(), micros(now.literal()));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (node, now) = &*args;
-                connection.transaction(join(&connection, node, *now)).await
-            })
-            .await
+        let now = micros(now.literal());
+        transaction!(self.hot, node.clone(), |connection, node| join(connection, node, now).await)
     }
 
     async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
-        let args = (ping.clone(), micros(now.literal()));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (ping, now) = &*args;
-                connection.transaction(run_ping(&connection, ping, *now)).await
-            })
-            .await
+        let now = micros(now.literal());
+        transaction!(self.hot, ping.clone(), |connection, ping| {
+            run_ping(connection, ping, now).await
+        })
     }
 
     async fn begin_steal(
@@ -42,14 +34,8 @@ impl NodeStore for PostgresStore {
         silent_after: Span,
         now: Now,
     ) -> Result<bool, StoreError> {
-        let args = (victim.0, span_micros(silent_after), micros(now.literal()));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (victim, silent_after, now) = &*args;
-                let sql = sql!("begin_steal");
-                Ok(connection.change(sql, &[now, victim, silent_after]).await? > 0)
-            })
-            .await
+        let params = params![micros(now.literal()), victim.0, span_micros(silent_after)];
+        Ok(self.hot.change(sql!("begin_steal"), params).await? > 0)
     }
 
     async fn steal(
@@ -59,81 +45,57 @@ impl NodeStore for PostgresStore {
         grace: Span,
         now: Now,
     ) -> Result<bool, StoreError> {
-        let args = (victim.0, challenged_at.as_micros(), span_micros(grace), micros(now.literal()));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (victim, challenged_at, grace, now) = &*args;
-                let sql = sql!("steal_node");
-                let row = connection.row(sql, &[now, victim, challenged_at, grace]).await?;
-                Ok(get(&row, 0)?)
-            })
-            .await
+        let (now, grace) = (micros(now.literal()), span_micros(grace));
+        let params = params![now, victim.0, challenged_at.as_micros(), grace];
+        self.hot.row(sql!("steal_node"), params, |row| get(row, 0)).await
     }
 
     async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
-        self.hot
-            .run(node.0, |connection, node| async move {
-                connection.change(sql!("drain"), &[&*node]).await?;
-                Ok(())
-            })
-            .await
+        self.hot.change(sql!("drain"), params![node.0]).await?;
+        Ok(())
     }
 
     async fn retire(&self, node: NodeNo) -> Result<bool, StoreError> {
-        self.hot
-            .run(node.0, |connection, node| async move {
-                connection.transaction(retire(&connection, *node)).await
-            })
-            .await
+        transaction!(self.hot, |connection| retire(connection, node.0).await)
     }
 
     async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
-        self.hot
-            .run(None::<i64>, |connection, database| async move {
-                let (now, members) =
-                    try_join(connection.row(sql!("now"), &[&*database]), members(&connection))
-                        .await?;
-                Ok((time(&now, 0)?, members))
-            })
-            .await
+        run!(self.hot, |connection| {
+            let now = connection.row(sql!("now"), &[&None::<i64>]);
+            let (now, members) = try_join(now, members(connection)).await?;
+            Ok((time(&now, 0)?, members))
+        })
     }
 }
 
 async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Tried<Joined> {
     let identity = node.identity.to_string();
     connection.rows(sql!("join_lock"), &[&identity]).await?;
-    let bury = sql!("join_mark_dead");
-    let former = connection.rows(bury, &[&node.identity]).await?;
+    let former = connection.rows(sql!("join_mark_dead"), &[&node.identity]).await?;
     let mut former =
-        former.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect::<Tried<Vec<NodeNo>>>()?;
+        former.iter().map(|row| get(row, 0).map(NodeNo)).collect::<Tried<Vec<NodeNo>>>()?;
     former.sort_unstable();
-    let pools = pools_text(&node.pools)?;
-    let row = connection
-        .row(sql!("join_node"), &[&now, &node.identity, &node.name, &role_bits(node.roles), &pools])
-        .await?;
+    let (roles, pools) = (role_bits(node.roles), pools_text(&node.pools)?);
+    let params: Params<'_> = &[&now, &node.identity, &node.name, &roles, &pools];
+    let row = connection.row(sql!("join_node"), params).await?;
     Ok(Joined { node: NodeNo(get(&row, 0)?), now: time(&row, 1)?, former })
 }
 
 async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tried<Pinged> {
     let node = ping.node.0;
-    let sql = sql!("ping_node");
-    let pinged = connection.maybe_row(sql, &[&now, &node, &micros(ping.oldest_open)]).await?;
-    let Some(row) = pinged else { return Ok(Pinged::Fenced) };
+    let params: Params<'_> = &[&now, &node, &micros(ping.oldest_open)];
+    let Some(row) = connection.maybe_row(sql!("ping_node"), params).await? else {
+        return Ok(Pinged::Fenced);
+    };
     let now: i64 = get(&row, 0)?;
     let keys: KeyColumns = ping.long_attempts.iter().map(|run| run.key).collect();
-    let fences: Vec<i32> = ping.long_attempts.iter().map(|run| fence(run.fence)).collect();
-    let started_at: Vec<i64> =
-        ping.long_attempts.iter().map(|run| run.started_at.as_micros()).collect();
-    let replace = sql!("ping_long_attempts");
+    let fences = column(&ping.long_attempts, |run| fence(run.fence));
+    let started_at = column(&ping.long_attempts, |run| run.started_at.as_micros());
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-    let (_, members) = try_join(
-        connection.change(
-            replace,
-            &[&node, &now, job_no, scheduled_at, sequence, attempt, &fences, &started_at],
-        ),
-        members(connection),
-    )
-    .await?;
+    let params: Params<'_> =
+        &[&node, &now, job_no, scheduled_at, sequence, attempt, &fences, &started_at];
+    let replaced = connection.change(sql!("ping_long_attempts"), params);
+    let (_, members) = try_join(replaced, members(connection)).await?;
     Ok(Pinged::Alive { now: Timestamp::from_micros(now), members })
 }
 
@@ -155,23 +117,17 @@ async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
 }
 
 async fn members(connection: &Connection) -> Tried<Vec<Member>> {
-    let rows = connection.rows(sql!("members"), &[]).await?;
-    rows.iter().map(member).collect()
+    connection.rows(sql!("members"), &[]).await?.iter().map(member).collect()
 }
 
 fn member(row: &Row) -> Tried<Member> {
-    let node = NodeNo(get(row, "node_no")?);
+    let (node, state) = (NodeNo(get(row, "node_no")?), get(row, "state")?);
     Ok(Member {
         node,
         name: get(row, "name")?,
         roles: roles(get(row, "roles")?),
         pools: pools_from_text(format_args!("node {node}"), get(row, "pools")?)?,
-        state: from_code(
-            &NodeState::ALL,
-            get(row, "state")?,
-            format_args!("node {node}"),
-            "state",
-        )?,
+        state: from_code(&NodeState::ALL, state, format_args!("node {node}"), "state")?,
         joined_at: time(row, "joined_at")?,
         last_ping_at: time(row, "last_ping_at")?,
         steal_start_at: maybe_time(row, "steal_start_at")?,

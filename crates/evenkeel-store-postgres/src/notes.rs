@@ -14,9 +14,9 @@ use tokio_postgres::Row;
 
 use crate::PostgresStore;
 use crate::attempts::owned::read_owned;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, attempt, fence, get, key, micros, sequence, text};
+use crate::rows::{KeyColumns, column, fence, get, json, key, key_columns, micros, text};
 
 #[async_trait]
 impl ProgressStore for PostgresStore {
@@ -26,40 +26,23 @@ impl ProgressStore for PostgresStore {
         batch: Vec<ProgressNote>,
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
-        let args = (node.0, batch, micros(now.literal()));
-        self.hot
-            .run(args, |connection, args| async move {
-                let (node, batch, now) = &*args;
-                note(&connection, *node, batch, *now).await
-            })
-            .await
+        let (node, now) = (node.0, micros(now.literal()));
+        run!(self.hot, batch, |connection, batch| note(connection, node, batch, now).await)
     }
 
     async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
-        self.api
-            .run(key, |connection, key| async move {
-                let sql = sql!("find_running");
-                let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
-                let which = (sequence(key.sequence), attempt(*key));
-                let row = connection.maybe_row(sql, &[&at, &job, &which.0, &which.1]).await?;
-                let Some(row) = row else { return Ok(None) };
-                Ok(Some(Running { node: NodeNo(get(&row, 10)?), attempt: read_owned(&row)? }))
-            })
-            .await
+        let read =
+            |row: &Row| Ok(Running { node: NodeNo(get(row, 10)?), attempt: read_owned(row)? });
+        let (at, job, run, nth) = key_columns(key);
+        self.api.maybe_row(sql!("find_running"), params![at, job, run, nth], read).await
     }
 
     async fn send_message(&self, node: NodeNo, message: NodeMessage) -> Result<(), StoreError> {
-        self.api
-            .run((node.0, message), |connection, args| async move {
-                let (node, NodeMessage { key, fence: under, kind }) = &*args;
-                let sql = sql!("send_message");
-                let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
-                let (nth, bits) = (attempt(*key), sequence(key.sequence));
-                let (under, kind) = (fence(*under), *kind as i16);
-                connection.change(sql, &[node, &at, &job, &bits, &nth, &under, &kind]).await
-            })
-            .await?;
-        if message.kind == MessageKind::Ended
+        let NodeMessage { key, fence: under, kind } = message;
+        let (at, job, run, nth) = key_columns(key);
+        let params = params![node.0, at, job, run, nth, fence(under), kind as i16];
+        self.api.change(sql!("send_message"), params).await?;
+        if kind == MessageKind::Ended
             && let Err(error) = self.announce(Signal::Messages).await
         {
             // Nodes also poll for messages, so the receiving node finds this message later.
@@ -73,13 +56,8 @@ impl ProgressStore for PostgresStore {
         node: NodeNo,
         limit: u32,
     ) -> Result<Vec<NodeMessage>, StoreError> {
-        self.hot
-            .run((node.0, i64::from(limit)), |connection, args| async move {
-                let sql = sql!("take_messages");
-                let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
-                rows.iter().map(read_message).collect()
-            })
-            .await
+        let params = params![node.0, i64::from(limit)];
+        self.hot.rows(sql!("take_messages"), params, read_message).await
     }
 }
 
@@ -93,27 +71,22 @@ async fn note(
     // deadlock.
     let mut sorted: Vec<&ProgressNote> = batch.iter().collect();
     sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
-    let all = || sorted.iter();
-    let keys: KeyColumns = all().map(|note| note.key).collect();
-    let fences: Vec<i32> = all().map(|note| fence(note.fence)).collect();
+    let keys: KeyColumns = sorted.iter().map(|note| note.key).collect();
+    let fences = column(&sorted, |note| fence(note.fence));
     // Progress is sent as text, because a jsonb column cannot hold a NUL character, not even an
     // escaped one.
-    let progress = all()
-        .map(|note| note.progress.as_ref().map(serde_json::to_string).transpose())
-        .collect::<Result<Vec<Option<String>>, _>>()
-        .map_err(|error| StoreError::Refused(error.into()))?;
-    let log: Vec<Option<String>> = all().map(|note| text(&note.log)).collect();
-    let checkpoint: Vec<Option<&[u8]>> = all().map(|note| note.checkpoint.as_deref()).collect();
-    let rows = connection
-        .rows(
-            sql!("save_progress"),
-            &[
-                &now, &node, &keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt,
-                &fences, &progress, &log, &checkpoint,
-            ],
-        )
-        .await?;
-    let running = rows.iter().map(|row| Ok(key(row)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
+    let progress = sorted
+        .iter()
+        .map(|note| note.progress.as_ref().map(json).transpose())
+        .collect::<Result<Vec<Option<String>>, _>>()?;
+    let log = column(&sorted, |note| text(&note.log));
+    let checkpoint = column(&sorted, |note| note.checkpoint.as_deref());
+    let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
+    let params: Params<'_> = &[
+        &now, &node, job_no, scheduled_at, sequence, attempt, &fences, &progress, &log, &checkpoint,
+    ];
+    let rows = connection.rows(sql!("save_progress"), params).await?;
+    let running = rows.iter().map(key).collect::<Tried<HashSet<AttemptKey>>>()?;
     Ok(batch.iter().map(|note| running.contains(&note.key)).collect())
 }
 
@@ -140,18 +113,15 @@ pub(crate) async fn apply_attachments(
         .filter(|finish| finish.attachments.checkpoint == CheckpointDisposition::Delete)
         .map(|finish| finish.key)
         .collect();
-    let mut saved = SavedColumns::default();
-    for finish in done() {
-        if let CheckpointDisposition::Replace(data) = &finish.attachments.checkpoint {
-            saved.keys.push(finish.key);
-            saved.saved_at.push(finish.finished_at.as_micros());
-            saved.data.push(data);
-        }
-    }
+    let saved = done().filter_map(|finish| match &finish.attachments.checkpoint {
+        CheckpointDisposition::Replace(data) => Some((finish, data)),
+        CheckpointDisposition::Keep | CheckpointDisposition::Delete => None,
+    });
+    let saved: Vec<(&Finish, &Vec<u8>)> = saved.collect();
     try_join3(
         delete_notes(connection, &noted),
         delete_checkpoints(connection, &obsolete),
-        saved.save(connection),
+        save_checkpoints(connection, &saved),
     )
     .await?;
     Ok(())
@@ -175,22 +145,14 @@ async fn delete_checkpoints(connection: &Connection, keys: &KeyColumns) -> Tried
     Ok(())
 }
 
-/// Checkpoints as arrays.
-#[derive(Default)]
-struct SavedColumns<'a> {
-    keys: KeyColumns,
-    saved_at: Vec<i64>,
-    data: Vec<&'a [u8]>,
-}
-
-impl SavedColumns<'_> {
-    async fn save(&self, connection: &Connection) -> Tried<()> {
-        let KeyColumns { job_no, scheduled_at, sequence, .. } = &self.keys;
-        if !job_no.is_empty() {
-            let sql = sql!("finish_save_checkpoints");
-            let Self { saved_at, data, .. } = self;
-            connection.change(sql, &[job_no, scheduled_at, sequence, saved_at, data]).await?;
-        }
-        Ok(())
+async fn save_checkpoints(connection: &Connection, saved: &[(&Finish, &Vec<u8>)]) -> Tried<()> {
+    let keys: KeyColumns = saved.iter().map(|(finish, _)| finish.key).collect();
+    let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
+    if !job_no.is_empty() {
+        let saved_at = column(saved, |(finish, _)| finish.finished_at.as_micros());
+        let data = column(saved, |(_, data)| *data);
+        let params: Params<'_> = &[job_no, scheduled_at, sequence, &saved_at, &data];
+        connection.change(sql!("finish_save_checkpoints"), params).await?;
     }
+    Ok(())
 }

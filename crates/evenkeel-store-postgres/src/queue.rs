@@ -10,30 +10,24 @@ use evenkeel_store::{
     QueuedAttempt, Reprioritized, StoreError, from_code,
 };
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, count, get, key, maybe_priority, time};
+use crate::rows::{
+    KeyColumns, column, count, get, key, key_columns, maybe_priority, position, time,
+};
 
 #[async_trait]
 impl QueueStore for PostgresStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
         // Queue depth is a metric, so its parts need not be from the same moment.
-        self.api
-            .run(limit, |connection, limit| async move { depths(&connection, *limit).await })
-            .await
+        run!(self.api, |connection| depths(connection, limit).await)
     }
 
     async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError> {
-        self.hot
-            .run((pools.to_vec(), i64::from(rows)), |connection, args| async move {
-                let (pools, rows) = &*args;
-                let sql = sql!("queue_front");
-                Ok(QueueFront(get(&connection.row(sql, &[pools, rows]).await?, 0)?))
-            })
-            .await
+        let params = params![pools.to_vec(), i64::from(rows)];
+        self.hot.row(sql!("queue_front"), params, |row| get(row, 0).map(QueueFront)).await
     }
 
     async fn reprioritize(
@@ -42,12 +36,7 @@ impl QueueStore for PostgresStore {
         after: Option<AttemptKey>,
         limit: u32,
     ) -> Result<Reprioritized, StoreError> {
-        self.api
-            .run((aging, after, limit), |connection, args| async move {
-                let (aging, after, limit) = &*args;
-                reprioritize(&connection, aging, *after, *limit).await
-            })
-            .await
+        run!(self.api, |connection| reprioritize(connection, &aging, after, limit).await)
     }
 }
 
@@ -60,17 +49,10 @@ async fn reprioritize(
     after: Option<AttemptKey>,
     limit: u32,
 ) -> Tried<Reprioritized> {
-    // An empty key sorts before every attempt key.
-    let after: KeyColumns = after.into_iter().collect();
-    let from = (
-        after.scheduled_at.first().copied().unwrap_or(i64::MIN),
-        after.job_no.first().copied().unwrap_or_default(),
-        after.sequence.first().copied().unwrap_or_default(),
-        after.attempt.first().copied().unwrap_or_default(),
-    );
-    let sql = sql!("reprioritize_find");
-    let asked: [&(dyn ToSql + Sync); 5] = [&from.0, &from.1, &from.2, &from.3, &i64::from(limit)];
-    let rows = connection.rows(sql, &asked).await?;
+    // Without a cursor, the scan starts at a key that sorts before every attempt key.
+    let (at, job, run, nth) = after.map_or((i64::MIN, 0, 0, 0), key_columns);
+    let params: Params<'_> = &[&at, &job, &run, &nth, &i64::from(limit)];
+    let rows = connection.rows(sql!("reprioritize_find"), params).await?;
     let queued = rows.iter().map(read_queued).collect::<Tried<Vec<QueuedAttempt>>>()?;
     let is_full = queued.len() == limit as usize;
     let next = queued.last().map(|attempt| attempt.key).filter(|_| is_full);
@@ -82,12 +64,11 @@ async fn reprioritize(
         return Ok(Reprioritized { next, ..Reprioritized::default() });
     }
     let keys: KeyColumns = outdated.iter().map(|(attempt, _)| attempt.key).collect();
-    let rises: Vec<i64> = outdated.iter().map(|(_, rise)| *rise).collect();
-    let before: Vec<i64> = outdated.iter().map(|(attempt, _)| attempt.rise.0).collect();
-    let sql = sql!("reprioritize");
-    let asked: [&(dyn ToSql + Sync); 6] =
-        [&keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt, &before, &rises];
-    let changed = connection.change(sql, &asked).await?;
+    let rises = column(&outdated, |(_, rise)| *rise);
+    let before = column(&outdated, |(attempt, _)| attempt.rise.0);
+    let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
+    let params: Params<'_> = &[job_no, scheduled_at, sequence, attempt, &before, &rises];
+    let changed = connection.change(sql!("reprioritize"), params).await?;
     Ok(Reprioritized { changed, missed: (outdated.len() as u64).saturating_sub(changed), next })
 }
 
@@ -99,10 +80,9 @@ fn read_queued(row: &Row) -> Tried<QueuedAttempt> {
 }
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
-    let sql = sql!("queue_depths_groups");
     // One extra row shows whether there are more groups.
     let most = i64::from(QUEUE_GROUPS_MAX) + 1;
-    let rows = connection.rows(sql, &[&most]).await?;
+    let rows = connection.rows(sql!("queue_depths_groups"), &[&most]).await?;
     let groups = rows.iter().map(|row| Ok((get(row, 0)?, lane(get(row, 1)?)?)));
     let mut walk = DepthWalk::new(limit, groups.collect::<Tried<Vec<QueueGroup>>>()?);
     let counted = count_first(connection, walk.first()).await?;
@@ -127,10 +107,9 @@ async fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
 ) -> Tried<(Vec<Counted>, u64)> {
-    let sql = sql!("queue_depths_rest");
-    let rows = connection.rows(sql, &[&pool, &(after as i16), &i64::from(most)]).await?;
+    let params: Params<'_> = &[&pool, &(after as i16), &i64::from(most)];
     let (mut found, mut walked) = (Vec::new(), 0);
-    for row in &rows {
+    for row in &connection.rows(sql!("queue_depths_rest"), params).await? {
         let waiting = count(row, "waiting")?;
         walked += waiting;
         if !get::<bool>(row, "is_limited")? {
@@ -143,9 +122,8 @@ async fn count_rest(
 
 /// Counts attempts in limit queues by the scope of the limit.
 async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::ALL.len()]> {
-    let sql = sql!("queue_depths_limited");
     let mut parked = [0; LimitScope::ALL.len()];
-    for row in connection.rows(sql, &[&i64::from(limit)]).await? {
+    for row in connection.rows(sql!("queue_depths_limited"), &[&i64::from(limit)]).await? {
         if let Some(scope) = LimitScope::of_queue_pool_code(get(&row, 0)?) {
             parked[scope as usize] = count(&row, 1)?;
         }
@@ -161,14 +139,13 @@ async fn count_first(
     if groups.is_empty() {
         return Ok(Vec::new());
     }
-    let pools: Vec<&str> = groups.iter().map(|(pool, _)| pool.as_str()).collect();
-    let lanes: Vec<i16> = groups.iter().map(|(_, lane)| *lane as i16).collect();
-    let sql = sql!("queue_depths_count");
-    let rows = connection.rows(sql, &[&pools, &lanes, &i64::from(most)]).await?;
-    let none = |(pool, lane)| QueueDepth::none(pool, lane);
-    let mut depths: Vec<QueueDepth> = groups.into_iter().map(none).collect();
+    let (pools, lanes): (Vec<&str>, Vec<i16>) =
+        groups.iter().map(|(pool, lane)| (pool.as_str(), *lane as i16)).unzip();
+    let params: Params<'_> = &[&pools, &lanes, &i64::from(most)];
+    let rows = connection.rows(sql!("queue_depths_count"), params).await?;
+    let mut depths = column(groups, |(pool, lane)| QueueDepth::none(pool, lane));
     for row in &rows {
-        let nth = usize::try_from(get::<i64>(row, "nth")? - 1).unwrap_or(usize::MAX);
+        let nth = position(row, "nth")?;
         let priority = u8::try_from(get::<i16>(row, "priority")?)
             .map_err(|error| StoreError::corrupt("ready", "priority", error))?;
         if let Some(depth) = depths.get_mut(nth) {

@@ -5,7 +5,7 @@ use evenkeel_core::Timestamp;
 use evenkeel_store::{Answered, Begun, KeyedRequest, Now, RequestStore, Scope, StoreError};
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
 use crate::rows::{get, micros, span_micros, time};
 
@@ -17,13 +17,10 @@ impl RequestStore for PostgresStore {
         request: &KeyedRequest,
         now: Now,
     ) -> Result<Begun, StoreError> {
-        let args = (scope.tenant.0, request.clone(), micros(now.literal()));
-        self.api
-            .run(args, |connection, args| async move {
-                let (tenant, request, now) = &*args;
-                begin(&connection, *tenant, request, *now).await
-            })
-            .await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        run!(self.api, request.clone(), |connection, request| {
+            begin(connection, tenant, request, now).await
+        })
     }
 
     async fn end_request(
@@ -33,37 +30,22 @@ impl RequestStore for PostgresStore {
         begun_at: Timestamp,
         answer: Option<Answered>,
     ) -> Result<(), StoreError> {
-        let args = (scope.tenant.0, key.to_owned(), begun_at.as_micros(), answer);
-        self.api
-            .run(args, |connection, args| async move {
-                let (tenant, key, begun_at, answer) = &*args;
-                match answer {
-                    Some(Answered { status, headers, body }) => {
-                        let sql = sql!("end_request");
-                        // At most 599.
-                        let status = status.cast_signed();
-                        connection
-                            .change(sql, &[tenant, key, begun_at, &status, headers, body])
-                            .await?
-                    }
-                    None => {
-                        let sql = sql!("end_request_drop");
-                        connection.change(sql, &[tenant, key, begun_at]).await?
-                    }
-                };
-                Ok(())
-            })
-            .await
+        let mut params = params![scope.tenant.0, key.to_owned(), begun_at.as_micros()];
+        let sql = match answer {
+            Some(Answered { status, headers, body }) => {
+                // At most 599.
+                params.extend(params![status.cast_signed(), headers, body]);
+                sql!("end_request")
+            }
+            None => sql!("end_request_drop"),
+        };
+        self.api.change(sql, params).await?;
+        Ok(())
     }
 
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.hot
-            .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
-                let (before, limit) = &*args;
-                let sql = sql!("prune_requests");
-                connection.change(sql, &[before, limit]).await
-            })
-            .await
+        let params = params![before.as_micros(), i64::from(limit)];
+        self.hot.change(sql!("prune_requests"), params).await
     }
 }
 
@@ -74,11 +56,9 @@ async fn begin(
     now: Option<i64>,
 ) -> Tried<Begun> {
     let fingerprint = request.fingerprint.as_slice();
-    let sql = sql!("begin_request");
     let patience = span_micros(request.patience);
-    let begun =
-        connection.maybe_row(sql, &[&now, &tenant, &request.key, &fingerprint, &patience]).await?;
-    if let Some(row) = begun {
+    let params: Params<'_> = &[&now, &tenant, &request.key, &fingerprint, &patience];
+    if let Some(row) = connection.maybe_row(sql!("begin_request"), params).await? {
         return Ok(Begun::Fresh(time(&row, 0)?));
     }
     let sql = sql!("begin_request_find");

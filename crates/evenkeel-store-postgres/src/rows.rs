@@ -6,8 +6,10 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, History, JobNo, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    Cause, DueJob, QueueEntry, RunLink, Start, StoreError, attempt_key_from_columns, sql_time,
+    Cause, DueJob, Page, PageRequest, QueueEntry, RunLink, Start, StoreError,
+    attempt_key_from_columns, sql_time,
 };
+use serde::Serialize;
 use tokio_postgres::Row;
 use tokio_postgres::row::RowIndex;
 use tokio_postgres::types::FromSql;
@@ -20,19 +22,24 @@ pub(crate) trait Column: RowIndex + Display {}
 impl<T: RowIndex + Display> Column for T {}
 
 /// Reading fails only if the statement does not return the type that its reader expects.
-pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Result<T, StoreError> {
-    row.try_get(column).map_err(|error| StoreError::Refused(error.into()))
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Tried<T> {
+    row.try_get(column).map_err(|error| StoreError::Refused(error.into()).into())
+}
+
+/// Reads an array, which is empty if the column is `NULL`.
+pub(crate) fn array<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Tried<Vec<T>> {
+    Ok(get::<Option<Vec<T>>>(row, column)?.unwrap_or_default())
 }
 
 pub(crate) fn micros(moment: Option<Timestamp>) -> Option<i64> {
     moment.map(Timestamp::as_micros)
 }
 
-pub(crate) fn time(row: &Row, column: impl Column) -> Result<Timestamp, StoreError> {
+pub(crate) fn time(row: &Row, column: impl Column) -> Tried<Timestamp> {
     get(row, column).map(Timestamp::from_micros)
 }
 
-pub(crate) fn maybe_time(row: &Row, column: impl Column) -> Result<Option<Timestamp>, StoreError> {
+pub(crate) fn maybe_time(row: &Row, column: impl Column) -> Tried<Option<Timestamp>> {
     get(row, column).map(sql_time)
 }
 
@@ -59,6 +66,10 @@ pub(crate) fn text(text: &Option<String>) -> Option<String> {
     text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
 }
 
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Refused(error.into()))
+}
+
 /// Returns job numbers in lock order, each number once.
 pub(crate) fn job_numbers(jobs: &[JobNo]) -> Vec<i64> {
     let mut numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
@@ -71,28 +82,56 @@ pub(crate) fn shards(shards: &[Shard]) -> Vec<i16> {
     shards.iter().map(|shard| i16::from(shard.0)).collect()
 }
 
-pub(crate) fn count(row: &Row, column: impl Column) -> Result<u64, StoreError> {
+pub(crate) fn count(row: &Row, column: impl Column) -> Tried<u64> {
     Ok(get::<i64>(row, column)?.max(0).cast_unsigned())
 }
 
+/// Reads a number that counts from 1, and returns the position in an array that it stands for.
+pub(crate) fn position(row: &Row, column: impl Column) -> Tried<usize> {
+    Ok(usize::try_from(get::<i64>(row, column)? - 1).unwrap_or(usize::MAX))
+}
+
 /// Reads the key of an attempt from the columns `scheduled_at`, `job_no`, `sequence` and `attempt`.
-pub(crate) fn key(row: &Row) -> Result<AttemptKey, StoreError> {
-    attempt_key_from_columns(
-        get(row, "scheduled_at")?,
-        get(row, "job_no")?,
-        get(row, "sequence")?,
-        get(row, "attempt")?,
-    )
+pub(crate) fn key(row: &Row) -> Tried<AttemptKey> {
+    let (scheduled_at, job_no) = (get(row, "scheduled_at")?, get(row, "job_no")?);
+    Ok(attempt_key_from_columns(scheduled_at, job_no, get(row, "sequence")?, get(row, "attempt")?)?)
 }
 
 /// Reads the key of an attempt from four columns by position, which is faster than by name.
-pub(crate) fn key_at(row: &Row, first: usize) -> Result<AttemptKey, StoreError> {
-    attempt_key_from_columns(
-        get(row, first)?,
-        get(row, first + 1)?,
-        get(row, first + 2)?,
-        get(row, first + 3)?,
-    )
+pub(crate) fn key_at(row: &Row, first: usize) -> Tried<AttemptKey> {
+    let (scheduled_at, job_no) = (get(row, first)?, get(row, first + 1)?);
+    Ok(attempt_key_from_columns(scheduled_at, job_no, get(row, first + 2)?, get(row, first + 3)?)?)
+}
+
+/// Returns the columns `scheduled_at`, `job_no`, `sequence` and `attempt` of an attempt.
+pub(crate) fn key_columns(key: AttemptKey) -> (i64, i64, i32, i16) {
+    (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
+}
+
+/// Returns one value of each item, as the array that a statement gets for a column.
+pub(crate) fn column<I: IntoIterator, T>(items: I, value: impl FnMut(I::Item) -> T) -> Vec<T> {
+    items.into_iter().map(value).collect()
+}
+
+/// Returns the limit for a statement that reads a page of a list. One extra row shows whether there
+/// is another page.
+pub(crate) fn page_limit<C>(request: &PageRequest<C>) -> i64 {
+    i64::from(request.limit) + 1
+}
+
+/// Reads a page of a list from the rows of a statement with [`page_limit`]. The list has `total`
+/// items, of which at most `counted_max` were counted exactly.
+pub(crate) fn page_of<T, C>(
+    request: &PageRequest<C>,
+    rows: &[Row],
+    read: impl Fn(&Row) -> Tried<T>,
+    cursor: impl Fn(&T) -> C,
+    (total, counted_max): (u64, u64),
+) -> Tried<Page<T, C>> {
+    let limit = request.limit as usize;
+    let items = rows.iter().take(limit).map(read).collect::<Tried<Vec<T>>>()?;
+    let next = items.last().filter(|_| rows.len() > limit).map(cursor);
+    Ok(Page { items, total: total.min(counted_max), total_is_estimate: total > counted_max, next })
 }
 
 /// Keys of attempts as arrays.
@@ -160,16 +199,14 @@ pub(crate) fn priority(given: Option<Priority>) -> Option<i16> {
     given.map(|priority| i16::from(priority.get()))
 }
 
-pub(crate) fn maybe_priority(
-    row: &Row,
-    column: impl Column,
-) -> Result<Option<Priority>, StoreError> {
+pub(crate) fn maybe_priority(row: &Row, column: impl Column) -> Tried<Option<Priority>> {
     let stored: Option<i16> = get(row, column)?;
     let read = |number: i16| {
         let number = u8::try_from(number).map_err(|_| "not a priority".to_owned())?;
         Priority::try_from(number).map_err(|fault| fault.to_string())
     };
-    stored.map(read).transpose().map_err(|fault| StoreError::corrupt("attempt", "priority", fault))
+    let corrupt = |fault| StoreError::corrupt("attempt", "priority", fault).into();
+    stored.map(read).transpose().map_err(corrupt)
 }
 
 /// Returns node names as a JSON list. Names that PostgreSQL cannot store are left out, because no
@@ -205,7 +242,7 @@ pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
     })
 }
 
-pub(crate) fn history(row: &Row) -> Result<History, StoreError> {
+pub(crate) fn history(row: &Row) -> Tried<History> {
     Ok(History {
         last_start_at: maybe_time(row, "last_start_at")?,
         last_end_at: maybe_time(row, "last_end_at")?,

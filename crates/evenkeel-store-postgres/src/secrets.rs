@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use crate::PostgresStore;
 use crate::error::Tried;
-use crate::rows::{count, get, micros, time};
+use crate::rows::{column, count, get, micros, page_limit, page_of, time};
 
 #[async_trait]
 impl SecretStore for PostgresStore {
@@ -21,25 +21,15 @@ impl SecretStore for PostgresStore {
         secret: NewSecret,
         now: Now,
     ) -> Result<SecretInfo, StoreError> {
-        self.api
-            .run((scope.tenant.0, secret, micros(now.literal())), |connection, args| async move {
-                let (tenant, NewSecret { name, sealed, by }, now) = &*args;
-                let Sealed { key_id, nonce, ciphertext } = sealed;
-                let sql = sql!("put_secret");
-                let values: crate::connection::Params<'_> =
-                    &[tenant, name, key_id, nonce, ciphertext, now, by];
-                read_info(&connection.row(sql, values).await?)
-            })
-            .await
+        let NewSecret { name, sealed: Sealed { key_id, nonce, ciphertext }, by } = secret;
+        let now = micros(now.literal());
+        let params = params![scope.tenant.0, name, key_id, nonce, ciphertext, now, by];
+        self.api.row(sql!("put_secret"), params, read_info).await
     }
 
     async fn delete_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
-        self.api
-            .run((scope.tenant.0, name.to_owned()), |connection, args| async move {
-                let sql = sql!("delete_secret");
-                Ok(connection.change(sql, &[&args.0, &args.1]).await? == 1)
-            })
-            .await
+        let params = params![scope.tenant.0, name.to_owned()];
+        Ok(self.api.change(sql!("delete_secret"), params).await? == 1)
     }
 
     async fn list_secrets(
@@ -47,24 +37,18 @@ impl SecretStore for PostgresStore {
         scope: &Scope,
         page: PageRequest<String>,
     ) -> Result<Page<SecretInfo, String>, StoreError> {
-        self.api
-            .run((scope.tenant.0, page), |connection, args| async move {
-                let (tenant, page) = &*args;
-                let after = page.after.as_deref().unwrap_or_default();
-                // One extra row shows whether there is another page.
-                let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
-                let (rows, counted) = try_join(
-                    connection.rows(sql!("list_secrets"), &[tenant, &after, &limit, &offset]),
-                    connection.row(sql!("list_secrets_count"), &[tenant]),
-                )
-                .await?;
-                let mut items = rows.iter().map(read_info).collect::<Tried<Vec<SecretInfo>>>()?;
-                let is_last = items.len() <= page.limit as usize;
-                items.truncate(page.limit as usize);
-                let next = items.last().map(|secret| secret.name.clone()).filter(|_| !is_last);
-                Ok(Page { items, total: count(&counted, 0)?, total_is_estimate: false, next })
-            })
-            .await
+        let tenant = scope.tenant.0;
+        run!(self.api, page, |connection, page| {
+            let after = page.after.as_deref().unwrap_or_default();
+            let (limit, offset) = (page_limit(page), i64::from(page.offset));
+            let (rows, counted) = try_join(
+                connection.rows(sql!("list_secrets"), &[&tenant, &after, &limit, &offset]),
+                connection.row(sql!("list_secrets_count"), &[&tenant]),
+            )
+            .await?;
+            let total = (count(&counted, 0)?, u64::MAX);
+            page_of(page, &rows, read_info, |secret| secret.name.clone(), total)
+        })
     }
 
     async fn get_secret(
@@ -72,13 +56,8 @@ impl SecretStore for PostgresStore {
         scope: &Scope,
         name: &str,
     ) -> Result<Option<SecretInfo>, StoreError> {
-        self.api
-            .run((scope.tenant.0, name.to_owned()), |connection, args| async move {
-                let sql = sql!("get_secret");
-                let row = connection.maybe_row(sql, &[&args.0, &args.1]).await?;
-                row.as_ref().map(read_info).transpose()
-            })
-            .await
+        let params = params![scope.tenant.0, name.to_owned()];
+        self.api.maybe_row(sql!("get_secret"), params, read_info).await
     }
 
     async fn get_secrets(
@@ -88,13 +67,8 @@ impl SecretStore for PostgresStore {
     ) -> Result<Vec<SealedSecret>, StoreError> {
         // An attempt cannot start until its secrets are read, so they are read on the connections
         // of the hot path.
-        self.hot
-            .run((scope.tenant.0, names.to_vec()), |connection, args| async move {
-                let sql = sql!("get_secrets");
-                let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
-                rows.iter().map(read_sealed).collect()
-            })
-            .await
+        let params = params![scope.tenant.0, names.to_vec()];
+        self.hot.rows(sql!("get_secrets"), params, read_sealed).await
     }
 
     async fn stale_secrets(
@@ -106,20 +80,10 @@ impl SecretStore for PostgresStore {
         limit: u32,
     ) -> Result<Vec<SealedSecret>, StoreError> {
         let tenant = reach.tenant(scope).map(|tenant| tenant.0);
-        let after = after.map_or((i32::MIN, String::new()), |(tenant, name)| (tenant.0, name));
-        self.api
-            .run(
-                (tenant, key_id.to_owned(), after, i64::from(limit)),
-                |connection, args| async move {
-                    let (tenant, key_id, after, limit) = &*args;
-                    let sql = sql!("stale_secrets");
-                    let values: crate::connection::Params<'_> =
-                        &[tenant, key_id, &after.0, &after.1, limit];
-                    let rows = connection.rows(sql, values).await?;
-                    rows.iter().map(read_sealed).collect()
-                },
-            )
-            .await
+        let (after, name) =
+            after.map_or((i32::MIN, String::new()), |(tenant, name)| (tenant.0, name));
+        let params = params![tenant, key_id.to_owned(), after, name, i64::from(limit)];
+        self.api.rows(sql!("stale_secrets"), params, read_sealed).await
     }
 
     async fn reseal_secrets(
@@ -131,24 +95,16 @@ impl SecretStore for PostgresStore {
         // All nodes write secrets in the order of tenant and name, so that two nodes cannot
         // deadlock.
         secrets.sort_by(|a, b| (a.tenant, &a.name).cmp(&(b.tenant, &b.name)));
-        let tenant = reach.tenant(scope).map(|tenant| tenant.0);
-        self.api
-            .run((tenant, secrets), |connection, args| async move {
-                let (tenant, secrets) = &*args;
-                let tenants: Vec<i32> = secrets.iter().map(|secret| secret.tenant.0).collect();
-                let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
-                let before: Vec<&[u8]> =
-                    secrets.iter().map(|secret| &secret.if_nonce[..]).collect();
-                let sealed = || secrets.iter().map(|secret| &secret.sealed);
-                let keys: Vec<&str> = sealed().map(|sealed| sealed.key_id.as_str()).collect();
-                let nonces: Vec<&[u8]> = sealed().map(|sealed| &sealed.nonce[..]).collect();
-                let texts: Vec<&[u8]> = sealed().map(|sealed| &sealed.ciphertext[..]).collect();
-                let sql = sql!("reseal_secrets");
-                let values: crate::connection::Params<'_> =
-                    &[tenant, &tenants, &names, &before, &keys, &nonces, &texts];
-                connection.change(sql, values).await
-            })
-            .await
+        let params = params![
+            reach.tenant(scope).map(|tenant| tenant.0),
+            column(&secrets, |secret| secret.tenant.0),
+            column(&secrets, |secret| secret.name.clone()),
+            column(&secrets, |secret| secret.if_nonce.clone()),
+            column(&secrets, |secret| secret.sealed.key_id.clone()),
+            column(&secrets, |secret| secret.sealed.nonce.clone()),
+            column(&secrets, |secret| secret.sealed.ciphertext.clone())
+        ];
+        self.api.change(sql!("reseal_secrets"), params).await
     }
 }
 

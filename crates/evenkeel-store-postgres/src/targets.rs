@@ -12,9 +12,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
-use crate::rows::{count, get, maybe_time, micros, time};
+use crate::rows::{count, get, maybe_time, micros, page_limit, page_of, time};
 
 #[async_trait]
 impl TargetStore for PostgresStore {
@@ -24,12 +24,8 @@ impl TargetStore for PostgresStore {
         target: NewTarget,
         now: Now,
     ) -> Result<CreatedTarget, StoreError> {
-        self.api
-            .run((scope.tenant.0, target, micros(now.literal())), |connection, args| async move {
-                let (tenant, new, now) = &*args;
-                connection.transaction(make(&connection, *tenant, new, *now)).await
-            })
-            .await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        transaction!(self.api, target, |connection, new| make(connection, tenant, new, now).await)
     }
 
     async fn get_targets(
@@ -37,13 +33,11 @@ impl TargetStore for PostgresStore {
         scope: &Scope,
         numbers: &[i64],
     ) -> Result<Vec<Option<Target>>, StoreError> {
-        self.api
-            .run((scope.tenant.0, numbers.to_vec()), |connection, args| async move {
-                let (tenant, numbers) = &*args;
-                let found = find(&connection, *tenant, numbers).await?;
-                Ok(numbers.iter().map(|number| found.get(number).cloned()).collect())
-            })
-            .await
+        let tenant = scope.tenant.0;
+        run!(self.api, numbers.to_vec(), |connection, numbers| {
+            let found = find(connection, tenant, numbers).await?;
+            Ok(numbers.iter().map(|number| found.get(number).cloned()).collect())
+        })
     }
 
     async fn target_urls(
@@ -51,14 +45,9 @@ impl TargetStore for PostgresStore {
         scope: &Scope,
         numbers: &[i64],
     ) -> Result<HashMap<i64, Option<String>>, StoreError> {
-        self.api
-            .run((scope.tenant.0, numbers.to_vec()), |connection, args| async move {
-                let (tenant, numbers) = &*args;
-                let sql = sql!("target_urls");
-                let rows = connection.rows(sql, &[tenant, numbers]).await?;
-                rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
-            })
-            .await
+        let params = params![scope.tenant.0, numbers.to_vec()];
+        let read = |row: &Row| Ok((get(row, 0)?, get(row, 1)?));
+        Ok(self.api.rows(sql!("target_urls"), params, read).await?.into_iter().collect())
     }
 
     async fn list_targets(
@@ -66,12 +55,16 @@ impl TargetStore for PostgresStore {
         scope: &Scope,
         page: PageRequest<i64>,
     ) -> Result<Page<Target, i64>, StoreError> {
-        self.api
-            .run((scope.tenant.0, page), |connection, args| async move {
-                let (tenant, page) = *args;
-                list(&connection, tenant, page).await
-            })
-            .await
+        let tenant = scope.tenant.0;
+        run!(self.api, |connection| {
+            let after = page.after.unwrap_or(0);
+            let (limit, offset) = (page_limit(&page), i64::from(page.offset));
+            let params: Params<'_> = &[&tenant, &after, &limit, &offset];
+            let rows = connection.rows(sql!("list_targets"), params).await?;
+            let counted = connection.row(sql!("list_targets_count"), &[&tenant]).await?;
+            let total = (count(&counted, 0)?, u64::MAX);
+            page_of(&page, &rows, read_target, |target| target.number, total)
+        })
     }
 
     async fn change_target(
@@ -82,20 +75,16 @@ impl TargetStore for PostgresStore {
         fields: TargetFields,
         now: Now,
     ) -> Result<ChangedTarget, StoreError> {
-        let args = (scope.tenant.0, number, if_generation, fields, micros(now.literal()));
-        self.api
-            .run(args, |connection, args| async move {
-                let (tenant, number, if_generation, fields, now) = &*args;
-                let which = (*tenant, *number);
-                let changed = change(&connection, which, *if_generation, fields, *now);
-                match connection.transaction(changed).await {
-                    // Another target took the source id in the meantime, so the request is decided
-                    // again.
-                    Err(failure) if failure.is_taken() => Err(Failure::Again),
-                    tried => tried,
-                }
-            })
-            .await
+        let (which, now) = ((scope.tenant.0, number), micros(now.literal()));
+        run!(self.api, fields, |connection, fields| {
+            let changed = change(connection, which, if_generation, fields, now);
+            match connection.transaction(changed).await {
+                // Another target took the source id in the meantime, so the request is decided
+                // again.
+                Err(failure) if failure.is_taken() => Err(Failure::Again),
+                tried => tried,
+            }
+        })
     }
 
     async fn delete_target(
@@ -104,12 +93,8 @@ impl TargetStore for PostgresStore {
         number: i64,
         detach: bool,
     ) -> Result<DeletedTarget, StoreError> {
-        self.api
-            .run((scope.tenant.0, number, detach), |connection, args| async move {
-                let (tenant, number, detach) = *args;
-                connection.transaction(delete(&connection, tenant, number, detach)).await
-            })
-            .await
+        let tenant = scope.tenant.0;
+        transaction!(self.api, |connection| delete(connection, tenant, number, detach).await)
     }
 
     async fn jobs_of_target(
@@ -120,14 +105,9 @@ impl TargetStore for PostgresStore {
         limit: u32,
     ) -> Result<Vec<(JobNo, JobId)>, StoreError> {
         let after = after.map_or(0, |after| after.0);
-        self.api
-            .run((scope.tenant.0, number, after, i64::from(limit)), |connection, args| async move {
-                let (tenant, number, after, limit) = &*args;
-                let sql = sql!("jobs_of_target");
-                let rows = connection.rows(sql, &[tenant, number, after, limit]).await?;
-                rows.iter().map(|row| Ok((JobNo(get(row, 0)?), JobId(get(row, 1)?)))).collect()
-            })
-            .await
+        let params = params![scope.tenant.0, number, after, i64::from(limit)];
+        let read = |row: &Row| Ok((JobNo(get(row, 0)?), JobId(get(row, 1)?)));
+        self.api.rows(sql!("jobs_of_target"), params, read).await
     }
 
     async fn stale_targets(
@@ -137,19 +117,15 @@ impl TargetStore for PostgresStore {
         limit: u32,
     ) -> Result<StaleTargets, StoreError> {
         let (tenant, number) = after.map_or((0, 0), |(tenant, number)| (tenant.0, number));
-        self.api
-            .run((tenant, number, i64::from(limit)), move |connection, args| async move {
-                let (tenant, number, limit) = &*args;
-                let sql = sql!("stale_targets");
-                let rows = connection.rows(sql, &[tenant, number, limit]).await?;
-                let is_full = i64::try_from(rows.len()).is_ok_and(|looked| looked == *limit);
-                let next = rows.last().filter(|_| is_full);
-                let next = next.map(cursor).transpose()?;
-                let targets = rows.iter().map(|row| stale(row, before));
-                let targets = targets.filter_map(Result::transpose).collect::<Tried<_>>()?;
-                Ok(StaleTargets { targets, next })
-            })
-            .await
+        run!(self.api, |connection| {
+            let params: Params<'_> = &[&tenant, &number, &i64::from(limit)];
+            let rows = connection.rows(sql!("stale_targets"), params).await?;
+            let is_full = rows.len() == limit as usize;
+            let next = rows.last().filter(|_| is_full).map(cursor).transpose()?;
+            let targets = rows.iter().map(|row| stale(row, before));
+            let targets = targets.filter_map(Result::transpose).collect::<Tried<_>>()?;
+            Ok(StaleTargets { targets, next })
+        })
     }
 }
 
@@ -160,20 +136,17 @@ async fn make(
     now: Option<i64>,
 ) -> Tried<CreatedTarget> {
     let TargetFields { source_id, name, url } = &new.fields;
-    let sql = sql!("create_target_number");
-    let next: i64 = get(&connection.row(sql, &[&tenant]).await?, 0)?;
+    let next: i64 = get(&connection.row(sql!("create_target_number"), &[&tenant]).await?, 0)?;
     let (number, after) = match new.number {
         Some(chosen) => (chosen, None),
         None => {
-            let sql = sql!("create_target_free");
-            let free: i64 = get(&connection.row(sql, &[&tenant, &next]).await?, 0)?;
+            let row = connection.row(sql!("create_target_free"), &[&tenant, &next]).await?;
+            let free: i64 = get(&row, 0)?;
             (free, Some(free + 1))
         }
     };
-    let sql = sql!("create_target");
-    let made =
-        connection.change(sql, &[&now, &tenant, &number, source_id, name, url, &after]).await?;
-    if made > 0 {
+    let params: Params<'_> = &[&now, &tenant, &number, source_id, name, url, &after];
+    if connection.change(sql!("create_target"), params).await? > 0 {
         return Ok(CreatedTarget::Created(known(connection, tenant, number).await?));
     }
     let sql = sql!("create_target_find");
@@ -190,8 +163,7 @@ async fn find(
     numbers: &[i64],
 ) -> Tried<HashMap<i64, Target>> {
     let rows = connection.rows(sql!("get_targets"), &[&tenant, &numbers]).await?;
-    let targets = rows.iter().map(|row| read_target(row).map(|target| (target.number, target)));
-    targets.collect()
+    rows.iter().map(|row| read_target(row).map(|target| (target.number, target))).collect()
 }
 
 /// Returns a target that must exist.
@@ -213,23 +185,6 @@ fn read_target(row: &Row) -> Tried<Target> {
         last_success_at: maybe_time(row, "last_success_at")?,
         jobs: count(row, "jobs")?,
     })
-}
-
-async fn list(
-    connection: &Connection,
-    tenant: i32,
-    page: PageRequest<i64>,
-) -> Tried<Page<Target, i64>> {
-    let (after, limit) = (page.after.unwrap_or(0), page.limit as usize);
-    // One extra row shows whether there is another page.
-    let (wanted, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
-    let sql = sql!("list_targets");
-    let rows = connection.rows(sql, &[&tenant, &after, &wanted, &offset]).await?;
-    let items = rows.iter().take(limit).map(read_target).collect::<Tried<Vec<Target>>>()?;
-    let next = items.last().filter(|_| rows.len() > limit).map(|target| target.number);
-    let sql = sql!("list_targets_count");
-    let total = count(&connection.row(sql, &[&tenant]).await?, 0)?;
-    Ok(Page { items, total, total_is_estimate: false, next })
 }
 
 async fn change(
@@ -263,18 +218,15 @@ async fn delete(
     number: i64,
     detach: bool,
 ) -> Tried<DeletedTarget> {
-    let sql = sql!("delete_target_lock");
-    connection.maybe_row(sql, &[&tenant]).await?;
+    connection.maybe_row(sql!("delete_target_lock"), &[&tenant]).await?;
     let Some(target) = find(connection, tenant, &[number]).await?.remove(&number) else {
         return Ok(DeletedTarget::NotFound);
     };
     if target.jobs > 0 && !detach {
         return Ok(DeletedTarget::InUse(target.jobs));
     }
-    let sql = sql!("delete_target_detach");
-    connection.change(sql, &[&tenant, &number]).await?;
-    let sql = sql!("delete_target");
-    connection.change(sql, &[&tenant, &number]).await?;
+    connection.change(sql!("delete_target_detach"), &[&tenant, &number]).await?;
+    connection.change(sql!("delete_target"), &[&tenant, &number]).await?;
     Ok(DeletedTarget::Done { detached: target.jobs })
 }
 

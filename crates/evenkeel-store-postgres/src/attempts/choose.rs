@@ -20,9 +20,9 @@ use futures::future::try_join;
 use tokio_postgres::Row;
 
 use super::permits::{Admitted, Permits};
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{get, key_at, maybe_priority, time};
+use crate::rows::{column, get, key_at, maybe_priority, time};
 
 /// Maximum number of rounds of one claim. Each further round looks for attempts to replace the
 /// attempts that got no permit.
@@ -238,10 +238,9 @@ impl Look<'_> {
     /// Reads the first attempts of each lane of each pool, by priority and by waiting time, without
     /// locks.
     async fn front(&self, count: i64) -> Tried<Vec<Candidate>> {
-        let sql = sql!("claim_front");
         let Self { claim, pools, literal, .. } = self;
-        let rows = self.connection.rows(sql, &[pools, &count, literal, &claim.node_name]).await?;
-        let mut front = self.read(&rows)?;
+        let params: Params<'_> = &[pools, &count, literal, &claim.node_name];
+        let mut front = self.rows(sql!("claim_front"), params).await?;
         let mut seen = HashSet::with_capacity(front.len());
         front.retain(|candidate| seen.insert(candidate.key));
         Ok(front)
@@ -257,12 +256,10 @@ impl Look<'_> {
         // The search also finds attempts that must stay in the queue, so it reads more rows.
         let stays = self.permits.left.len();
         let asked = wanted.map(|count| if count == 0 { 0 } else { count + stays });
-        let counts: Vec<i64> = asked.iter().map(|asked| sql_count(*asked)).collect();
-        let sql = sql!("claim_guaranteed");
+        let counts = column(asked, sql_count);
         let Self { claim, pools, literal, .. } = self;
-        let rows =
-            self.connection.rows(sql, &[pools, &lanes, &counts, literal, &claim.node_name]).await?;
-        let mut found = self.read(&rows)?;
+        let params: Params<'_> = &[pools, &lanes, &counts, literal, &claim.node_name];
+        let mut found = self.rows(sql!("claim_guaranteed"), params).await?;
         found.sort_unstable_by_key(Candidate::by_priority);
         let mut by_lane = Lane::ALL.map(|_| Vec::new());
         for candidate in found {
@@ -290,12 +287,8 @@ impl Look<'_> {
     /// Reads and locks the first attempts by lane and priority.
     async fn first(&self, count: usize) -> Tried<Vec<Candidate>> {
         let Self { claim, pools, literal, .. } = self;
-        let limit = sql_count(count);
-        let rows = self
-            .connection
-            .rows(sql!("claim_rest"), &[pools, &limit, literal, &claim.node_name])
-            .await?;
-        let mut found = self.read(&rows)?;
+        let params: Params<'_> = &[pools, &sql_count(count), literal, &claim.node_name];
+        let mut found = self.rows(sql!("claim_rest"), params).await?;
         found.sort_unstable_by_key(Candidate::by_priority);
         found.truncate(count);
         Ok(found)
@@ -329,25 +322,22 @@ impl Look<'_> {
         if lanes.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = sql!("claim_aged");
         let Self { claim, pools, literal, .. } = self;
-        let rows = self
-            .connection
-            .rows(sql, &[pools, &lanes, &counts, &reach, literal, &claim.node_name])
-            .await?;
-        self.read(&rows)
+        let params: Params<'_> = &[pools, &lanes, &counts, &reach, literal, &claim.node_name];
+        self.rows(sql!("claim_aged"), params).await
     }
 
     async fn take(&self, chosen: &[Candidate]) -> Tried<()> {
         if chosen.is_empty() {
             return Ok(());
         }
-        let rows: Vec<&str> = chosen.iter().map(|candidate| candidate.ctid.as_str()).collect();
+        let rows = column(chosen, |candidate| candidate.ctid.as_str());
         self.connection.change(sql!("claim_take"), &[&rows]).await?;
         Ok(())
     }
 
-    fn read(&self, rows: &[Row]) -> Tried<Vec<Candidate>> {
+    async fn rows(&self, sql: &str, params: Params<'_>) -> Tried<Vec<Candidate>> {
+        let rows = self.connection.rows(sql, params).await?;
         rows.iter().map(|row| Candidate::read(row, &self.claim.aging, self.now)).collect()
     }
 }

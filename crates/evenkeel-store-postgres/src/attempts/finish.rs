@@ -11,12 +11,10 @@ use evenkeel_store::{
     skip_reason_code,
 };
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
 use crate::PostgresStore;
 use crate::balance::count_ended;
-use crate::connection::Connection;
-use crate::connection::rounds;
+use crate::connection::{Connection, Params, rounds};
 use crate::error::Tried;
 use crate::notes::apply_attachments;
 use crate::rows::{KeyColumns, fence, get, micros, priority, slot, span_micros, text};
@@ -34,23 +32,18 @@ pub(super) async fn finish(
     alpha: f64,
 ) -> Result<Vec<FinishResult>, StoreError> {
     let args = Args { node: node.0, alpha, batch };
-    store
-        .hot
-        .run(args, |connection, args| async move {
-            let rounds = rounds(&args.batch, |finish| finish.key.job_no);
-            let leaves_traces =
-                args.batch.iter().any(|end| end.attachments != Attachments::default());
-            let does_more = |end: &Finish| {
-                stops_job(end) || end.hook != Hook::None || end.unstored_since.is_some()
-            };
-            let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
-            match &rounds[..] {
-                // A single statement is a transaction, so no explicit transaction is needed.
-                [] | [_] if is_lone => run(&connection, &args, &rounds).await,
-                _ => connection.transaction(run(&connection, &args, &rounds)).await,
-            }
-        })
-        .await
+    run!(store.hot, args, |connection, args| {
+        let rounds = rounds(&args.batch, |finish| finish.key.job_no);
+        let leaves_traces = args.batch.iter().any(|end| end.attachments != Attachments::default());
+        let does_more =
+            |end: &Finish| stops_job(end) || end.hook != Hook::None || end.unstored_since.is_some();
+        let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
+        match &rounds[..] {
+            // A single statement is a transaction, so no explicit transaction is needed.
+            [] | [_] if is_lone => run(connection, args, &rounds).await,
+            _ => connection.transaction(run(connection, args, &rounds)).await,
+        }
+    })
 }
 
 /// The result of an attempt that lost its worker.
@@ -68,28 +61,19 @@ pub(super) async fn fail_lost(
 ) -> Result<Vec<FinishResult>, StoreError> {
     let crashed: Vec<bool> = lost.iter().map(|lost| lost.crashed).collect();
     let batch = lost.into_iter().map(|lost| lost.end).collect();
-    let args = (Args { node: node.0, alpha: OVERRIDE_ALPHA, batch }, crashed);
-    store
-        .hot
-        .run(args, |connection, args| async move {
-            let (args, crashed) = &*args;
-            let rounds = rounds(&args.batch, |finish| finish.key.job_no);
-            let fail = async {
-                let results = run(&connection, args, &rounds).await?;
-                let counts = |at: &usize| crashed[*at] && results[*at] == FinishResult::Done;
-                let died = (0..results.len()).filter(counts).map(|at| args.batch[at].key);
-                let KeyColumns { job_no, scheduled_at, sequence, attempt } = died.collect();
-                if !job_no.is_empty() {
-                    let sql = sql!("requeue_count_crash");
-                    let keys: [&(dyn ToSql + Sync); 4] =
-                        [&job_no, &scheduled_at, &sequence, &attempt];
-                    connection.rows(sql, &keys).await?;
-                }
-                Ok(results)
-            };
-            connection.transaction(fail).await
-        })
-        .await
+    let args = Args { node: node.0, alpha: OVERRIDE_ALPHA, batch };
+    transaction!(store.hot, (args, crashed), |connection, (args, crashed)| {
+        let rounds = rounds(&args.batch, |finish| finish.key.job_no);
+        let results = run(connection, args, &rounds).await?;
+        let counts = |at: &usize| crashed[*at] && results[*at] == FinishResult::Done;
+        let died = (0..results.len()).filter(counts).map(|at| args.batch[at].key);
+        let KeyColumns { job_no, scheduled_at, sequence, attempt } = died.collect();
+        if !job_no.is_empty() {
+            let keys: Params<'_> = &[&job_no, &scheduled_at, &sequence, &attempt];
+            connection.rows(sql!("requeue_count_crash"), keys).await?;
+        }
+        Ok(results)
+    })
 }
 
 /// Ends one attempt in the caller's transaction, without changing the average run duration of the
@@ -277,7 +261,7 @@ impl FinishColumns {
         let rows = connection
             .rows(sql, &[&node, job_no, scheduled_at, sequence, attempt, &self.fence])
             .await?;
-        rows.iter().map(|row| Ok(get(row, 0)?)).collect()
+        rows.iter().map(|row| get(row, 0)).collect()
     }
 }
 

@@ -5,83 +5,58 @@ use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress};
 use evenkeel_store::{
-    Attempt, AttemptFilter, Page, PageRequest, Results, Scope, StoreError, from_code,
-    skip_reason_from_code,
+    Attempt, Page, PageRequest, Results, StoreError, from_code, skip_reason_from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
 
-use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{attempt, count, get, key, maybe_time, sequence, span};
+use crate::rows::{attempt, count, get, key, key_columns, maybe_time, page_limit, sequence, span};
 
 /// Attempts of a job are counted exactly up to this number.
 const JOB_COUNT_MAX: i64 = 1_000;
 /// Attempts of a tenant are counted exactly up to this number.
 const TENANT_COUNT_MAX: i64 = 10_000;
 
-struct Args {
+/// Returns the number of rows up to the end of the list page, plus one row that shows whether there
+/// is another page.
+fn reach(page: &PageRequest<AttemptKey>) -> i64 {
+    i64::from(page.offset) + page_limit(page)
+}
+
+pub(super) async fn of_tenant(
+    connection: &Connection,
     tenant: i32,
     page: PageRequest<AttemptKey>,
-}
-
-impl Args {
-    /// Returns the number of rows up to the end of the list page, plus one row that shows whether
-    /// there is another page.
-    fn reach(&self) -> i64 {
-        i64::from(self.page.offset) + i64::from(self.page.limit) + 1
-    }
-}
-
-pub(super) async fn list_runs(
-    store: &PostgresStore,
-    scope: &Scope,
-    filter: AttemptFilter,
-    page: PageRequest<AttemptKey>,
-) -> Result<Page<Attempt, AttemptKey>, StoreError> {
-    let args = (Args { tenant: scope.tenant.0, page }, filter.job);
-    store
-        .api
-        .run(args, |connection, args| async move {
-            match &*args {
-                (args, None) => of_tenant(&connection, args).await,
-                (args, Some(job)) => of_job(&connection, args, *job).await,
-            }
-        })
-        .await
-}
-
-async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, AttemptKey>> {
+) -> Tried<Page<Attempt, AttemptKey>> {
     // Without a cursor, the list starts at a key that sorts after every attempt key.
-    let (at, job, bits, nth) = args.page.after.map_or((i64::MAX, 0, 0, 0), |key| {
-        (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
-    });
-    let reach = args.reach();
+    let (at, job, bits, nth) = page.after.map_or((i64::MAX, 0, 0, 0), key_columns);
+    let reach = reach(&page);
     let (rows, total) = try_join(
-        connection.rows(sql!("list_attempts"), &[&args.tenant, &at, &job, &bits, &nth, &reach]),
-        connection.row(sql!("list_attempts_count"), &[&args.tenant, &TENANT_COUNT_MAX]),
+        connection.rows(sql!("list_attempts"), &[&tenant, &at, &job, &bits, &nth, &reach]),
+        connection.row(sql!("list_attempts_count"), &[&tenant, &TENANT_COUNT_MAX]),
     )
     .await?;
     let found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     let total = count(&total, 0)?;
-    Ok(cut(found, args, total, total >= TENANT_COUNT_MAX.cast_unsigned()))
+    Ok(cut(found, &page, total, total >= TENANT_COUNT_MAX.cast_unsigned()))
 }
 
-async fn of_job(
+pub(super) async fn of_job(
     connection: &Connection,
-    args: &Args,
+    tenant: i32,
     job: JobId,
+    page: PageRequest<AttemptKey>,
 ) -> Tried<Page<Attempt, AttemptKey>> {
-    let sql = sql!("list_attempts_job");
-    let Some(row) = connection.maybe_row(sql, &[&job.0, &args.tenant]).await? else {
-        return Ok(cut(Vec::new(), args, 0, false));
-    };
+    let row = connection.maybe_row(sql!("list_attempts_job"), &[&job.0, &tenant]).await?;
+    let Some(row) = row else { return Ok(cut(Vec::new(), &page, 0, false)) };
     let (job_no, executions): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
-    let found = walk(connection, job_no, args.page.after, args.reach()).await?;
-    if args.page.after.is_none() && usize::try_from(args.reach()).is_ok_and(|n| found.len() < n) {
+    let reach = reach(&page);
+    let found = walk(connection, job_no, page.after, reach).await?;
+    if page.after.is_none() && usize::try_from(reach).is_ok_and(|reach| found.len() < reach) {
         let total = found.len() as u64;
-        return Ok(cut(found, args, total, false));
+        return Ok(cut(found, &page, total, false));
     }
     let counted = if executions <= JOB_COUNT_MAX {
         walk(connection, job_no, None, JOB_COUNT_MAX + 1).await?.len() as u64
@@ -90,7 +65,7 @@ async fn of_job(
     };
     let is_estimate = counted > JOB_COUNT_MAX.cast_unsigned();
     let total = if is_estimate { executions.cast_unsigned() } else { counted };
-    Ok(cut(found, args, total, is_estimate))
+    Ok(cut(found, &page, total, is_estimate))
 }
 
 /// Reads a job's attempts that follow a given attempt, newest run first.
@@ -103,17 +78,15 @@ async fn walk(
     let from_at = after.map(|key| key.scheduled_at.as_micros());
     let from_sequence = after.map(|key| sequence(key.sequence));
     let before_attempt = after.map_or(i16::MAX, attempt);
-    let sql = sql!("list_attempts_of_job");
-    let rows =
-        connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
+    let params: Params<'_> = &[&job_no, &from_at, &from_sequence, &before_attempt, &limit];
+    let rows = connection.rows(sql!("list_attempts_of_job"), params).await?;
     let mut found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
         // Links between runs end where older history was pruned. Pruning keeps two older attempts,
         // the newest success and the newest failure.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
-        let sql = sql!("list_attempts_kept");
-        let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;
-        for row in &kept {
+        let params: Params<'_> = &[&job_no, &oldest.unwrap_or(i64::MAX)];
+        for row in &connection.rows(sql!("list_attempts_kept"), params).await? {
             found.push(read_attempt(row)?);
         }
     }
@@ -122,48 +95,22 @@ async fn walk(
 
 fn cut(
     found: Vec<Attempt>,
-    args: &Args,
+    page: &PageRequest<AttemptKey>,
     total: u64,
     is_estimate: bool,
 ) -> Page<Attempt, AttemptKey> {
-    let mut rest = found.into_iter().skip(args.page.offset as usize);
-    let items: Vec<Attempt> = rest.by_ref().take(args.page.limit as usize).collect();
+    let mut rest = found.into_iter().skip(page.offset as usize);
+    let items: Vec<Attempt> = rest.by_ref().take(page.limit as usize).collect();
     let next = rest.next().and_then(|_| items.last().map(|run| run.key));
     Page { items, total, total_is_estimate: is_estimate, next }
 }
 
-pub(super) async fn get_attempt(
-    store: &PostgresStore,
-    scope: &Scope,
-    key: AttemptKey,
-) -> Result<Option<Attempt>, StoreError> {
-    store
-        .api
-        .run((scope.tenant.0, key), |connection, args| async move {
-            let (tenant, key) = &*args;
-            let row = connection
-                .maybe_row(
-                    sql!("get_attempt"),
-                    &[
-                        tenant,
-                        &key.scheduled_at.as_micros(),
-                        &key.job_no.0,
-                        &sequence(key.sequence),
-                        &attempt(*key),
-                    ],
-                )
-                .await?;
-            let Some(row) = row else { return Ok(None) };
-            Ok(Some(Attempt {
-                progress: read_progress(&row)?,
-                log: get(&row, "log")?,
-                ..read_attempt(&row)?
-            }))
-        })
-        .await
+/// Reads an attempt with its progress and log.
+pub(super) fn read_details(row: &Row) -> Tried<Attempt> {
+    Ok(Attempt { progress: read_progress(row)?, log: get(row, "log")?, ..read_attempt(row)? })
 }
 
-pub(super) fn read_attempt(row: &Row) -> Tried<Attempt> {
+fn read_attempt(row: &Row) -> Tried<Attempt> {
     let key = key(row)?;
     let node: Option<i32> = get(row, "node_no")?;
     let node_name: Option<String> = get(row, "node_name")?;

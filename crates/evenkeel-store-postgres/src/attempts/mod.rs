@@ -12,6 +12,8 @@ mod prune;
 mod requeue;
 mod waiting;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
@@ -23,13 +25,18 @@ use evenkeel_store::{
 
 pub(crate) use self::cancel::{JobRuns, Withdrawn, close_runs, withdraw_pending};
 pub(crate) use self::choose::Candidate;
+use self::owned::{read_cancellation, read_owned};
 pub(crate) use self::permits::{key_bytes, nth};
+use self::waiting::{read_queued, waiting_ahead, waiting_of};
 use crate::PostgresStore;
+use crate::rows::{KeyColumns, key_columns, micros};
 
 #[async_trait]
 impl AttemptStore for PostgresStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
-        claim::claim(self, claim, now).await
+        let (contended, now) = (Arc::clone(&self.contended), micros(now.literal()));
+        let args = claim::Args { claim: claim.clone(), now, contended };
+        run!(self.hot, args, |connection, args| claim::claim(connection, args).await)
     }
 
     async fn finish(
@@ -55,15 +62,18 @@ impl AttemptStore for PostgresStore {
         node: NodeNo,
         keys: &[AttemptKey],
     ) -> Result<Vec<OwnedAttempt>, StoreError> {
-        owned::find_owned(self, node, keys).await
+        let keys = keys.iter().copied();
+        let KeyColumns { job_no, scheduled_at, sequence, attempt } = keys.collect();
+        let params = params![node.0, job_no, scheduled_at, sequence, attempt];
+        self.hot.rows(sql!("find_owned"), params, read_owned).await
     }
 
     async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError> {
-        owned::owned(self, node, limit).await
+        self.hot.rows(sql!("owned"), params![node.0, i64::from(limit)], read_owned).await
     }
 
     async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError> {
-        owned::cancellations(self, node).await
+        self.hot.rows(sql!("cancellations"), params![node.0], read_cancellation).await
     }
 
     async fn cancel_run(
@@ -72,7 +82,10 @@ impl AttemptStore for PostgresStore {
         key: AttemptKey,
         now: Now,
     ) -> Result<RunCancelled, StoreError> {
-        cancel::cancel_run(self, scope, key, now).await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        transaction!(self.api, |connection| {
+            cancel::cancel_run(connection, key, tenant, now).await
+        })
     }
 
     async fn waiting_attempts(
@@ -82,11 +95,13 @@ impl AttemptStore for PostgresStore {
         ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        waiting::waiting_of(self, scope, job, ahead, now).await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        run!(self.api, |connection| waiting_of(connection, job.0, tenant, ahead, now).await)
     }
 
     async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
-        waiting::waiting(self, pools, limit).await
+        let params = params![pools.to_vec(), i64::from(limit)];
+        self.hot.row(sql!("waiting"), params, read_queued).await
     }
 
     async fn count_queued_ahead(
@@ -96,7 +111,12 @@ impl AttemptStore for PostgresStore {
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError> {
-        waiting::waiting_ahead(self, pools, position, limit, now).await
+        let (mut pools, now) = (pools.to_vec(), micros(now.literal()));
+        pools.sort_unstable();
+        pools.dedup();
+        run!(self.hot, pools, |connection, pools| {
+            waiting_ahead(connection, pools, position, limit, now).await
+        })
     }
 
     async fn get_attempt(
@@ -104,7 +124,9 @@ impl AttemptStore for PostgresStore {
         scope: &Scope,
         key: AttemptKey,
     ) -> Result<Option<Attempt>, StoreError> {
-        list::get_attempt(self, scope, key).await
+        let (at, job, run, nth) = key_columns(key);
+        let params = params![scope.tenant.0, at, job, run, nth];
+        self.api.maybe_row(sql!("get_attempt"), params, list::read_details).await
     }
 
     async fn list_attempts(
@@ -113,10 +135,14 @@ impl AttemptStore for PostgresStore {
         filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
-        list::list_runs(self, scope, filter, page).await
+        let tenant = scope.tenant.0;
+        run!(self.api, |connection| match filter.job {
+            None => list::of_tenant(connection, tenant, page).await,
+            Some(job) => list::of_job(connection, tenant, job, page).await,
+        })
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
-        prune::prune(self, prune).await
+        transaction!(self.api, prune, |connection, prune| prune::prune(connection, prune).await)
     }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{AttemptKey, JobId, TenantNo};
+use evenkeel_core::{JobId, TenantNo};
 use evenkeel_store::{
     DedupClaim, FinishResult, LiveAttempt, LiveState, MessageKind, OutcomeOverride, OverrideResult,
     OverrideStore, Requeue, Scope, Signal, Store as _, StoreError,
@@ -15,11 +15,11 @@ use super::cancel::withdraw_run;
 use super::finish::finish_one;
 use super::requeue;
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::dedup::Keys;
 use crate::error::{Failure, Tried};
 use crate::jobs::get_job;
-use crate::rows::{attempt, fence as fence_column, get, key, maybe_priority, maybe_time, sequence};
+use crate::rows::{fence as fence_column, get, key, key_columns, maybe_priority, maybe_time};
 
 #[async_trait]
 impl OverrideStore for PostgresStore {
@@ -29,14 +29,8 @@ impl OverrideStore for PostgresStore {
         job: JobId,
         limit: u32,
     ) -> Result<Vec<LiveAttempt>, StoreError> {
-        self.api
-            .run((job.0, scope.tenant.0, i64::from(limit)), |connection, args| async move {
-                let (job, tenant, limit) = &*args;
-                let sql = sql!("active_attempts");
-                let rows = connection.rows(sql, &[job, tenant, limit]).await?;
-                rows.iter().map(read_live).collect()
-            })
-            .await
+        let params = params![job.0, scope.tenant.0, i64::from(limit)];
+        self.api.rows(sql!("active_attempts"), params, read_live).await
     }
 
     async fn override_outcome(
@@ -44,13 +38,10 @@ impl OverrideStore for PostgresStore {
         scope: &Scope,
         request: OutcomeOverride,
     ) -> Result<OverrideResult, StoreError> {
-        let result = self
-            .api
-            .run((scope.tenant, request), |connection, args| async move {
-                let (tenant, request) = &*args;
-                connection.transaction(run(&connection, *tenant, request)).await
-            })
-            .await?;
+        let tenant = scope.tenant;
+        let result = transaction!(self.api, request, |connection, request| {
+            run(connection, tenant, request).await
+        })?;
         if result == OverrideResult::Done
             && let Err(error) = self.announce(Signal::Messages).await
         {
@@ -84,14 +75,9 @@ async fn run(
         }
     };
     if result == OverrideResult::Done {
-        let sql = sql!("override_changed");
-        connection.change(sql, &[&request.key.job_no.0]).await?;
+        connection.change(sql!("override_changed"), &[&request.key.job_no.0]).await?;
     }
     Ok(result)
-}
-
-fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
-    (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
 }
 
 async fn override_running(
@@ -100,7 +86,7 @@ async fn override_running(
     request: &OutcomeOverride,
     fence: Fence,
 ) -> Tried<OverrideResult> {
-    let (at, job, run, nth) = columns(request.key);
+    let (at, job, run, nth) = key_columns(request.key);
     let under = fence_column(fence);
     let requeued = request.requeue(tenant);
     let sql = if requeued.is_some() { sql!("override_node") } else { sql!("override_running") };
@@ -123,8 +109,8 @@ async fn override_running(
         }
     }
     let kind = MessageKind::Ended as i16;
-    let sql = sql!("send_message");
-    connection.change(sql, &[&node, &at, &job, &run, &nth, &under, &kind]).await?;
+    let params: Params<'_> = &[&node, &at, &job, &run, &nth, &under, &kind];
+    connection.change(sql!("send_message"), params).await?;
     Ok(OverrideResult::Done)
 }
 
@@ -136,16 +122,15 @@ async fn requeue_locked(
     requeued: Requeue,
 ) -> Tried<OverrideResult> {
     let (no, tenant) = (request.key.job_no.0, requeued.tenant.0);
-    let lock = sql!("command_lock_states");
-    connection.rows(lock, &[&[no].as_slice()]).await?;
+    connection.rows(sql!("command_lock_states"), &[&vec![no]]).await?;
     let row = connection.row(sql!("override_job"), &[&no]).await?;
     let job = get_job(connection, get::<Uuid>(&row, 0)?, tenant).await?;
     let is_after = |stopped_at| request.key.scheduled_at > stopped_at;
     let Some(job) = job.filter(|job| job.stopped_at.is_none_or(is_after)) else {
         return Ok(OverrideResult::Stopped);
     };
+    let now = Some(request.at.as_micros());
     if let Some(wanted) = DedupClaim::by_run(&job, DedupPurpose::Requeue, request.at) {
-        let now = Some(request.at.as_micros());
         let key = [(wanted.key, wanted.job)].into_iter();
         let mut keys = Keys::lock(connection, tenant, key, now).await?;
         if let Some(held) = keys.kept_out_by(&wanted, request.at) {
@@ -154,7 +139,6 @@ async fn requeue_locked(
         keys.take(&wanted);
         keys.write(connection).await?;
     }
-    let now = Some(request.at.as_micros());
     match requeue::run(connection, node, &[requeued], now).await?[..] {
         [true] => Ok(OverrideResult::Done),
         // The attempt's row is locked, so no other transaction can have finished the attempt.
@@ -174,37 +158,22 @@ async fn override_pending(
     let Some(mut taken) = withdraw_run(connection, request.key, tenant.0).await? else {
         return Ok(OverrideResult::Changed);
     };
-    let (at, job, run, nth) = columns(taken.key);
+    let (at, job, run, nth) = key_columns(taken.key);
     if taken.is_unfired_trigger() {
-        let sql = sql!("override_link");
-        let row = connection.row(sql, &[&job, &at, &run]).await?;
+        let row = connection.row(sql!("override_link"), &[&job, &at, &run]).await?;
         taken.prev = (get(&row, 0)?, get(&row, 1)?);
     }
     let fence = Fence(taken.fence.cast_unsigned()).next();
-    let sql = sql!("override_begin");
-    let row = connection
-        .row(
-            sql,
-            &[
-                &at,
-                &job,
-                &run,
-                &nth,
-                &tenant.0,
-                &fence_column(fence),
-                &taken.crashes,
-                &taken.prev.0,
-                &taken.prev.1,
-            ],
-        )
-        .await?;
+    let (under, (prev_at, prev_sequence)) = (fence_column(fence), taken.prev);
+    let params: Params<'_> =
+        &[&at, &job, &run, &nth, &tenant.0, &under, &taken.crashes, &prev_at, &prev_sequence];
+    let row = connection.row(sql!("override_begin"), params).await?;
     let node: i32 = get(&row, 0)?;
     if let Some(end) = request.finish(tenant, taken.key, fence)
         && finish_one(connection, node, end).await? != FinishResult::Done
     {
         return Err(Failure::Again);
     }
-    let sql = sql!("override_unowned");
-    connection.change(sql, &[&at, &job, &run, &nth]).await?;
+    connection.change(sql!("override_unowned"), &[&at, &job, &run, &nth]).await?;
     Ok(OverrideResult::Done)
 }

@@ -12,9 +12,9 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, TenantNo};
 
 use super::choose::Candidate;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, count, get};
+use crate::rows::{KeyColumns, column, count, get};
 
 /// The permits of concurrency limits that one claim grants.
 pub(super) struct Permits<'a> {
@@ -146,8 +146,7 @@ impl<'a> Permits<'a> {
         };
         let full: Vec<LimitKey> = wanted.iter().filter_map(seems_full).collect();
         if !full.is_empty() {
-            let sql = sql!("claim_permit_sweep");
-            self.connection.change(sql, &[&key_bytes(&full)]).await?;
+            self.connection.change(sql!("claim_permit_sweep"), &[&key_bytes(&full)]).await?;
             self.swept.extend(&full);
             self.note(&full).await?;
         }
@@ -159,9 +158,8 @@ impl<'a> Permits<'a> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = sql!("claim_permit_lock");
         let mut locked = Vec::with_capacity(keys.len());
-        for row in self.connection.rows(sql, &[&key_bytes(keys)]).await? {
+        for row in self.connection.rows(sql!("claim_permit_lock"), &[&key_bytes(keys)]).await? {
             let Some(key) = nth(keys, get(&row, 0)?) else { continue };
             if get(&row, 1)? {
                 locked.push(key);
@@ -177,8 +175,7 @@ impl<'a> Permits<'a> {
         if keys.is_empty() {
             return Ok(());
         }
-        let sql = sql!("claim_permit_count");
-        for row in self.connection.rows(sql, &[&key_bytes(keys)]).await? {
+        for row in self.connection.rows(sql!("claim_permit_count"), &[&key_bytes(keys)]).await? {
             let Some(key) = nth(keys, get(&row, 0)?) else { continue };
             let own = self.granted.iter().filter(|(limit, _)| *limit == key).count();
             let running = count(&row, 1)?.saturating_add(own as u64);
@@ -192,13 +189,11 @@ impl<'a> Permits<'a> {
             return Ok(());
         }
         let keys: KeyColumns = limited.iter().map(|(key, _)| *key).collect();
-        let queues: Vec<String> = limited.iter().map(|(_, full)| full.key.queue_pool()).collect();
-        let most: Vec<i32> = limited.iter().map(|(_, full)| full.most.cast_signed()).collect();
-        let sql = sql!("claim_to_limit_queue");
+        let queues = column(limited, |(_, full)| full.key.queue_pool());
+        let most = column(limited, |(_, full)| full.most.cast_signed());
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-        self.connection
-            .change(sql, &[scheduled_at, job_no, sequence, attempt, &queues, &most])
-            .await?;
+        let params: Params<'_> = &[scheduled_at, job_no, sequence, attempt, &queues, &most];
+        self.connection.change(sql!("claim_to_limit_queue"), params).await?;
         Ok(())
     }
 
@@ -206,11 +201,11 @@ impl<'a> Permits<'a> {
         if self.granted.is_empty() {
             return Ok(());
         }
-        let limits: Vec<&[u8]> = self.granted.iter().map(|(limit, _)| limit.as_bytes()).collect();
+        let limits = column(&self.granted, |(limit, _)| limit.as_bytes());
         let keys: KeyColumns = self.granted.iter().map(|(_, key)| *key).collect();
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-        let sql = sql!("claim_permit_take");
-        self.connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
+        let params: Params<'_> = &[&limits, scheduled_at, job_no, sequence, attempt];
+        self.connection.change(sql!("claim_permit_take"), params).await?;
         Ok(())
     }
 }

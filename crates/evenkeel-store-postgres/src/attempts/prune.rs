@@ -2,44 +2,23 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use evenkeel_core::AttemptKey;
-use evenkeel_store::{Prune, Pruned, StoreError};
+use evenkeel_store::{Prune, Pruned};
 use tokio_postgres::Row;
 
-use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{attempt, count, get, key, sequence};
+use crate::rows::{array, count, get, key, key_columns};
 
-pub(super) async fn prune(store: &PostgresStore, prune: Prune) -> Result<Pruned, StoreError> {
-    store
-        .api
-        .run(prune, |connection, prune| async move {
-            connection.transaction(run(&connection, &prune)).await
-        })
-        .await
-}
-
-async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
+pub(super) async fn prune(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
     // The sizes of the tables for notes, checkpoints, queued and delayed attempts vary a lot, so a
     // query plan made for small tables must also suit large tables.
     connection.batch_execute("SET LOCAL enable_seqscan = off").await?;
     // Without a cursor, pruning starts at a key that sorts before every attempt key.
-    let (at, job, bits, nth) = prune.after.map_or((i64::MIN, 0, 0, 0), columns);
-    let row = connection
-        .row(
-            sql!("prune"),
-            &[
-                &at,
-                &job,
-                &bits,
-                &nth,
-                &i64::from(prune.limit),
-                &i64::from(prune.keep_per_job),
-                &prune.keep_since.as_micros(),
-            ],
-        )
-        .await?;
+    let (at, job, run, nth) = prune.after.map_or((i64::MIN, 0, 0, 0), key_columns);
+    let (limit, keep) = (i64::from(prune.limit), i64::from(prune.keep_per_job));
+    let keep_since = prune.keep_since.as_micros();
+    let params: Params<'_> = &[&at, &job, &run, &nth, &limit, &keep, &keep_since];
+    let row = connection.row(sql!("prune"), params).await?;
     relink(connection, DeletedRuns::read(&row)?).await?;
     let seen = count(&row, "scanned")?;
     let is_end =
@@ -51,10 +30,6 @@ async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
     })
 }
 
-fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
-    (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
-}
-
 /// Job number, scheduled time and sequence of a run.
 type RunKey = (i64, i64, i32);
 
@@ -64,12 +39,11 @@ struct DeletedRuns(HashMap<RunKey, Option<(i64, i32)>>);
 
 impl DeletedRuns {
     fn read(row: &Row) -> Tried<Self> {
-        let jobs: Vec<i64> = get::<Option<_>>(row, "link_job_nos")?.unwrap_or_default();
-        let at: Vec<i64> = get::<Option<_>>(row, "link_ats")?.unwrap_or_default();
-        let sequences: Vec<i32> = get::<Option<_>>(row, "link_sequences")?.unwrap_or_default();
-        let prev_at: Vec<Option<i64>> = get::<Option<_>>(row, "link_prev_ats")?.unwrap_or_default();
-        let prev_sequences: Vec<Option<i32>> =
-            get::<Option<_>>(row, "link_prev_sequences")?.unwrap_or_default();
+        let jobs: Vec<i64> = array(row, "link_job_nos")?;
+        let at: Vec<i64> = array(row, "link_ats")?;
+        let sequences: Vec<i32> = array(row, "link_sequences")?;
+        let prev_at: Vec<Option<i64>> = array(row, "link_prev_ats")?;
+        let prev_sequences: Vec<Option<i32>> = array(row, "link_prev_sequences")?;
         let runs = jobs.into_iter().zip(at).zip(sequences);
         let prevs = prev_at.into_iter().zip(prev_sequences);
         let links = runs.zip(prevs).map(|(((job, at), sequence), (prev_at, prev_sequence))| {
@@ -105,9 +79,8 @@ async fn relink(connection: &Connection, deleted: DeletedRuns) -> Tried<()> {
                 break;
             };
             let (prev_at, prev_sequence) = past_deleted.unzip();
-            connection
-                .change(sql!("prune_relink"), &[&job, &at, &sequence, &prev_at, &prev_sequence])
-                .await?;
+            let params: Params<'_> = &[&job, &at, &sequence, &prev_at, &prev_sequence];
+            connection.change(sql!("prune_relink"), params).await?;
         }
     }
     Ok(())

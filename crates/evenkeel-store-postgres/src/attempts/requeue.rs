@@ -7,9 +7,9 @@ use evenkeel_store::{AfterLoss, FinishResult, Now, QueueEntry, Requeue, StoreErr
 
 use super::finish::{LostEnd, fail_lost};
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, QueueColumns, fence, key, micros};
+use crate::rows::{KeyColumns, QueueColumns, column, fence, key, micros};
 
 pub(super) async fn requeue(
     store: &PostgresStore,
@@ -28,14 +28,10 @@ pub(super) async fn requeue(
     // Requeueing and failing use separate transactions, because they lock rows in different orders.
     if !queued.is_empty() {
         let (positions, batch): (Vec<usize>, Vec<Requeue>) = queued.into_iter().unzip();
-        let args = (node.0, batch, micros(now.literal()));
-        let requeued = store
-            .hot
-            .run(args, |connection, args| async move {
-                let (node, batch, now) = &*args;
-                run(&connection, *node, batch, *now).await
-            })
-            .await?;
+        let now = micros(now.literal());
+        let requeued = run!(store.hot, batch, |connection, batch| {
+            run(connection, node.0, batch, now).await
+        })?;
         positions.into_iter().zip(requeued).for_each(|(at, requeued)| taken[at] = requeued);
     }
     if !failed.is_empty() {
@@ -62,22 +58,17 @@ pub(super) async fn run(
     }
     sorted.sort_unstable_by_key(|(requeue, _)| (requeue.key.job_no, requeue.key));
     let keys: KeyColumns = sorted.iter().map(|(requeue, _)| requeue.key).collect();
-    let fences: Vec<i32> = sorted.iter().map(|(requeue, _)| fence(requeue.fence)).collect();
-    let crashed: Vec<bool> = sorted.iter().map(|(requeue, _)| requeue.crashed).collect();
+    let fences = column(&sorted, |(requeue, _)| fence(requeue.fence));
+    let crashed = column(&sorted, |(requeue, _)| requeue.crashed);
     let mut entries = QueueColumns::default();
     sorted.iter().for_each(|(_, entry)| entries.push(Some(entry)));
-    let rows = connection
-        .rows(
-            sql!("requeue"),
-            &[
-                &now, &node, &keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt,
-                &fences, &crashed, &entries.pool, &entries.lane, &entries.priority,
-                &entries.should_start_by, &entries.limit_key, &entries.open_from,
-                &entries.open_until, &entries.forbidden_nodes, &entries.own_priority,
-                &entries.since, &entries.rise, &entries.limit_max,
-            ],
-        )
-        .await?;
-    let requeued = rows.iter().map(|row| Ok(key(row)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
+    let params: Params<'_> = &[
+        &now, &node, &keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt, &fences,
+        &crashed, &entries.pool, &entries.lane, &entries.priority, &entries.should_start_by,
+        &entries.limit_key, &entries.open_from, &entries.open_until, &entries.forbidden_nodes,
+        &entries.own_priority, &entries.since, &entries.rise, &entries.limit_max,
+    ];
+    let rows = connection.rows(sql!("requeue"), params).await?;
+    let requeued = rows.iter().map(key).collect::<Tried<HashSet<AttemptKey>>>()?;
     Ok(batch.iter().map(|requeue| requeued.contains(&requeue.key)).collect())
 }

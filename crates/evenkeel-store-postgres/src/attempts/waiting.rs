@@ -1,46 +1,34 @@
 //! Pending attempts and their position in the queue.
 
-use evenkeel_core::JobId;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::{Limit, LimitKey};
-use evenkeel_store::{
-    ClaimWindow, Now, QueuePosition, Scope, StoreError, WaitingAttempt, WaitsFor,
-};
+use evenkeel_store::{ClaimWindow, QueuePosition, WaitingAttempt, WaitsFor};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 
-use crate::PostgresStore;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{get, key, maybe_priority, maybe_time, micros, time};
+use crate::rows::{get, key, maybe_priority, maybe_time, time};
 
 /// Maximum number of pending attempts of a job that are returned.
 const LISTED_MAX: i64 = 100;
 
 pub(super) async fn waiting_of(
-    store: &PostgresStore,
-    scope: &Scope,
-    job: JobId,
+    connection: &Connection,
+    job: Uuid,
+    tenant: i32,
     ahead: Option<Aging>,
-    now: Now,
-) -> Result<Vec<WaitingAttempt>, StoreError> {
-    let args = (job.0, scope.tenant.0, ahead, micros(now.literal()));
-    store
-        .api
-        .run(args, |connection, args| async move {
-            let (job, tenant, ahead, now) = &*args;
-            let level = match ahead {
-                Some(aging) => {
-                    let sql = sql!("now");
-                    let clock = connection.row(sql, &[now]).await?;
-                    Some(aging.risen(Rise(0), time(&clock, 0)?).0)
-                }
-                None => None,
-            };
-            let sql = sql!("waiting_of");
-            let rows = connection.rows(sql, &[job, tenant, &LISTED_MAX, &level]).await?;
-            rows.iter().map(read_waiting).collect()
-        })
-        .await
+    now: Option<i64>,
+) -> Tried<Vec<WaitingAttempt>> {
+    let level = match ahead {
+        Some(aging) => {
+            let clock = connection.row(sql!("now"), &[&now]).await?;
+            Some(aging.risen(Rise(0), time(&clock, 0)?).0)
+        }
+        None => None,
+    };
+    let rows = connection.rows(sql!("waiting_of"), &[&job, &tenant, &LISTED_MAX, &level]).await?;
+    rows.iter().map(read_waiting).collect()
 }
 
 fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
@@ -72,50 +60,21 @@ fn maybe_count(row: &Row, column: &str) -> Tried<Option<u32>> {
     Ok(counted.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
-pub(super) async fn waiting(
-    store: &PostgresStore,
-    pools: &[String],
-    limit: u32,
-) -> Result<u32, StoreError> {
-    store
-        .hot
-        .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
-            let sql = sql!("waiting");
-            let row = connection.row(sql, &[&args.0, &args.1]).await?;
-            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
-        })
-        .await
-}
-
-struct Ahead {
-    pools: Vec<String>,
-    position: QueuePosition,
-    limit: i64,
-    now: Option<i64>,
+/// Reads the number of queued attempts.
+pub(super) fn read_queued(row: &Row) -> Tried<u32> {
+    Ok(u32::try_from(get::<i64>(row, 0)?).unwrap_or(u32::MAX))
 }
 
 pub(super) async fn waiting_ahead(
-    store: &PostgresStore,
+    connection: &Connection,
     pools: &[String],
     position: QueuePosition,
     limit: u32,
-    now: Now,
-) -> Result<u32, StoreError> {
-    let mut pools = pools.to_vec();
-    pools.sort_unstable();
-    pools.dedup();
-    let args = Ahead { pools, position, limit: i64::from(limit), now: micros(now.literal()) };
-    store
-        .hot
-        .run(args, |connection, args| async move {
-            let Ahead { pools, position, limit, now } = &*args;
-            let clock = connection.row(sql!("now"), &[now]).await?;
-            let rise = position.aging.rise_of(position.rank, time(&clock, 0)?);
-            let sql = sql!("waiting_ahead");
-            let asked: [&(dyn ToSql + Sync); 5] =
-                [pools, &(position.lane as i16), &position.rank.0, &rise.0, limit];
-            let row = connection.row(sql, &asked).await?;
-            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
-        })
-        .await
+    now: Option<i64>,
+) -> Tried<u32> {
+    let clock = connection.row(sql!("now"), &[&now]).await?;
+    let rise = position.aging.rise_of(position.rank, time(&clock, 0)?);
+    let (lane, rank, limit) = (position.lane as i16, position.rank.0, i64::from(limit));
+    let params: Params<'_> = &[&pools, &lane, &rank, &rise.0, &limit];
+    read_queued(&connection.row(sql!("waiting_ahead"), params).await?)
 }

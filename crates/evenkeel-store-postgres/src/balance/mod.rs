@@ -18,9 +18,12 @@ use uuid::Uuid;
 
 pub(crate) use load_profiles::{Counts, LoadColumns, count_ended};
 
+use self::load_profiles::read_count;
+use self::moves::read_placement;
+use self::rebalances::{list_rebalances, part_number, read_part, read_rebalance};
 use crate::PostgresStore;
 use crate::error::Tried;
-use crate::rows::{count, get, time};
+use crate::rows::{column, count, get, micros, time};
 
 #[async_trait]
 impl BalanceStore for PostgresStore {
@@ -29,7 +32,9 @@ impl BalanceStore for PostgresStore {
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
     ) -> Result<Vec<LoadProfileCount>, StoreError> {
-        load_profiles::load_profiles(self, after, limit).await
+        let (tenant, key) = after.map_or((i32::MIN, i64::MIN), |(tenant, key)| (tenant.0, key.0));
+        let params = params![tenant, key, i64::from(limit)];
+        self.api.rows(sql!("load_profiles"), params, read_count).await
     }
 
     async fn tenant_load_profiles(
@@ -38,7 +43,8 @@ impl BalanceStore for PostgresStore {
         after: Option<LoadProfileKey>,
         limit: u32,
     ) -> Result<Vec<LoadProfileCount>, StoreError> {
-        load_profiles::tenant_load_profiles(self, scope, after, limit).await
+        let params = params![scope.tenant.0, after.map(|key| key.0), i64::from(limit)];
+        self.api.rows(sql!("tenant_load_profiles"), params, read_count).await
     }
 
     async fn recount_load(
@@ -46,7 +52,7 @@ impl BalanceStore for PostgresStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Recounted, StoreError> {
-        recount::recount_load(self, after, limit).await
+        run!(self.api, |connection| recount::recount_load(connection, after, limit).await)
     }
 
     async fn placements(
@@ -55,7 +61,10 @@ impl BalanceStore for PostgresStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Vec<Placement>, StoreError> {
-        moves::placements(self, scope, after, limit).await
+        let (tenant, after) = (scope.tenant.0, after.map_or(i64::MIN, |job| job.0));
+        run!(self.api, |connection| {
+            moves::placements(connection, tenant, after, limit as usize).await
+        })
     }
 
     async fn placements_of(
@@ -63,7 +72,8 @@ impl BalanceStore for PostgresStore {
         scope: &Scope,
         jobs: &[JobNo],
     ) -> Result<Vec<Placement>, StoreError> {
-        moves::placements_of(self, scope, jobs).await
+        let params = params![scope.tenant.0, column(jobs, |job| job.0)];
+        self.api.rows(sql!("placements_of"), params, read_placement).await
     }
 
     async fn plan_rebalance(
@@ -72,7 +82,10 @@ impl BalanceStore for PostgresStore {
         rebalance: Rebalance,
         parts: Vec<Vec<u8>>,
     ) -> Result<(), StoreError> {
-        rebalances::plan_rebalance(self, scope, rebalance, parts).await
+        let tenant = scope.tenant.0;
+        transaction!(self.api, (rebalance, parts), |connection, (rebalance, parts)| {
+            rebalances::plan_rebalance(connection, tenant, rebalance, parts).await
+        })
     }
 
     async fn get_rebalance(
@@ -80,7 +93,8 @@ impl BalanceStore for PostgresStore {
         scope: &Scope,
         id: Uuid,
     ) -> Result<Option<Rebalance>, StoreError> {
-        rebalances::get_rebalance(self, scope, id).await
+        let params = params![id, scope.tenant.0];
+        self.api.maybe_row(sql!("get_rebalance"), params, read_rebalance).await
     }
 
     async fn rebalance_part(
@@ -89,7 +103,8 @@ impl BalanceStore for PostgresStore {
         id: Uuid,
         part: u32,
     ) -> Result<Option<RebalancePart>, StoreError> {
-        rebalances::rebalance_part(self, scope, id, part).await
+        let params = params![id, scope.tenant.0, part_number(part)];
+        self.api.maybe_row(sql!("rebalance_part"), params, read_part).await
     }
 
     async fn list_rebalances(
@@ -97,7 +112,8 @@ impl BalanceStore for PostgresStore {
         scope: &Scope,
         page: PageRequest<(Timestamp, Uuid)>,
     ) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError> {
-        rebalances::list_rebalances(self, scope, page).await
+        let tenant = scope.tenant.0;
+        run!(self.api, |connection| list_rebalances(connection, tenant, page).await)
     }
 
     async fn begin_rebalance(
@@ -107,7 +123,10 @@ impl BalanceStore for PostgresStore {
         silent_before: Timestamp,
         now: Now,
     ) -> Result<Option<BeganRebalance>, StoreError> {
-        rebalances::begin_rebalance(self, scope, id, silent_before, now).await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        transaction!(self.api, |connection| {
+            rebalances::begin_rebalance(connection, tenant, id, silent_before, now).await
+        })
     }
 
     async fn end_rebalance(
@@ -117,7 +136,10 @@ impl BalanceStore for PostgresStore {
         state: RebalanceState,
         now: Now,
     ) -> Result<Option<Rebalance>, StoreError> {
-        rebalances::end_rebalance(self, scope, id, state, now).await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        run!(self.api, |connection| {
+            rebalances::end_rebalance(connection, tenant, id, state, now).await
+        })
     }
 
     async fn move_jobs(
@@ -126,22 +148,17 @@ impl BalanceStore for PostgresStore {
         batch: MoveBatch,
         now: Now,
     ) -> Result<Moved, StoreError> {
-        moves::move_jobs(self, scope, batch, now).await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        transaction!(self.api, batch, |connection, batch| {
+            moves::move_jobs(connection, tenant, batch, now).await
+        })
     }
 
     async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError> {
-        self.api
-            .run((tenant.0, score), |connection, args| async move {
-                let (tenant, score) = &*args;
-                let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
-                let (hour, jobs) = (hour.as_micros(), i64::try_from(*jobs).unwrap_or(i64::MAX));
-                let sql = sql!("save_score");
-                let kept = connection
-                    .change(sql, &[tenant, &hour, score, next_score, cost_score, peak, mean, &jobs])
-                    .await?;
-                Ok(kept == 1)
-            })
-            .await
+        let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
+        let (hour, jobs) = (hour.as_micros(), i64::try_from(jobs).unwrap_or(i64::MAX));
+        let params = params![tenant.0, hour, score, next_score, cost_score, peak, mean, jobs];
+        Ok(self.api.change(sql!("save_score"), params).await? == 1)
     }
 
     async fn scores(
@@ -151,19 +168,9 @@ impl BalanceStore for PostgresStore {
         until: Timestamp,
         limit: u32,
     ) -> Result<Vec<SavedScore>, StoreError> {
-        let args = (scope.tenant.0, from.as_micros(), until.as_micros(), i64::from(limit));
-        self.api
-            .run(args, |connection, args| async move {
-                let (tenant, from, until, limit) = &*args;
-                let sql = sql!("scores");
-                connection
-                    .rows(sql, &[tenant, from, until, limit])
-                    .await?
-                    .iter()
-                    .map(read_score)
-                    .collect()
-            })
-            .await
+        let (from, until) = (from.as_micros(), until.as_micros());
+        let params = params![scope.tenant.0, from, until, i64::from(limit)];
+        self.api.rows(sql!("scores"), params, read_score).await
     }
 
     async fn prune_balance(
@@ -172,7 +179,9 @@ impl BalanceStore for PostgresStore {
         plans_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        prune::prune_balance(self, scores_before, plans_before, limit).await
+        run!(self.api, |connection| {
+            prune::prune_balance(connection, scores_before, plans_before, limit).await
+        })
     }
 }
 

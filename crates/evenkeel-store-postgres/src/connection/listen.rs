@@ -159,14 +159,10 @@ impl Announcer {
     }
 
     async fn send(&self, signal: Signal) -> Result<(), StoreError> {
-        let args = (self.channel.clone(), format!("{} {}", signal.as_str(), self.origin));
-        self.connections
-            .run(args, |connection, args| async move {
-                let (channel, payload) = &*args;
-                connection.rows(sql!("announce"), &[channel, payload]).await
-            })
-            .await
-            .map(|_| ())
+        let payload = format!("{} {}", signal.as_str(), self.origin);
+        let params = params![self.channel.clone(), payload];
+        self.connections.change(sql!("announce"), params).await?;
+        Ok(())
     }
 }
 

@@ -1,8 +1,10 @@
 //! Connections to the database: the pool, encryption, and notifications between nodes.
 
+#[macro_use]
+mod pool;
+
 mod external;
 mod listen;
-mod pool;
 mod rounds;
 #[cfg(test)]
 mod statements_test;
@@ -10,6 +12,6 @@ mod tls;
 
 pub use external::connect_external;
 pub(crate) use listen::{Announcer, listen};
-pub(crate) use pool::{Connection, Connections, Params};
+pub(crate) use pool::{Connection, Connections, OwnedParams, Params};
 pub(crate) use rounds::rounds;
 pub(crate) use tls::connector;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use evenkeel_store::StoreError;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Statement};
 
 use super::tls;
 use crate::error::{Failure, OpenError, Tried};
@@ -27,7 +27,43 @@ const COLLISIONS_MAX: u32 = 8;
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Tried<T>> + Send + 'a>>;
 
 /// A store method with a type-erased result.
-type Verb = Box<dyn Fn(Arc<Connection>) -> Answer<'static, Box<dyn Any + Send>> + Send + Sync>;
+type Verb = Box<dyn Fn(&Connection) -> Answer<'_, Box<dyn Any + Send>> + Send + Sync>;
+
+/// Parameters of a statement, by reference.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Parameters that a store method of one statement owns; [`params!`] creates them.
+pub(crate) type OwnedParams = Vec<Box<dyn ToSql + Send + Sync>>;
+
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Send + Sync>),*]
+    };
+}
+
+/// Runs a store method, as in `run!(self.api, (name, jobs), |connection, (name, jobs)| …)`. The
+/// body gets its arguments by reference, because it is repeated after a conflict with another
+/// transaction. The body can also use all `Copy` variables around it, such as numbers.
+macro_rules! run {
+    ($connections:expr, |$connection:ident| $body:expr) => {
+        run!($connections, (), |$connection, ()| $body)
+    };
+    ($connections:expr, $args:expr, |$connection:ident, $pattern:pat_param| $body:expr) => {
+        $connections.run($args, move |$connection, $pattern| Box::pin(async move { $body })).await
+    };
+}
+
+/// Runs a store method like [`run!`], in a transaction.
+macro_rules! transaction {
+    ($connections:expr, |$connection:ident| $body:expr) => {
+        transaction!($connections, (), |$connection, ()| $body)
+    };
+    ($connections:expr, $args:expr, |$connection:ident, $pattern:pat_param| $body:expr) => {
+        run!($connections, $args, |$connection, $pattern| {
+            $connection.transaction(async move { $body }).await
+        })
+    };
+}
 
 /// The pool of connections for one purpose, such as the API.
 #[derive(Clone, Debug)]
@@ -63,22 +99,70 @@ impl Connections {
     }
 
     /// Runs a store method to its end, and repeats it after a conflict with another transaction.
-    pub(crate) async fn run<A, T, F, Fut>(&self, args: A, verb: F) -> Result<T, StoreError>
+    /// Use it through [`run!`].
+    pub(crate) async fn run<A, T, F>(&self, args: A, verb: F) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
-        F: Fn(Arc<Connection>, Arc<A>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Tried<T>> + Send + 'static,
+        F: for<'a> Fn(&'a Connection, &'a A) -> Answer<'a, T> + Send + Sync + 'static,
     {
-        let args = Arc::new(args);
+        let shared = Arc::new((args, verb));
         let verb: Verb = Box::new(move |connection| {
-            let answer = verb(connection, Arc::clone(&args));
-            Box::pin(
-                async move { answer.await.map(|answer| Box::new(answer) as Box<dyn Any + Send>) },
-            )
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let (args, verb) = &*shared;
+                Ok(Box::new(verb(connection, args).await?) as Box<dyn Any + Send>)
+            })
         });
         let answer = self.run_erased(verb).await?;
         Ok(*answer.downcast::<T>().unwrap_or_else(|_| unreachable!("a verb answers with one type")))
+    }
+
+    /// Runs a store method that consists of one statement, and reads all rows of its result.
+    pub(crate) async fn rows<T: Send + 'static>(
+        &self,
+        sql: &'static str,
+        params: OwnedParams,
+        read: fn(&Row) -> Tried<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        run!(self, params, |connection, params| {
+            connection.rows(sql, &by_reference(params)).await?.iter().map(read).collect()
+        })
+    }
+
+    /// Runs a store method that consists of one statement, and reads the only row of its result.
+    pub(crate) async fn row<T: Send + 'static>(
+        &self,
+        sql: &'static str,
+        params: OwnedParams,
+        read: fn(&Row) -> Tried<T>,
+    ) -> Result<T, StoreError> {
+        run!(self, params, |connection, params| {
+            read(&connection.row(sql, &by_reference(params)).await?)
+        })
+    }
+
+    /// Like [`row`](Self::row), for a result of at most one row.
+    pub(crate) async fn maybe_row<T: Send + 'static>(
+        &self,
+        sql: &'static str,
+        params: OwnedParams,
+        read: fn(&Row) -> Tried<T>,
+    ) -> Result<Option<T>, StoreError> {
+        run!(self, params, |connection, params| {
+            connection.maybe_row(sql, &by_reference(params)).await?.as_ref().map(read).transpose()
+        })
+    }
+
+    /// Runs a store method that consists of one statement, and returns how many rows it changed.
+    pub(crate) async fn change(
+        &self,
+        sql: &'static str,
+        params: OwnedParams,
+    ) -> Result<u64, StoreError> {
+        run!(self, params, |connection, params| {
+            connection.change(sql, &by_reference(params)).await
+        })
     }
 
     async fn run_erased(&self, verb: Verb) -> Result<Box<dyn Any + Send>, StoreError> {
@@ -102,8 +186,8 @@ impl Connections {
             |error: deadpool_postgres::PoolError| StoreError::Unavailable(error.into());
         let object = self.pool.get().await.map_err(unavailable)?;
         let connection =
-            Arc::new(Connection { object: Some(object), in_transaction: AtomicBool::new(false) });
-        let tried = tokio::time::timeout(self.verb_timeout, verb(Arc::clone(&connection)))
+            Connection { object: Some(object), in_transaction: AtomicBool::new(false) };
+        let tried = tokio::time::timeout(self.verb_timeout, verb(&connection))
             .await
             .unwrap_or_else(|elapsed| Err(StoreError::Unavailable(elapsed.into()).into()));
         let timed_out = matches!(&tried, Err(Failure::Final(error)) if error.is_outage());
@@ -145,12 +229,14 @@ impl Drop for Connection {
     }
 }
 
-pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+fn by_reference(params: &OwnedParams) -> Vec<&(dyn ToSql + Sync)> {
+    params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
+}
 
 impl Connection {
     pub(crate) fn rows<'a>(&'a self, sql: &'a str, params: Params<'a>) -> Answer<'a, Vec<Row>> {
         Box::pin(async move {
-            let statement: Statement = self.prepare_cached(sql).await?;
+            let statement = self.prepare_cached(sql).await?;
             Ok(self.query(&statement, params).await?)
         })
     }

@@ -36,10 +36,8 @@ impl Rig {
     async fn executed(&self, like: &'static str) -> i64 {
         let sql = "SELECT coalesce(sum(generic_plans + custom_plans), 0)::int8
                      FROM pg_prepared_statements WHERE statement LIKE $1";
-        let count = self.store.api.run((), move |connection, _| async move {
-            Ok(get(&connection.query_one(sql, &[&like]).await?, 0)?)
-        });
-        count.await.unwrap()
+        run!(self.store.api, |connection| get(&connection.query_one(sql, &[&like]).await?, 0))
+            .unwrap()
     }
 
     /// Registers jobs that have labels and whose last run failed.
@@ -56,10 +54,10 @@ impl Rig {
         let jobs: Vec<NewJob> = (first..first + count).map(new).collect();
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         self.store.register(&self.scope, jobs, Now::At(NOW)).await.unwrap();
-        let fail = self.store.api.run((), |connection, _| async move {
+        run!(self.store.api, |connection| {
             Ok(connection.batch_execute("UPDATE job_state SET last_status = 3").await?)
-        });
-        fail.await.unwrap();
+        })
+        .unwrap();
         self.store.get_jobs(&self.scope, &ids).await.unwrap()
     }
 

@@ -25,9 +25,9 @@ impl Labels {
 
     /// Inserts the labels of jobs. Most jobs have no labels.
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
-        if !self.key.is_empty() {
-            let sql = sql!("register_labels");
-            connection.change(sql, &[&tenant, &self.key, &self.value, &self.job_no]).await?;
+        let Self { key, value, job_no } = self;
+        if !key.is_empty() {
+            connection.change(sql!("register_labels"), &[&tenant, key, value, job_no]).await?;
         }
         Ok(())
     }
@@ -70,12 +70,10 @@ impl ChangedLabels {
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
         let Self { stripped, labels, job_no, executor, lane } = self;
         if !job_no.is_empty() {
-            let sql = sql!("register_details");
-            connection.change(sql, &[job_no, executor, lane]).await?;
+            connection.change(sql!("register_details"), &[job_no, executor, lane]).await?;
         }
         if !stripped.is_empty() {
-            let sql = sql!("register_delete_labels");
-            connection.change(sql, &[stripped]).await?;
+            connection.change(sql!("register_delete_labels"), &[stripped]).await?;
         }
         labels.write(connection, tenant).await
     }

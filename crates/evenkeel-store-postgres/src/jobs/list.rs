@@ -6,42 +6,22 @@ use std::collections::HashMap;
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::statements::number_by_occurrence;
 use evenkeel_store::{
-    FindSection, HeldJob, IndexScan, Job, JobCursor, JobFilter, JobSort, ListIndex, ListPosition,
-    ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, Scope, SlotPart, StoreError,
-    passing_statement,
+    FindSection, HeldJob, IndexScan, Job, JobFilter, JobSort, ListIndex, ListPosition, ListProbe,
+    ListQuery, ListRow, ListValue, SlotPart, passing_statement,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::read::read_job;
-use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
-use crate::rows::{count, get};
+use crate::rows::{column, count, get};
 use crate::sql::statement;
-
-pub(super) async fn list_jobs(
-    store: &PostgresStore,
-    scope: &Scope,
-    filter: &JobFilter,
-    sort: JobSort,
-    page: PageRequest<JobCursor>,
-) -> Result<Page<Job, JobCursor>, StoreError> {
-    let args = (scope.tenant, filter.clone(), sort, page);
-    store
-        .api
-        .run(args, |connection, args| async move {
-            let (tenant, filter, sort, page) = &*args;
-            let list = List { connection: &connection, tenant: *tenant, filter, sort: *sort };
-            evenkeel_store::list_jobs(&list, *page).await
-        })
-        .await
-}
 
 /// Returns the stored number of jobs of a tenant.
 pub(super) async fn total(connection: &Connection, tenant: TenantNo) -> Tried<u64> {
     let row = connection.maybe_row(sql!("list_jobs_total"), &[&tenant.0]).await?;
-    Ok(row.map(|row| count(&row, 0)).transpose()?.unwrap_or(0))
+    row.map_or(Ok(0), |row| count(&row, 0))
 }
 
 pub(super) struct List<'a> {
@@ -126,14 +106,14 @@ impl ListProbe for List<'_> {
     }
 
     async fn name_of(&self, job: JobNo) -> Tried<Option<(String, String)>> {
-        let params: [&(dyn ToSql + Sync); 2] = [&self.tenant.0, &job.0];
-        let row = self.connection.maybe_row(sql!("list_jobs_name_of"), &params).await?;
+        let params: Params<'_> = &[&self.tenant.0, &job.0];
+        let row = self.connection.maybe_row(sql!("list_jobs_name_of"), params).await?;
         row.map(|row| Ok((get(&row, 0)?, get(&row, 1)?))).transpose()
     }
 
     async fn scan(&self, index: ListIndex, max: u32) -> Tried<IndexScan> {
         let rows = self.run(&scan_statement(index, max), &[]).await?;
-        let scanned = rows.first().map(|row| count(row, 9)).transpose()?.unwrap_or(0);
+        let scanned = rows.first().map_or(Ok(0), |row| count(row, 9))?;
         if scanned > u64::from(max) {
             return Ok(IndexScan::TooMany(scanned));
         }
@@ -162,23 +142,20 @@ impl ListProbe for List<'_> {
             false => sql!("list_jobs_next_slot"),
             true => sql!("list_jobs_next_slot_back"),
         };
-        Ok(get(&self.connection.row(sql, &[&from]).await?, 0)?)
+        get(&self.connection.row(sql, &[&from]).await?, 0)
     }
 
     async fn slot_size(&self, part: SlotPart) -> Tried<u64> {
         let shard = part.shard.map(|shard| i32::from(shard.0));
-        let params: [&(dyn ToSql + Sync); 2] = [&part.slot.0, &shard];
-        Ok(count(&self.connection.row(sql!("list_jobs_slot_size"), &params).await?, 0)?)
+        let params: Params<'_> = &[&part.slot.0, &shard];
+        count(&self.connection.row(sql!("list_jobs_slot_size"), params).await?, 0)
     }
 
     async fn load(&self, positions: &[ListPosition]) -> Tried<Vec<Job>> {
-        let numbers: Vec<i64> = positions.iter().map(|position| position.no.0).collect();
+        let numbers = column(positions, |position| position.no.0);
         let rows = self.connection.rows(sql!("list_jobs"), &[&numbers]).await?;
-        let mut jobs = HashMap::with_capacity(rows.len());
-        for row in &rows {
-            let job = read_job(row)?;
-            jobs.insert(job.no, job);
-        }
+        let jobs = rows.iter().map(|row| read_job(row).map(|job| (job.no, job)));
+        let mut jobs = jobs.collect::<Tried<HashMap<JobNo, Job>>>()?;
         Ok(positions.iter().filter_map(|position| jobs.remove(&position.no)).collect())
     }
 }

@@ -10,11 +10,12 @@ mod register;
 mod trigger;
 
 use async_trait::async_trait;
-use evenkeel_core::{Definition, JobId, Slot, Timestamp};
+use evenkeel_core::{JobId, Slot, Timestamp};
 use evenkeel_store::{
     Applied, Job, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob,
     Now, Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 pub(crate) use commands::read_clock;
@@ -22,7 +23,12 @@ pub(crate) use read::{get_job, get_jobs};
 pub(crate) use register::find_names;
 pub(crate) use trigger::free_keys;
 
+use self::commands::Args;
+use self::list::List;
+use self::read::read_job;
 use crate::PostgresStore;
+use crate::error::Failure;
+use crate::rows::{column, get, micros, priority};
 
 #[async_trait]
 impl JobStore for PostgresStore {
@@ -32,7 +38,13 @@ impl JobStore for PostgresStore {
         jobs: Vec<NewJob>,
         now: Now,
     ) -> Result<Vec<Registered>, StoreError> {
-        register::register(self, scope, jobs, now).await
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        run!(self.api, jobs, |connection, jobs| {
+            register::register(connection, tenant, jobs, now).await
+        })
     }
 
     async fn register_paused(
@@ -41,7 +53,10 @@ impl JobStore for PostgresStore {
         job: NewJob,
         now: Now,
     ) -> Result<Registered, StoreError> {
-        register::register_paused(self, scope, job, now).await
+        let (tenant, now) = (scope.tenant.0, micros(now.literal()));
+        transaction!(self.api, [NewJob { next_at: None, ..job }], |connection, jobs| {
+            register::register_paused(connection, tenant, jobs, now).await
+        })
     }
 
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -53,13 +68,8 @@ impl JobStore for PostgresStore {
         scope: &Scope,
         id: JobId,
     ) -> Result<Option<(Job, Timestamp)>, StoreError> {
-        let args = (id.0, scope.tenant.0);
-        self.api
-            .run(args, |connection, args| async move {
-                let (id, tenant) = &*args;
-                read::get_with_now(&connection, *id, *tenant).await
-            })
-            .await
+        let tenant = scope.tenant.0;
+        run!(self.api, |connection| read::get_with_now(connection, id.0, tenant).await)
     }
 
     async fn list_jobs(
@@ -69,7 +79,10 @@ impl JobStore for PostgresStore {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Result<Page<Job, JobCursor>, StoreError> {
-        list::list_jobs(self, scope, filter, sort, page).await
+        let tenant = scope.tenant;
+        run!(self.api, filter.clone(), |connection, filter| {
+            evenkeel_store::list_jobs(&List { connection, tenant, filter, sort }, page).await
+        })
     }
 
     async fn apply_commands(
@@ -78,22 +91,24 @@ impl JobStore for PostgresStore {
         commands: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError> {
-        commands::apply_commands(self, scope, commands, now).await
+        let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), commands };
+        run!(self.api, args, |connection, args| {
+            match connection.transaction(commands::run(connection, args)).await {
+                // Another job took the name in the meantime, so the command is decided again.
+                Err(failure) if failure.is_taken() => Err(Failure::Again),
+                tried => tried,
+            }
+        })
     }
 
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
-        purge::purge(self, scope, id, limit).await
+        let tenant = scope.tenant.0;
+        transaction!(self.api, |connection| purge::purge(connection, tenant, id.0, limit).await)
     }
 
     async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
-        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let args = (ids, scope.tenant.0);
-        self.api
-            .run(args, |connection, args| async move {
-                let (ids, tenant) = &*args;
-                get_jobs(&connection, ids, *tenant).await
-            })
-            .await
+        let params = params![column(ids, |id| id.0), scope.tenant.0];
+        self.api.rows(sql!("get_jobs"), params, read_job).await
     }
 
     async fn ids_of_numbers(
@@ -101,13 +116,9 @@ impl JobStore for PostgresStore {
         scope: &Scope,
         numbers: &[i64],
     ) -> Result<Vec<Option<JobId>>, StoreError> {
-        let args = (numbers.to_vec(), scope.tenant.0);
-        self.api
-            .run(args, |connection, args| async move {
-                let (numbers, tenant) = &*args;
-                read::ids_of_numbers(&connection, numbers, *tenant).await
-            })
-            .await
+        let params = params![scope.tenant.0, numbers.to_vec()];
+        let read = |row: &Row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId));
+        self.api.rows(sql!("ids_of_numbers"), params, read).await
     }
 
     async fn jobs_named(
@@ -116,21 +127,23 @@ impl JobStore for PostgresStore {
         name: &str,
         limit: u32,
     ) -> Result<Vec<NamedJob>, StoreError> {
-        let args = (name.to_owned(), i64::from(limit), scope.tenant.0);
-        self.api
-            .run(args, |connection, args| async move {
-                let (name, limit, tenant) = &*args;
-                read::jobs_named(&connection, name, *limit, *tenant).await
-            })
-            .await
+        // PostgreSQL cannot store a NUL character, so no job has such a name.
+        if name.contains('\0') {
+            return Ok(Vec::new());
+        }
+        let params = params![scope.tenant.0, name.to_owned(), i64::from(limit)];
+        let read =
+            |row: &Row| Ok(NamedJob { id: JobId(get(row, 0)?), configuration: get(row, 1)? });
+        self.api.rows(sql!("jobs_named"), params, read).await
     }
 
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
-        counts::job_counts(self, scope).await
+        let tenant = scope.tenant;
+        run!(self.api, |connection| counts::job_counts(connection, tenant).await)
     }
 
     async fn all_job_counts(&self) -> Result<JobCounts, StoreError> {
-        counts::all_job_counts(self).await
+        run!(self.api, |connection| counts::all_job_counts(connection).await)
     }
 
     async fn trigger(
@@ -140,7 +153,10 @@ impl JobStore for PostgresStore {
         trigger: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
-        trigger::trigger(self, scope, id, trigger, now).await
+        let (tenant, id, now) = (scope.tenant.0, id.0, micros(now.literal()));
+        let Trigger { n, priority: given, idle_only, .. } = trigger;
+        let args = trigger::Args { tenant, id, n, priority: priority(given), idle_only, now };
+        run!(self.api, args, |connection, args| trigger::trigger(connection, args).await)
     }
 
     async fn slot_loads(
@@ -149,10 +165,7 @@ impl JobStore for PostgresStore {
         slots: &[Slot],
         limit: u32,
     ) -> Result<Vec<SlotLoad>, StoreError> {
-        counts::slot_loads(self, scope, slots, limit).await
+        let params = params![scope.tenant.0, column(slots, |slot| slot.0), i64::from(limit)];
+        self.api.rows(sql!("slot_loads"), params, counts::read_load).await
     }
-}
-
-fn definition_text(definition: &Definition) -> Result<String, StoreError> {
-    serde_json::to_string(definition).map_err(|error| StoreError::Refused(error.into()))
 }

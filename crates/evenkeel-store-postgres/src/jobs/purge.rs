@@ -2,65 +2,43 @@
 
 use std::collections::HashSet;
 
-use evenkeel_core::JobId;
-use evenkeel_store::{Scope, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
 use crate::rows::{count, get};
 
 /// Maximum number of active runs that one step skips.
 const SKIPPED_MAX: u32 = 1_000;
 
-struct Args {
-    tenant: i32,
-    id: Uuid,
-    limit: u32,
-}
-
 /// Scheduled time and sequence of a run.
 type Run = (i64, i32);
 
 pub(super) async fn purge(
-    store: &PostgresStore,
-    scope: &Scope,
-    id: JobId,
+    connection: &Connection,
+    tenant: i32,
+    id: Uuid,
     limit: u32,
-) -> Result<u64, StoreError> {
-    let args = Args { tenant: scope.tenant.0, id: id.0, limit };
-    store
-        .api
-        .run(args, |connection, args| async move {
-            connection.transaction(run(&connection, &args)).await
-        })
-        .await
-}
-
-async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
-    let depth = i64::from(args.limit.saturating_add(SKIPPED_MAX));
-    let lock = sql!("purge_lock_runs");
-    let rows = connection.rows(lock, &[&args.id, &args.tenant, &depth]).await?;
+) -> Tried<u64> {
+    let depth = i64::from(limit.saturating_add(SKIPPED_MAX));
+    let rows = connection.rows(sql!("purge_lock_runs"), &[&id, &tenant, &depth]).await?;
     let locked = rows.iter().map(run_of).collect::<Tried<HashSet<Run>>>()?;
-    let lock = sql!("purge_lock");
-    let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
+    let Some(row) = connection.maybe_row(sql!("purge_lock"), &[&id, &tenant]).await? else {
         return Ok(0);
     };
     let job_no: i64 = get(&row, "job_no")?;
-    let sql = sql!("purge_dead");
-    let dead_letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
-    if dead_letters >= u64::from(args.limit) {
+    let dead_letters = connection.change(sql!("purge_dead"), &[&job_no, &i64::from(limit)]).await?;
+    let limit = u64::from(limit);
+    if dead_letters >= limit {
         return Ok(dead_letters);
     }
-    let look = sql!("purge_find");
-    let rows = connection.rows(look, &[&job_no, &depth]).await?;
+    let rows = connection.rows(sql!("purge_find"), &[&job_no, &depth]).await?;
     let (mut deleted, mut left, mut rest) = (Vec::new(), Vec::new(), None);
     let mut attempts = 0;
     for row in &rows {
         let run = run_of(row)?;
-        if dead_letters + attempts >= u64::from(args.limit) {
+        if dead_letters + attempts >= limit {
             rest = Some(run);
             break;
         }
@@ -77,9 +55,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     }
     let mut deleted_count = dead_letters + delete_runs(connection, job_no, &deleted).await?;
     relink(connection, job_no, &left, rest).await?;
-    if rest.is_none() && deleted_count < u64::from(args.limit) {
-        let sql = sql!("purge_kept");
-        let rows = connection.rows(sql, &[&job_no]).await?;
+    if rest.is_none() && deleted_count < limit {
+        let rows = connection.rows(sql!("purge_kept"), &[&job_no]).await?;
         let kept = rows.iter().map(run_of).collect::<Tried<Vec<Run>>>()?;
         deleted_count += delete_runs(connection, job_no, &kept).await?;
     }
@@ -98,8 +75,7 @@ async fn delete_runs(connection: &Connection, job_no: i64, runs: &[Run]) -> Trie
     let mut runs = runs.to_vec();
     runs.sort_unstable();
     let (times, sequences): (Vec<i64>, Vec<i32>) = runs.into_iter().unzip();
-    let sql = sql!("purge_delete");
-    Ok(count(&connection.row(sql, &[&job_no, &times, &sequences]).await?, 0)?)
+    count(&connection.row(sql!("purge_delete"), &[&job_no, &times, &sequences]).await?, 0)
 }
 
 /// Links the remaining runs of a job to each other.
@@ -109,14 +85,12 @@ async fn relink(
     left: &[Run],
     rest: Option<Run>,
 ) -> Tried<()> {
-    let columns = |run: Option<Run>| (run.map(|(at, _)| at), run.map(|(_, sequence)| sequence));
-    let (head_at, head_sequence) = columns(left.first().copied().or(rest));
-    let sql = sql!("set_job_head");
-    connection.change(sql, &[&job_no, &head_at, &head_sequence]).await?;
+    let (head_at, head_sequence) = left.first().copied().or(rest).unzip();
+    connection.change(sql!("set_job_head"), &[&job_no, &head_at, &head_sequence]).await?;
     for (nth, (at, sequence)) in left.iter().enumerate() {
-        let (prev_at, prev_sequence) = columns(left.get(nth + 1).copied().or(rest));
-        let sql = sql!("prune_relink");
-        connection.change(sql, &[&job_no, at, sequence, &prev_at, &prev_sequence]).await?;
+        let (prev_at, prev_sequence) = left.get(nth + 1).copied().or(rest).unzip();
+        let params: Params<'_> = &[&job_no, at, sequence, &prev_at, &prev_sequence];
+        connection.change(sql!("prune_relink"), params).await?;
     }
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use evenkeel_core::{About, AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, JobState, NamedJob, StoreError, attempt_key_from_columns, from_code, outcome_from_code,
+    Job, JobState, StoreError, attempt_key_from_columns, from_code, outcome_from_code,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::connection::Connection;
 use crate::error::Tried;
-use crate::rows::{count, get, history, maybe_time, time};
+use crate::rows::{array, count, get, history, maybe_time, time};
 
 pub(crate) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> Tried<Option<Job>> {
     Ok(get_jobs(connection, &[id], tenant).await?.pop())
@@ -21,8 +21,9 @@ pub(super) async fn get_with_now(
     id: Uuid,
     tenant: i32,
 ) -> Tried<Option<(Job, Timestamp)>> {
-    let sql = sql!("get_with_now");
-    let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
+    let Some(row) = connection.maybe_row(sql!("get_with_now"), &[&id, &tenant]).await? else {
+        return Ok(None);
+    };
     let (now, is_all) = (time(&row, "now")?, get::<bool>(&row, "is_all")?);
     let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
     Ok(job.map(|job| (job, now)))
@@ -33,34 +34,7 @@ pub(crate) async fn get_jobs(
     ids: &[Uuid],
     tenant: i32,
 ) -> Tried<Vec<Job>> {
-    let sql = sql!("get_jobs");
-    connection.rows(sql, &[&ids, &tenant]).await?.iter().map(read_job).collect()
-}
-
-pub(super) async fn ids_of_numbers(
-    connection: &Connection,
-    numbers: &[i64],
-    tenant: i32,
-) -> Tried<Vec<Option<JobId>>> {
-    let sql = sql!("ids_of_numbers");
-    let rows = connection.rows(sql, &[&tenant, &numbers]).await?;
-    rows.iter().map(|row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId))).collect()
-}
-
-pub(super) async fn jobs_named(
-    connection: &Connection,
-    name: &str,
-    limit: i64,
-    tenant: i32,
-) -> Tried<Vec<NamedJob>> {
-    // PostgreSQL cannot store a NUL character, so no job has such a name.
-    if name.contains('\0') {
-        return Ok(Vec::new());
-    }
-    let sql = sql!("jobs_named");
-    let rows = connection.rows(sql, &[&tenant, &name, &limit]).await?;
-    let named = |row: &Row| Ok(NamedJob { id: JobId(get(row, 0)?), configuration: get(row, 1)? });
-    rows.iter().map(named).collect()
+    connection.rows(sql!("get_jobs"), &[&ids, &tenant]).await?.iter().map(read_job).collect()
 }
 
 pub(super) fn read_job(row: &Row) -> Tried<Job> {
@@ -69,7 +43,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         |column, error: serde_json::Error| StoreError::corrupt(format!("job {id}"), column, error);
     let state = from_code(&JobState::ALL, get(row, "state")?, format_args!("job {id}"), "state")?;
     let running = running(row, no)?;
-    let waiting = newest_waiting(row, no)?;
+    let waiting = key_of(no, &array(row, "newest_waiting")?)?;
     let newest = running.map(|(key, _)| key).max(waiting);
     let updated_at = time(row, "updated_at")?;
     Ok(Job {
@@ -113,20 +87,15 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
 }
 
 /// Reads the running attempt of a job and its start time.
-fn running(row: &Row, no: JobNo) -> Result<Option<(AttemptKey, Timestamp)>, StoreError> {
+fn running(row: &Row, no: JobNo) -> Tried<Option<(AttemptKey, Timestamp)>> {
     let columns: Option<Vec<i64>> = get(row, "running")?;
     let Some([since, key @ ..]) = columns.as_deref() else { return Ok(None) };
     Ok(key_of(no, key)?.map(|key| (key, Timestamp::from_micros(*since))))
 }
 
-fn newest_waiting(row: &Row, no: JobNo) -> Result<Option<AttemptKey>, StoreError> {
-    let columns: Option<Vec<i64>> = get(row, "newest_waiting")?;
-    columns.map_or(Ok(None), |columns| key_of(no, &columns))
-}
-
-fn key_of(no: JobNo, columns: &[i64]) -> Result<Option<AttemptKey>, StoreError> {
+fn key_of(no: JobNo, columns: &[i64]) -> Tried<Option<AttemptKey>> {
     let [at, sequence, attempt] = columns else { return Ok(None) };
     let sequence = i32::try_from(*sequence).unwrap_or(i32::MAX);
     let attempt = i16::try_from(*attempt).unwrap_or(i16::MAX);
-    attempt_key_from_columns(*at, no.0, sequence, attempt).map(Some)
+    Ok(Some(attempt_key_from_columns(*at, no.0, sequence, attempt)?))
 }

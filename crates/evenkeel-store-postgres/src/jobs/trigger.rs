@@ -4,46 +4,31 @@ use std::collections::HashSet;
 
 use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::status::Command;
-use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Sequence, Timestamp};
-use evenkeel_store::{DedupClaim, Job, Now, Scope, StoreError, Trigger, Triggered};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Origin, Sequence, Timestamp};
+use evenkeel_store::{DedupClaim, Job, Triggered};
 use uuid::Uuid;
 
 use super::commands::read_clock;
 use super::read::get_job;
-use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::dedup::{Held, Keys, run_instead};
 use crate::error::{Failure, Tried};
-use crate::rows::{get, micros, priority, sequence};
+use crate::rows::{column, get, key_columns, sequence};
 
-struct Args {
-    tenant: i32,
-    id: Uuid,
-    n: u32,
-    priority: Option<i16>,
-    idle_only: bool,
-    now: Option<i64>,
+pub(super) struct Args {
+    pub(super) tenant: i32,
+    pub(super) id: Uuid,
+    pub(super) n: u32,
+    pub(super) priority: Option<i16>,
+    pub(super) idle_only: bool,
+    pub(super) now: Option<i64>,
 }
 
-pub(super) async fn trigger(
-    store: &PostgresStore,
-    scope: &Scope,
-    id: JobId,
-    trigger_options: Trigger,
-    now: Now,
-) -> Result<Triggered, StoreError> {
-    let (tenant, id, now) = (scope.tenant.0, id.0, micros(now.literal()));
-    let Trigger { n, idle_only, .. } = trigger_options;
-    let args = Args { tenant, id, n, priority: priority(trigger_options.priority), idle_only, now };
-    store
-        .api
-        .run(args, |connection, args| async move {
-            match open_idle(&connection, &args).await? {
-                Some(key) => Ok(Triggered::Accepted(key)),
-                None => connection.transaction(run(&connection, &args)).await,
-            }
-        })
-        .await
+pub(super) async fn trigger(connection: &Connection, args: &Args) -> Tried<Triggered> {
+    match open_idle(connection, args).await? {
+        Some(key) => Ok(Triggered::Accepted(key)),
+        None => connection.transaction(run(connection, args)).await,
+    }
 }
 
 /// Starts a run in one round trip if the job is active and idle, the job has no deduplication key,
@@ -51,9 +36,9 @@ pub(super) async fn trigger(
 /// whether the run may start.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
-    let sql = sql!("trigger");
     let Args { tenant, id, priority, now, .. } = args;
-    let row = connection.maybe_row(sql, &[now, id, tenant, &sequence(number), priority]).await?;
+    let params: Params<'_> = &[now, id, tenant, &sequence(number), priority];
+    let row = connection.maybe_row(sql!("trigger"), params).await?;
     row.map(|row| Ok(first_attempt(get(&row, 0)?, get(&row, 1)?, number))).transpose()
 }
 
@@ -67,12 +52,9 @@ fn first_attempt(job_no: i64, now: i64, sequence: Sequence) -> AttemptKey {
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
-    let lock = sql!("command_lock_jobs");
-    let ids = [args.id];
-    let rows = connection.rows(lock, &[&ids.as_slice(), &args.tenant]).await?;
+    let rows = connection.rows(sql!("command_lock_jobs"), &[&vec![args.id], &args.tenant]).await?;
     let Some(row) = rows.first() else { return Ok(Triggered::NotFound) };
-    let lock = sql!("command_lock_states");
-    connection.rows(lock, &[&[get::<i64>(row, 0)?].as_slice()]).await?;
+    connection.rows(sql!("command_lock_states"), &[&vec![get::<i64>(row, 0)?]]).await?;
     let now = read_clock(connection, args.now).await?;
     let Some(job) = get_job(connection, args.id, args.tenant).await? else {
         return Ok(Triggered::NotFound);
@@ -94,9 +76,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     }
     let keys = free_keys(connection, Origin::Trigger, &[(&job, args.n)], now).await?;
     let key = *keys.first().ok_or(Failure::Again)?;
-    let sql = sql!("trigger_open");
-    let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
-    connection.change(sql, &[&job.no.0, &at, &number, &args.priority]).await?;
+    let (at, job, number, _) = key_columns(key);
+    connection.change(sql!("trigger_open"), &[&job, &at, &number, &args.priority]).await?;
     Ok(Triggered::Accepted(key))
 }
 
@@ -149,10 +130,9 @@ pub(crate) async fn free_keys(
         let after = job.stopped_at.map(|stopped_at| stopped_at.as_micros().saturating_add(1));
         after.map_or(now, |after| now.max(after))
     };
-    let at: Vec<i64> = wanted.iter().map(|(job, _)| begins_at(job)).collect();
-    let jobs: Vec<i64> = wanted.iter().map(|(job, _)| job.no.0).collect();
-    let sql = sql!("trigger_sequences_at");
-    let rows = connection.rows(sql, &[&at, &jobs]).await?;
+    let at = column(wanted, |(job, _)| begins_at(job));
+    let jobs = column(wanted, |(job, _)| job.no.0);
+    let rows = connection.rows(sql!("trigger_sequences_at"), &[&at, &jobs]).await?;
     let taken = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let taken = taken.collect::<Tried<HashSet<(i64, i32)>>>()?;
     let free = |job: &Job, n: u32| {

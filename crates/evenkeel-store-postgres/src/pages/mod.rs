@@ -16,7 +16,10 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
+use self::list::stored_page;
+use self::save::read_known;
 use crate::PostgresStore;
+use crate::rows::micros;
 
 #[async_trait]
 impl PageStore for PostgresStore {
@@ -25,7 +28,7 @@ impl PageStore for PostgresStore {
         job: JobNo,
         pages: &[PageId],
     ) -> Result<Vec<KnownPage>, StoreError> {
-        save::known(self, job, pages).await
+        self.api.rows(sql!("known_pages"), params![ids(pages), job.0], read_known).await
     }
 
     async fn save_pages(
@@ -34,15 +37,22 @@ impl PageStore for PostgresStore {
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
-        save::save_pages(self, quota, pages, now).await
+        let (pages, now) = (save::prepare(quota, pages).await?, micros(now.literal()));
+        transaction!(self.api, pages, |connection, pages| {
+            save::save_pages(connection, quota, pages, now).await
+        })
     }
 
     async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
-        save::see(self, job, pages, now).await
+        let params = params![ids(pages), job.0, micros(now.literal())];
+        self.api.change(sql!("see_pages"), params).await?;
+        Ok(())
     }
 
     async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
-        prune::prune_pages(self, job, pages).await
+        transaction!(self.api, ids(pages), |connection, pages| {
+            prune::prune_pages(connection, job.0, pages).await
+        })
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
@@ -55,11 +65,14 @@ impl PageStore for PostgresStore {
         filter: &PageFilter,
         page: PageRequest<PageNo>,
     ) -> Result<Page<PageHit, PageNo>, StoreError> {
-        list::list(self, scope, filter, page).await
+        let tenant = scope.tenant;
+        run!(self.api, filter.clone(), |connection, filter| {
+            list::list(connection, tenant, filter, page).await
+        })
     }
 
     async fn get_page(&self, scope: &Scope, id: PageId) -> Result<Option<StoredPage>, StoreError> {
-        list::get_page(self, scope, id).await
+        self.api.maybe_row(sql!("get_page"), params![id.0, scope.tenant.0], stored_page).await
     }
 }
 

@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 
 use super::list::COUNT_MAX;
 use super::matching::Matching;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
 use crate::rows::{count, get, time};
 
@@ -34,12 +34,9 @@ pub(super) async fn search(
     let Matching { found, in_title, ranked } = Matching::new(scope, needles);
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit.min(SEARCH_LIMIT_MAX)));
     let most = COUNT_MAX + 1;
-    let rows = connection
-        .rows(
-            sql!("list_pages_search"),
-            &[&found, &in_title, &ranked, &tenant, &url_prefix, &most, &offset, &limit],
-        )
-        .await?;
+    let params: Params<'_> =
+        &[&found, &in_title, &ranked, &tenant, &url_prefix, &most, &offset, &limit];
+    let rows = connection.rows(sql!("list_pages_search"), params).await?;
     let total = rows.first().map_or(Ok(0), |row| count(row, "total"))?;
     let mut items = Vec::new();
     for rows in rows.chunks(TEXTS_AT_ONCE) {
@@ -58,9 +55,8 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = sql!("list_pages_search_texts");
     let chars = SNIPPET_CHARS_MAX as i32;
-    let texts = connection.rows(sql, &[&numbers, &chars]).await?;
+    let texts = connection.rows(sql!("list_pages_search_texts"), &[&numbers, &chars]).await?;
     let snippet =
         |row: &Row| -> Tried<(i64, String)> { Ok((get(row, 0)?, snippet(get(row, 1)?, needles))) };
     let mut snippets = texts.iter().map(snippet).collect::<Tried<HashMap<i64, String>>>()?;

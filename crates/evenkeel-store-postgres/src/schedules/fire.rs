@@ -19,7 +19,7 @@ pub(super) async fn fire(
     now: Now,
 ) -> Result<Fired, StoreError> {
     let args = Args { node: node.0, now: micros(now.literal()), batch };
-    store.hot.run(args, |connection, args| async move { run(&connection, &args).await }).await
+    run!(store.hot, args, |connection, args| run(connection, args).await)
 }
 
 struct Args {

@@ -2,40 +2,27 @@
 
 use std::collections::HashSet;
 
+use evenkeel_core::Timestamp;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{FireDelayed, FireResult, Fired, Now, Postpone, Start, StoreError};
+use evenkeel_store::{FireDelayed, FireResult, Fired, Postpone, Start};
 
-use crate::PostgresStore;
-use crate::connection::Connection;
-use crate::connection::rounds;
+use crate::connection::{Connection, OwnedParams, Params, rounds};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, QueueColumns, entry_of, get, micros, time};
+use crate::rows::{KeyColumns, QueueColumns, array, column, entry_of, get, time};
 
-struct Args {
-    node: i32,
-    now: Option<i64>,
-    batch: Vec<FireDelayed>,
+pub(super) struct Args {
+    pub(super) node: i32,
+    pub(super) now: Option<i64>,
+    pub(super) batch: Vec<FireDelayed>,
 }
 
-pub(super) async fn fire_delayed(
-    store: &PostgresStore,
-    node: NodeNo,
-    batch: Vec<FireDelayed>,
-    now: Now,
-) -> Result<Fired, StoreError> {
-    let args = Args { node: node.0, now: micros(now.literal()), batch };
-    store
-        .hot
-        .run(args, |connection, args| async move {
-            let rounds = rounds(&args.batch, |delayed| delayed.key.job_no);
-            match &rounds[..] {
-                // A single statement is a transaction, so no explicit transaction is needed.
-                [] | [_] => run(&connection, &args, &rounds).await,
-                _ => connection.transaction(run(&connection, &args, &rounds)).await,
-            }
-        })
-        .await
+pub(super) async fn fire_delayed(connection: &Connection, args: &Args) -> Tried<Fired> {
+    let rounds = rounds(&args.batch, |delayed| delayed.key.job_no);
+    match &rounds[..] {
+        // A single statement is a transaction, so no explicit transaction is needed.
+        [] | [_] => run(connection, args, &rounds).await,
+        _ => connection.transaction(run(connection, args, &rounds)).await,
+    }
 }
 
 async fn run(connection: &Connection, args: &Args, rounds: &[Vec<usize>]) -> Tried<Fired> {
@@ -65,34 +52,25 @@ async fn fire_round(
 ) -> Tried<Timestamp> {
     let attempts = || round.iter().map(|at| &args.batch[*at]);
     let keys: KeyColumns = attempts().map(|delayed| delayed.key).collect();
-    let due: Vec<i64> = attempts().map(|delayed| delayed.due.as_micros()).collect();
+    let due = column(attempts(), |delayed| delayed.due.as_micros());
     let mut entries = QueueColumns::default();
     attempts().for_each(|delayed| entries.push(entry_of(&delayed.start)));
-    let row = connection
-        .row(
-            sql!("fire_delayed"),
-            &[
-                &now, &args.node, &keys.job_no, &due, &keys.scheduled_at, &keys.sequence,
-                &keys.attempt, &entries.pool, &entries.lane, &entries.priority,
-                &entries.should_start_by, &entries.limit_key, &entries.open_from,
-                &entries.open_until, &entries.forbidden_nodes, &entries.own_priority,
-                &entries.since, &entries.rise, &entries.limit_max,
-            ],
-        )
-        .await?;
+    let params: Params<'_> = &[
+        &now, &args.node, &keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt,
+        &entries.pool, &entries.lane, &entries.priority, &entries.should_start_by,
+        &entries.limit_key, &entries.open_from, &entries.open_until, &entries.forbidden_nodes,
+        &entries.own_priority, &entries.since, &entries.rise, &entries.limit_max,
+    ];
+    let row = connection.row(sql!("fire_delayed"), params).await?;
     let fired_at = time(&row, 0)?;
     let alive: bool = get(&row, 1)?;
-    let fired: HashSet<i64> =
-        get::<Option<Vec<i64>>>(&row, 2)?.unwrap_or_default().into_iter().collect();
+    let fired: HashSet<i64> = array(&row, 2)?.into_iter().collect();
     let mut exists = HashSet::new();
     if alive && fired.len() < round.len() {
-        let sql = sql!("fire_delayed_classify");
-        let rows = connection
-            .rows(sql, &[&keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt])
-            .await?;
-        for row in rows {
-            exists.insert(get::<i64>(&row, 0)?);
-        }
+        let params: Params<'_> =
+            &[&keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt];
+        let rows = connection.rows(sql!("fire_delayed_classify"), params).await?;
+        exists = rows.iter().map(|row| get(row, 0)).collect::<Tried<HashSet<i64>>>()?;
     }
     for at in round {
         let delayed = &args.batch[*at];
@@ -111,22 +89,16 @@ async fn fire_round(
     Ok(fired_at)
 }
 
-pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
+/// Returns the parameters of the statement that postpones delayed attempts.
+pub(super) fn postpone_params(batch: &[Postpone]) -> OwnedParams {
     // The entries are sorted in lock order, so that two calls cannot deadlock. If an attempt occurs
     // twice, the first entry counts, because it makes the second stale.
     let mut sorted: Vec<&Postpone> = batch.iter().collect();
     sorted.sort_by_key(|postpone| (postpone.key.job_no, postpone.key));
     sorted.dedup_by_key(|postpone| postpone.key);
-    let keys: KeyColumns = sorted.iter().map(|postpone| postpone.key).collect();
-    let due: Vec<i64> = sorted.iter().map(|postpone| postpone.due.as_micros()).collect();
-    let until: Vec<i64> = sorted.iter().map(|postpone| postpone.until.as_micros()).collect();
-    store
-        .hot
-        .run((keys, due, until), |connection, args| async move {
-            let (KeyColumns { job_no, scheduled_at, sequence, attempt }, due, until) = &*args;
-            let sql = sql!("postpone");
-            connection.change(sql, &[job_no, due, scheduled_at, sequence, attempt, until]).await?;
-            Ok(())
-        })
-        .await
+    let due = column(&sorted, |postpone| postpone.due.as_micros());
+    let until = column(&sorted, |postpone| postpone.until.as_micros());
+    let keys = sorted.iter().map(|postpone| postpone.key);
+    let KeyColumns { job_no, scheduled_at, sequence, attempt } = keys.collect();
+    params![job_no, due, scheduled_at, sequence, attempt, until]
 }

@@ -13,7 +13,12 @@ use evenkeel_store::{
     ScheduleStore, StoreError, Supersede,
 };
 
+use self::claim_windows::{read_closed, window_params};
+use self::due_jobs::look_ahead;
+use self::fire_delayed::{Args, fire_delayed, postpone_params};
+use self::supersede::supersede;
 use crate::PostgresStore;
+use crate::rows::{column, due_job, micros, shards};
 
 #[async_trait]
 impl ScheduleStore for PostgresStore {
@@ -24,21 +29,26 @@ impl ScheduleStore for PostgresStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Vec<DueJob>, StoreError> {
-        due_jobs::load_due(self, shard, until, after, limit).await
+        let after = after.map_or(i64::MIN, |job| job.0);
+        let params = params![i16::from(shard.0), until.0, after, i64::from(limit)];
+        self.hot.rows(sql!("load_due"), params, due_job).await
     }
 
     async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError> {
-        due_jobs::load_jobs(self, jobs).await
+        self.hot.rows(sql!("load_jobs"), params![column(jobs, |job| job.0)], due_job).await
     }
 
     async fn look_ahead(
         &self,
-        shards: &[Shard],
+        of: &[Shard],
         until: Timestamp,
         limit: u32,
         now: Now,
     ) -> Result<LookAhead, StoreError> {
-        due_jobs::look_ahead(self, shards, until, limit, now).await
+        let now = micros(now.literal());
+        run!(self.hot, shards(of), |connection, shards| {
+            look_ahead(connection, shards, until, limit, now).await
+        })
     }
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
@@ -51,30 +61,35 @@ impl ScheduleStore for PostgresStore {
         batch: Vec<FireDelayed>,
         now: Now,
     ) -> Result<Fired, StoreError> {
-        fire_delayed::fire_delayed(self, node, batch, now).await
+        let args = Args { node: node.0, now: micros(now.literal()), batch };
+        run!(self.hot, args, |connection, args| fire_delayed(connection, args).await)
     }
 
     async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
-        supersede::supersede(self, batch, now).await
+        let now = micros(now.literal());
+        run!(self.hot, batch.to_vec(), |connection, batch| supersede(connection, batch, now).await)
     }
 
     async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError> {
-        fire_delayed::postpone(self, batch).await
+        self.hot.change(sql!("postpone"), postpone_params(batch)).await?;
+        Ok(())
     }
 
     async fn find_closed_windows(
         &self,
-        shards: &[Shard],
+        of: &[Shard],
         limit: u32,
         now: Now,
     ) -> Result<Vec<ClosedAttempt>, StoreError> {
-        claim_windows::find_closed_windows(self, shards, limit, now).await
+        let params = params![micros(now.literal()), shards(of), i64::from(limit)];
+        self.hot.rows(sql!("find_closed_windows"), params, read_closed).await
     }
 
     async fn set_claim_windows(
         &self,
         batch: &[(AttemptKey, ClaimWindow)],
     ) -> Result<(), StoreError> {
-        claim_windows::set_claim_windows(self, batch).await
+        self.hot.change(sql!("set_claim_windows"), window_params(batch)).await?;
+        Ok(())
     }
 }

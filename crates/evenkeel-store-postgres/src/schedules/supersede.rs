@@ -4,20 +4,19 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use evenkeel_core::JobNo;
 use evenkeel_core::attempt::AttemptStatus;
-use evenkeel_store::{Now, StoreError, Supersede};
+use evenkeel_store::Supersede;
 
-use crate::PostgresStore;
 use crate::attempts::{JobRuns, Withdrawn, close_runs};
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{get, job_numbers, micros};
+use crate::rows::{column, get, job_numbers};
 
 /// An attempt can move to another table between two statements, so the search is repeated. A few
 /// rounds are enough, because the scheduler calls `supersede` again while the job is busy.
 const ROUNDS: usize = 4;
 
 /// The jobs whose active runs are superseded, as arrays.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Decided {
     jobs: Vec<i64>,
     generations: Vec<i32>,
@@ -54,27 +53,21 @@ impl Decided {
 }
 
 pub(super) async fn supersede(
-    store: &PostgresStore,
+    connection: &Connection,
     batch: &[Supersede],
-    now: Now,
-) -> Result<(), StoreError> {
-    let args = (Decided::new(batch), micros(now.literal()));
-    store
-        .hot
-        .run(args, |connection, args| async move {
-            let mut decided = args.0.clone();
-            for _ in 0..ROUNDS {
-                if decided.jobs.is_empty() {
-                    break;
-                }
-                // Each round is a separate transaction, because waiting for attempts while jobs are
-                // locked would break the lock order.
-                let again = connection.transaction(run(&connection, &decided, args.1)).await?;
-                decided = decided.only(&again);
-            }
-            Ok(())
-        })
-        .await
+    now: Option<i64>,
+) -> Tried<()> {
+    let mut decided = Decided::new(batch);
+    for _ in 0..ROUNDS {
+        if decided.jobs.is_empty() {
+            break;
+        }
+        // Each round is a separate transaction, because waiting for attempts while jobs are locked
+        // would break the lock order.
+        let again = connection.transaction(run(connection, &decided, now)).await?;
+        decided = decided.only(&again);
+    }
+    Ok(())
 }
 
 /// Locks rows in the order that finishing and claiming use: running attempts, pending attempts,
@@ -86,22 +79,19 @@ pub(super) async fn supersede(
 /// statement sees belongs to an older run.
 async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tried<HashSet<i64>> {
     let Decided { jobs, generations, due } = decided;
-    let executions = mark_running(connection, decided).await?;
-    let mut withdrawn = Vec::new();
-    let sql = sql!("supersede_withdraw_ready");
-    for row in connection.rows(sql, &[jobs, generations, due]).await? {
-        withdrawn.push(Withdrawn::from_queue(&row)?);
-    }
-    let sql = sql!("supersede_withdraw_delayed");
-    for row in connection.rows(sql, &[jobs, generations, due]).await? {
-        withdrawn.push(Withdrawn::from_delayed(&row)?);
-    }
+    let params: Params<'_> = &[jobs, generations, due];
+    // How many attempts each job has had in total.
+    let marked = connection.rows(sql!("supersede_mark"), params).await?;
+    let executions = marked.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
+    let executions = executions.collect::<Tried<HashMap<i64, i64>>>()?;
+    let queued = connection.rows(sql!("supersede_withdraw_ready"), params).await?;
+    let delayed = connection.rows(sql!("supersede_withdraw_delayed"), params).await?;
+    let withdrawn = Withdrawn::read_all(&queued, &delayed)?;
     if !withdrawn.is_empty() {
         end(connection, withdrawn, now).await?;
     }
-    let sql = sql!("supersede_find");
     let mut again = HashSet::new();
-    for row in connection.rows(sql, &[jobs, generations, due]).await? {
+    for row in connection.rows(sql!("supersede_find"), params).await? {
         let (job_no, executions_now, has_pending): (i64, i64, bool) =
             (get(&row, "job_no")?, get(&row, "executions")?, get(&row, "has_pending")?);
         if has_pending || executions.get(&job_no) != Some(&executions_now) {
@@ -111,19 +101,9 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
     Ok(again)
 }
 
-/// Marks the running attempts of the jobs as cancelled. Returns how many attempts each job has had
-/// in total.
-async fn mark_running(connection: &Connection, decided: &Decided) -> Tried<HashMap<i64, i64>> {
-    let Decided { jobs, generations, due } = decided;
-    let sql = sql!("supersede_mark");
-    let rows = connection.rows(sql, &[jobs, generations, due]).await?;
-    rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
-}
-
 async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64>) -> Tried<()> {
-    let jobs: Vec<JobNo> = withdrawn.iter().map(|withdrawn| withdrawn.key.job_no).collect();
-    let sql = sql!("supersede_lock");
-    let rows = connection.rows(sql, &[&now, &job_numbers(&jobs)]).await?;
+    let jobs = job_numbers(&column(&withdrawn, |withdrawn| withdrawn.key.job_no));
+    let rows = connection.rows(sql!("supersede_lock"), &[&now, &jobs]).await?;
     let Some(first) = rows.first() else { return Ok(()) };
     let now: i64 = get(first, "now")?;
     let mut runs = rows.iter().map(JobRuns::read).collect::<Tried<Vec<JobRuns>>>()?;

@@ -13,49 +13,29 @@ use std::collections::{HashMap, HashSet};
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::balance::Load;
 use evenkeel_core::dedup::DedupKey;
+use evenkeel_core::limit::KeyLimit;
 use evenkeel_core::status::{Command, Effect};
-use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobId, JobNo, Origin, Timestamp};
 use evenkeel_store::{
-    Action, Applied, ClaimWindow, CommandEffect, DedupClaim, Job, JobChange, JobCommand, JobState,
-    Now, Scope, StoreError,
+    Action, Applied, ClaimWindow, CommandEffect, DedupClaim, Job, JobCommand, JobState,
 };
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use self::write::Plan;
 use super::labels::ChangedLabels;
 use super::read::get_jobs;
+use super::register::find_names;
 use super::trigger::free_keys;
-use crate::PostgresStore;
 use crate::attempts::{JobRuns, close_runs, withdraw_pending};
-use crate::connection::Connection;
-use crate::dedup::{Keys, column};
+use crate::connection::{Connection, Params};
+use crate::dedup::{Keys, Name, Names, key_column};
 use crate::error::{Failure, Tried};
-use crate::rows::{get, key, micros, name_list};
+use crate::rows::{column, get, key, micros, name_list};
 
 pub(super) struct Args {
     pub(super) tenant: i32,
     pub(super) now: Option<i64>,
     pub(super) commands: Vec<JobCommand>,
-}
-
-pub(super) async fn apply_commands(
-    store: &PostgresStore,
-    scope: &Scope,
-    commands: Vec<JobCommand>,
-    now: Now,
-) -> Result<Vec<Applied>, StoreError> {
-    let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), commands };
-    store
-        .api
-        .run(args, |connection, args| async move {
-            match connection.transaction(run(&connection, &args)).await {
-                // Another job took the name in the meantime, so the command is decided again.
-                Err(failure) if failure.is_taken() => Err(Failure::Again),
-                tried => tried,
-            }
-        })
-        .await
 }
 
 pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Applied>> {
@@ -65,7 +45,8 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
     let jobs: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
     let mut keys = lock_keys(connection, args, &jobs, now).await?;
-    let holders = find_holders(connection, args).await?;
+    let wanted = args.commands.iter().filter_map(|command| wanted_name(&command.action));
+    let holders = find_names(connection, args.tenant, wanted.collect()).await?;
     let mut names = HashMap::new();
     let (mut answers, mut plans) = (Vec::with_capacity(ids.len()), Vec::new());
     for command in &args.commands {
@@ -107,8 +88,7 @@ struct Locked {
 
 /// Locks all rows that the commands change.
 async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
-    let sql = sql!("command_lock_jobs");
-    let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
+    let rows = connection.rows(sql!("command_lock_jobs"), &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let found = found.collect::<Tried<Vec<(i64, Uuid)>>>()?;
     let touched = args.commands.iter().filter(|command| changes_pending(&command.action));
@@ -120,12 +100,10 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
         connection.rows(sql!("command_lock_delayed"), &[&touched]).await?;
     }
     let numbers: Vec<i64> = found.into_iter().map(|(no, _)| no).collect();
-    let sql = sql!("command_lock_states");
-    let rows = connection.rows(sql, &[&numbers]).await?;
+    let rows = connection.rows(sql!("command_lock_states"), &[&numbers]).await?;
     if !touched.is_empty() {
-        let sql = sql!("command_lock_rest");
-        let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
-        if !is_all {
+        let row = connection.row(sql!("command_lock_rest"), &[&touched]).await?;
+        if !get::<bool>(&row, 0)? {
             // Another transaction is taking a pending attempt of the jobs. The store method starts
             // again, because then its first lock waits for the transaction that takes the attempt.
             return Err(Failure::Again);
@@ -154,44 +132,22 @@ fn changes_pending(action: &Action) -> bool {
 /// Reads the clock once the locks are held, so that the time is later than all changes by earlier
 /// holders of the locks.
 pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
-    let row = connection.row(sql!("now"), &[&now]).await?;
-    Ok(get(&row, 0)?)
+    get(&connection.row(sql!("now"), &[&now]).await?, 0)
 }
 
-/// Returns which of the requested job names are taken, and by which jobs.
-async fn find_holders(
-    connection: &Connection,
-    args: &Args,
-) -> Tried<HashMap<(String, String), JobId>> {
-    let wanted: Vec<(String, String)> =
-        args.commands.iter().filter_map(|command| wanted_name(&command.action)).collect();
-    if wanted.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let (names, configurations): (Vec<String>, Vec<String>) = wanted.iter().cloned().unzip();
-    let sql = sql!("register_find_names");
-    let rows = connection.rows(sql, &[&args.tenant, &names, &configurations]).await?;
-    rows.iter()
-        .map(|row| {
-            let nth = usize::try_from(get::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
-            let name = wanted.get(nth).cloned().unwrap_or_default();
-            Ok((name, JobId(get(row, 1)?)))
-        })
-        .collect()
-}
-
-fn wanted_name(action: &Action) -> Option<(String, String)> {
+/// Returns the name that a job gets by the command.
+fn wanted_name(action: &Action) -> Option<Name<'_>> {
     let Action::Change(change) = action else { return None };
     let about = change.about.as_ref()?;
-    Some((about.name.clone()?, about.configuration.clone().unwrap_or_default()))
+    Some((about.name.as_deref()?, about.configuration.as_deref().unwrap_or_default()))
 }
 
 /// Returns the effect of the command, or why it is rejected.
-fn decide(
-    command: &JobCommand,
+fn decide<'a>(
+    command: &'a JobCommand,
     job: &Job,
-    holders: &HashMap<(String, String), JobId>,
-    names: &mut HashMap<(String, String), JobId>,
+    holders: &Names<'a>,
+    names: &mut Names<'a>,
 ) -> Result<Effect, Applied> {
     let effect = job.facts().apply(command.action.command()).map_err(Applied::NotAllowed)?;
     let is_other = command.if_generation.is_some_and(|expected| expected != job.generation)
@@ -263,11 +219,10 @@ async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
         let about = change.about.as_ref().unwrap_or(&plan.job.about);
         let definition = change.definition.as_ref().unwrap_or(&plan.job.definition);
         numbers.push(plan.job.no.0);
-        keys.push(DedupKey::of_job(about, definition).map(column));
+        keys.push(DedupKey::of_job(about, definition).map(key_column));
     }
     if !numbers.is_empty() {
-        let sql = sql!("command_mark_dedup");
-        connection.change(sql, &[&numbers, &keys]).await?;
+        connection.change(sql!("command_mark_dedup"), &[&numbers, &keys]).await?;
     }
     Ok(())
 }
@@ -304,69 +259,51 @@ async fn end(
     now: i64,
 ) -> Tried<AttemptsByJob> {
     let mut taken = AttemptsByJob::new();
-    let stopped = plans.iter().filter(|plan| plan.effect.withdraws);
-    let stopped: Vec<i64> = stopped.map(|plan| plan.job.no.0).collect();
+    let stopped = write::numbers_of(plans, |plan| plan.effect.withdraws);
     if !stopped.is_empty() {
         let withdrawn = withdraw_pending(connection, &stopped).await?;
         for key in close_runs(connection, runs, withdrawn, AttemptStatus::Cancelled, now).await? {
             taken.entry(key.job_no).or_default().push(key);
         }
     }
-    let (mut labels, mut windows) = (ChangedLabels::default(), WindowColumns::default());
+    write_windows(connection, plans, now).await?;
+    let mut labels = ChangedLabels::default();
     for plan in plans {
         match &plan.command.action {
-            Action::Change(change) => {
-                if plan.job.waiting > 0 {
-                    windows.push(plan.job, change, now);
-                }
-                labels.push(plan.job, change);
-            }
+            Action::Change(change) => labels.push(plan.job, change),
             Action::Delete => labels.delete(plan.job.no),
             _ => {}
         }
     }
-    windows.write(connection).await?;
     labels.write(connection, tenant).await?;
     Ok(taken)
 }
 
-/// Claim windows, priority and limit of pending attempts, as arrays.
-#[derive(Default)]
-struct WindowColumns {
-    job_no: Vec<i64>,
-    from: Vec<Option<i64>>,
-    until: Vec<Option<i64>>,
-    forbidden: Vec<Option<String>>,
-    priority: Vec<i16>,
-    limit_key: Vec<Option<Vec<u8>>>,
-    limit_max: Vec<Option<i32>>,
-}
-
-impl WindowColumns {
-    fn push(&mut self, job: &Job, change: &JobChange, now: i64) {
-        let Some(definition) = &change.definition else { return };
-        let average = definition.average(job.history.average_good_duration);
+/// Updates the claim windows, priorities and limits of the pending attempts of jobs with a new
+/// definition.
+async fn write_windows(connection: &Connection, plans: &[Plan<'_>], now: i64) -> Tried<()> {
+    let changed = plans.iter().filter(|plan| plan.job.waiting > 0).filter_map(|plan| {
+        let definition = plan.definition()?;
+        let average = definition.average(plan.job.history.average_good_duration);
         let window = ClaimWindow::of(definition, average, Timestamp::from_micros(now));
-        self.job_no.push(job.no.0);
-        self.from.push(micros(window.from));
-        self.until.push(micros(window.until));
-        self.forbidden.push(name_list(&definition.dont_run_on_nodes));
-        self.priority.push(i16::from(definition.priority.get()));
-        let limit = definition.key_limit();
-        self.limit_key.push(limit.map(|limit| limit.digest.as_bytes().to_vec()));
-        self.limit_max.push(limit.map(|limit| limit.most.cast_signed()));
+        Some((plan.job.no.0, definition, window, definition.key_limit()))
+    });
+    let changed: Vec<(i64, &Definition, ClaimWindow, Option<KeyLimit>)> = changed.collect();
+    if changed.is_empty() {
+        return Ok(());
     }
-
-    async fn write(&self, connection: &Connection) -> Tried<()> {
-        let Self { job_no, from, until, forbidden, priority, limit_key, limit_max } = self;
-        if !job_no.is_empty() {
-            let sql = sql!("command_open_ready");
-            let columns: [&(dyn ToSql + Sync); 7] =
-                [job_no, from, until, forbidden, priority, limit_key, limit_max];
-            connection.change(sql, &columns).await?;
-        }
-        Ok(())
-    }
+    let limits = || changed.iter().map(|(.., limit)| *limit);
+    let params: Params<'_> = &[
+        &column(&changed, |(job, ..)| *job),
+        &column(&changed, |(_, _, window, _)| micros(window.from)),
+        &column(&changed, |(_, _, window, _)| micros(window.until)),
+        &column(&changed, |(_, definition, ..)| name_list(&definition.dont_run_on_nodes)),
+        &column(&changed, |(_, definition, ..)| i16::from(definition.priority.get())),
+        &column(limits(), |limit| limit.map(|limit| limit.digest.as_bytes().to_vec())),
+        &column(limits(), |limit| limit.map(|limit| limit.most.cast_signed())),
+    ];
+    connection.change(sql!("command_open_ready"), params).await?;
+    Ok(())
 }
 
 /// Returns the running attempts of the jobs. The running attempts of cancelled or deleted jobs are
@@ -385,8 +322,8 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<Atte
     if numbers.is_empty() {
         return Ok(running);
     }
-    let sql = sql!("command_find_running");
-    for row in connection.rows(sql, &[&numbers, &counts, &ends]).await? {
+    let params: Params<'_> = &[&numbers, &counts, &ends];
+    for row in connection.rows(sql!("command_find_running"), params).await? {
         let key = key(&row)?;
         running.entry(key.job_no).or_default().push(key);
     }

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use evenkeel_core::balance::Load;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Definition, JobNo, Timestamp};
-use evenkeel_store::{Action, Job, JobCommand, JobState, StoreError};
+use evenkeel_store::{Action, Job, JobCommand, JobState};
 
-use super::super::definition_text;
 use crate::balance::{Counts, LoadColumns};
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::Tried;
-use crate::rows::{KeyColumns, micros, slot};
+use crate::rows::{KeyColumns, column, json, micros, slot};
 
 /// A command that can be applied to its job.
 pub(super) struct Plan<'a> {
@@ -61,7 +60,7 @@ impl Plan<'_> {
             }
     }
 
-    fn definition(&self) -> Option<&Definition> {
+    pub(super) fn definition(&self) -> Option<&Definition> {
         match &self.command.action {
             Action::Change(change) => change.definition.as_ref(),
             _ => None,
@@ -77,6 +76,11 @@ impl Plan<'_> {
     }
 }
 
+/// Returns the numbers of the jobs whose plans meet the condition.
+pub(super) fn numbers_of(plans: &[Plan<'_>], is_meant: impl Fn(&Plan<'_>) -> bool) -> Vec<i64> {
+    plans.iter().filter(|plan| is_meant(plan)).map(|plan| plan.job.no.0).collect()
+}
+
 /// Writes the jobs, their states and the runs that the commands start.
 pub(super) async fn write(
     connection: &Connection,
@@ -88,21 +92,19 @@ pub(super) async fn write(
     if plans.is_empty() {
         return Ok(());
     }
-    let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
-    let states: Vec<i16> = plans.iter().map(|plan| plan.effect.state as i16).collect();
-    let left = plans.iter().filter(|plan| plan.leaves_target());
-    let left: Vec<i64> = left.map(|plan| plan.job.no.0).collect();
+    let numbers = column(plans, |plan| plan.job.no.0);
+    let states = column(plans, |plan| plan.effect.state as i16);
+    let left = numbers_of(plans, |plan| plan.leaves_target());
     if !left.is_empty() {
-        let sql = sql!("command_leave_targets");
-        connection.change(sql, &[&tenant, &left]).await?;
+        connection.change(sql!("command_leave_targets"), &[&tenant, &left]).await?;
     }
     write_jobs(connection, plans, &numbers, &states, now).await?;
     write_states(connection, plans, loads, &numbers, &states, now).await?;
     let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();
     if !begun.job_no.is_empty() {
-        let sql = sql!("command_delayed");
         let KeyColumns { job_no, scheduled_at, sequence, .. } = &begun;
-        connection.change(sql, &[&tenant, job_no, scheduled_at, sequence]).await?;
+        let params: Params<'_> = &[&tenant, job_no, scheduled_at, sequence];
+        connection.change(sql!("command_delayed"), params).await?;
     }
     Ok(())
 }
@@ -114,37 +116,27 @@ async fn write_jobs(
     states: &[i16],
     now: i64,
 ) -> Tried<()> {
-    let changes = || {
+    let abouts = || {
         plans.iter().map(|plan| match &plan.command.action {
-            Action::Change(change) => Some(change),
+            Action::Change(change) => change.about.as_ref(),
             _ => None,
         })
     };
-    let abouts = || changes().map(|change| change.and_then(|change| change.about.as_ref()));
-    let about = abouts().map(|about| about.map(serde_json::to_string).transpose());
-    let about = about
-        .collect::<Result<Vec<Option<String>>, _>>()
-        .map_err(|error| StoreError::Refused(error.into()))?;
-    let names: Vec<Option<&str>> = abouts().map(|about| about?.name.as_deref()).collect();
-    let configurations: Vec<Option<&str>> =
-        abouts().map(|about| Some(about?.configuration.as_deref().unwrap_or_default())).collect();
-    let sources: Vec<Option<&str>> = abouts().map(|about| about?.source_id.as_deref()).collect();
-    let targets: Vec<Option<i64>> = abouts().map(|about| about?.target).collect();
-    let definitions = changes()
-        .map(|change| {
-            change.and_then(|change| change.definition.as_ref()).map(definition_text).transpose()
-        })
-        .collect::<Result<Vec<Option<String>>, _>>()?;
-    let notes: Vec<Option<&str>> = plans.iter().map(|plan| plan.command.action.note()).collect();
-    connection
-        .change(
-            sql!("command_write_jobs"),
-            &[
-                &now, &numbers, &states, &about, &names, &configurations, &sources, &definitions,
-                &targets, &notes,
-            ],
-        )
-        .await?;
+    let about = abouts().map(|about| about.map(json).transpose());
+    let about = about.collect::<Result<Vec<Option<String>>, _>>()?;
+    let names = column(abouts(), |about| about?.name.as_deref());
+    let configurations =
+        column(abouts(), |about| Some(about?.configuration.as_deref().unwrap_or_default()));
+    let sources = column(abouts(), |about| about?.source_id.as_deref());
+    let targets = column(abouts(), |about| about?.target);
+    let definitions = plans.iter().map(|plan| plan.definition().map(json).transpose());
+    let definitions = definitions.collect::<Result<Vec<Option<String>>, _>>()?;
+    let notes = column(plans, |plan| plan.command.action.note());
+    let params: Params<'_> = &[
+        &now, &numbers, &states, &about, &names, &configurations, &sources, &definitions, &targets,
+        &notes,
+    ];
+    connection.change(sql!("command_write_jobs"), params).await?;
     Ok(())
 }
 
@@ -156,43 +148,37 @@ async fn write_states(
     states: &[i16],
     now: i64,
 ) -> Tried<()> {
-    let stopped_at: Vec<Option<i64>> = plans.iter().map(|plan| plan.stopped_at(now)).collect();
-    let placed: Vec<bool> = plans.iter().map(|plan| plan.new_time().is_some()).collect();
     let next_at = || plans.iter().map(|plan| plan.new_time().flatten());
-    let slots: Vec<Option<i32>> = next_at().map(slot).collect();
-    let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
-    let follows_end: Vec<Option<bool>> = plans
-        .iter()
-        .map(|plan| plan.definition().map(|definition| definition.schedule.follows_its_end()))
-        .collect();
-    let begins: Vec<bool> = plans.iter().map(|plan| plan.run.is_some()).collect();
+    let follows_end = |definition: &Definition| definition.schedule.follows_its_end();
     let loads: LoadColumns = loads.iter().map(Option::as_ref).collect();
-    connection
-        .change(
-            sql!("command_write_states"),
-            &[
-                &now, &numbers, &states, &stopped_at, &placed, &next_at, &slots, &follows_end,
-                &begins, &loads.profile, &loads.cost_us, &loads.cost_stated,
-            ],
-        )
-        .await?;
+    let params: Params<'_> = &[
+        &now,
+        &numbers,
+        &states,
+        &column(plans, |plan| plan.stopped_at(now)),
+        &column(plans, |plan| plan.new_time().is_some()),
+        &column(next_at(), micros),
+        &column(next_at(), slot),
+        &column(plans, |plan| plan.definition().map(follows_end)),
+        &column(plans, |plan| plan.run.is_some()),
+        &loads.profile,
+        &loads.cost_us,
+        &loads.cost_stated,
+    ];
+    connection.change(sql!("command_write_states"), params).await?;
     Ok(())
 }
 
 /// Updates the stored job counts of the tenant. Also deletes reload requests of stopped jobs, and
 /// failure counts of jobs whose state changes.
 pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
-    let over = plans.iter().filter(|plan| plan.effect.ends_running);
-    let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
+    let over = numbers_of(plans, |plan| plan.effect.ends_running);
     if !over.is_empty() {
-        let sql = sql!("command_delete_changes");
-        connection.change(sql, &[&over]).await?;
+        connection.change(sql!("command_delete_changes"), &[&over]).await?;
     }
-    let changed = plans.iter().filter(|plan| plan.effect.state != plan.job.state);
-    let changed: Vec<i64> = changed.map(|plan| plan.job.no.0).collect();
+    let changed = numbers_of(plans, |plan| plan.effect.state != plan.job.state);
     if !changed.is_empty() {
-        let sql = sql!("prune_failing");
-        connection.change(sql, &[&changed]).await?;
+        connection.change(sql!("prune_failing"), &[&changed]).await?;
     }
     let more = |state: JobState| -> i64 {
         let is = |other: JobState| i64::from(other == state);
@@ -201,8 +187,8 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
     let (deleted, paused) = (more(JobState::Deleted), more(JobState::Paused));
     let cancelled = more(JobState::Cancelled);
     if !over.is_empty() || (deleted, paused, cancelled) != (0, 0, 0) {
-        let sql = sql!("command_count");
-        connection.change(sql, &[&over, &tenant, &deleted, &paused, &cancelled]).await?;
+        let params: Params<'_> = &[&over, &tenant, &deleted, &paused, &cancelled];
+        connection.change(sql!("command_count"), params).await?;
     }
     Ok(())
 }
