@@ -18,16 +18,16 @@ pub struct ArchiveError {
 /// pages.
 #[async_trait]
 pub trait PageArchive: Send + Sync {
-    /// Returns those of these pages that are stored, in any order.
+    /// Returns the stored versions of these pages in any order, without pages that are not stored.
     async fn known(&self, pages: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError>;
 
-    /// Stores all pages or none. The results are in the order of `pages`, which are all different.
+    /// Stores all pages or none. The results are in the order of `pages`, which contains no page
+    /// twice.
     async fn save(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError>;
 
     /// Records that the crawl found these pages unchanged.
     async fn mark_seen(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 
-    /// Deletes pages.
     async fn delete(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 }
 
@@ -38,6 +38,7 @@ pub trait Listener: Send + Sync {
     /// Appends a line to the log of the attempt; `line` has no line break.
     fn log(&self, line: &str);
 
-    /// Saves a checkpoint. Pages that the checkpoint does not contain are already in the archive.
+    /// Saves a checkpoint. A page that was read and is not in the checkpoint's queue is already in
+    /// the archive.
     fn checkpoint(&self, data: Vec<u8>);
 }

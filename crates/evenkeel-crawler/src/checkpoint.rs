@@ -62,9 +62,9 @@ pub(crate) enum Unusable {
 
 impl Checkpoint {
     /// Encodes the checkpoint in at most `bytes_max` bytes. If the checkpoint is too large, the
-    /// function drops the least important data: first the content hashes that recognise copies (a
-    /// copy may stay until the next crawl), then the end of the queue, and last the seen URLs (some
-    /// pages are read again).
+    /// function drops the least important data: first content hashes, then the end of the queue,
+    /// and last the seen URLs. Without these data, the crawl may keep copies until the next crawl,
+    /// or read some pages again.
     pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
         loop {
             let data = self.pack();
@@ -83,7 +83,8 @@ impl Checkpoint {
         }
     }
 
-    /// Drops content hashes. Hashes do not compress, so the number to drop is known.
+    /// Drops content hashes. Hashes do not compress, so the excess size determines how many hashes
+    /// to drop.
     fn cut_contents(&mut self, excess: usize) {
         self.pointers.clear();
         let contents = &mut self.contents.0;

@@ -27,6 +27,6 @@ pub struct CrawlCounts {
     pub starts_read: u64,
     /// Start URLs that could not be read.
     pub starts_lost: u64,
-    /// Links that were ignored because they look like one of endlessly many URLs.
+    /// Links that were ignored because their URL looks like one of an endless series.
     pub traps: u64,
 }

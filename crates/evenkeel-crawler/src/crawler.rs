@@ -10,13 +10,11 @@ use serde_json::Value;
 use crate::archive::{Listener, PageArchive};
 use crate::config::CrawlConfig;
 use crate::crawl::Crawl;
-use crate::host_robots::RobotsClient;
 use crate::hosts::Hosts;
 use crate::settings::CrawlerSettings;
 use crate::silence::Silence;
 
-/// Shared by all crawls of a node, because limits per host apply to all crawls together. A node
-/// creates only one crawler.
+/// All crawls of a node share one crawler, because limits per host apply to all crawls together.
 #[derive(Debug)]
 pub struct Crawler {
     outbound: Outbound,
@@ -45,17 +43,6 @@ pub(crate) struct Shared {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) config: CrawlConfig,
     pub(crate) silence: Silence,
-}
-
-impl Shared {
-    pub(crate) fn robots_client(&self) -> RobotsClient<'_> {
-        RobotsClient {
-            outbound: &self.outbound,
-            robots_name: &self.settings.robots_name,
-            delay: self.config.delay,
-            silence: &self.silence,
-        }
-    }
 }
 
 impl Crawler {

@@ -27,7 +27,7 @@ impl Export {
         }
         let part = dir.join(format!("{name}.ndjson.part"));
         let whole = dir.join(format!("{name}.ndjson"));
-        // An attempt that is repeated because its result was not recorded continues the finished
+        // If an attempt is repeated because its result was not recorded, it appends to the finished
         // file.
         if !tokio::fs::try_exists(&part).await? {
             match tokio::fs::rename(&whole, &part).await {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use evenkeel_core::page::KnownPage;
+use evenkeel_outbound::CallError;
 use evenkeel_outbound::reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use evenkeel_outbound::reqwest::{Method, Request, Response, Url};
-use evenkeel_outbound::{CallError, Outbound};
 
+use crate::crawler::Shared;
 use crate::extract::{RobotsDirectives, one_line};
-use crate::silence::{OpenRequest, Silence};
+use crate::silence::OpenRequest;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FetchRequest<'a> {
@@ -20,8 +21,6 @@ pub(crate) struct FetchRequest<'a> {
     /// Maximum time for the request and the whole response.
     pub(crate) time_max: Duration,
     pub(crate) wanted: Wanted,
-    /// Measures how long the crawl receives no data.
-    pub(crate) silence: &'a Silence,
 }
 
 /// Which content types are read.
@@ -42,7 +41,6 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
     pub(crate) location: Option<String>,
-    /// The pause that the server requests with `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
     pub(crate) directives: RobotsDirectives,
     pub(crate) body: Body,
@@ -68,33 +66,23 @@ pub(crate) enum FetchError {
 }
 
 /// Sends a request and reads the response. Redirects are returned and not followed.
-pub(crate) async fn fetch(
-    outbound: &Outbound,
-    ask: &FetchRequest<'_>,
-    robots_name: &str,
-) -> Result<Answer, FetchError> {
-    match tokio::time::timeout(ask.time_max, exchange(outbound, ask, robots_name)).await {
-        Ok(answer) => answer,
-        Err(_) => Err(FetchError::TimedOut(ask.time_max)),
-    }
+pub(crate) async fn fetch(shared: &Shared, ask: &FetchRequest<'_>) -> Result<Answer, FetchError> {
+    let answer = tokio::time::timeout(ask.time_max, exchange(shared, ask)).await;
+    answer.unwrap_or(Err(FetchError::TimedOut(ask.time_max)))
 }
 
-async fn exchange(
-    outbound: &Outbound,
-    ask: &FetchRequest<'_>,
-    robots_name: &str,
-) -> Result<Answer, FetchError> {
-    let open_request = ask.silence.begin_request();
+async fn exchange(shared: &Shared, ask: &FetchRequest<'_>) -> Result<Answer, FetchError> {
+    let open_request = shared.silence.begin_request();
     let mut request = Request::new(Method::GET, ask.url.clone());
     fill_headers(request.headers_mut(), ask);
-    let mut response = outbound.send(request).await.map_err(|error| match error {
+    let mut response = shared.outbound.send(request).await.map_err(|error| match error {
         CallError::Refused(refused) => FetchError::Refused(refused.to_string()),
-        // The address of a host name may change, and a private address is treated like a missing
-        // name.
+        // Other errors may pass. A host name with a private address counts as a missing name,
+        // because its address may change.
         error => FetchError::Failed(error.to_string()),
     })?;
     open_request.received();
-    let mut answer = read_head(&response, robots_name);
+    let mut answer = read_head(&response, &shared.settings.robots_name);
     let is_page = matches!(
         answer.content_type.as_str(),
         "" | "text/html" | "application/xhtml+xml" | "text/plain"
@@ -179,7 +167,7 @@ async fn read_body(
     let bytes_max = ask.bytes_max;
     let announced = usize::try_from(response.content_length().unwrap_or_default());
     let announced = announced.unwrap_or(usize::MAX);
-    // A page that is cut off is useless, so it is not read at all.
+    // A page above the size limit is useless, so its body is not read.
     if announced > bytes_max && ask.wanted == Wanted::Pages {
         return Ok(Body::Cut(Vec::new()));
     }

@@ -23,13 +23,13 @@ const SAME_SEGMENT_MAX: usize = 3;
 
 /// The queue of URLs of a crawl, breadth first. Each host has a separate lane in the queue, so that
 /// a slow host does not delay other hosts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Frontier {
     lanes: BTreeMap<String, Lane>,
-    seen: FxHashSet<u64>,
+    pub(crate) seen: FxHashSet<u64>,
     queries: FxHashMap<u64, u16>,
     queue_max: usize,
-    queued: usize,
+    pub(crate) queued: usize,
     bytes: usize,
     next_no: u64,
     /// URLs that were ignored because a limit was reached.
@@ -50,7 +50,7 @@ struct Lane {
 pub(crate) enum Offered {
     Queued,
     Seen,
-    /// The URL looks like one of endlessly many URLs.
+    /// The URL looks like one of an endless series, such as the pages of a calendar.
     Trap,
     Full,
     /// The crawl no longer visits the host, because it had too many errors.
@@ -59,16 +59,7 @@ pub(crate) enum Offered {
 
 impl Frontier {
     pub(crate) fn new(queue_max: usize) -> Self {
-        Self {
-            lanes: BTreeMap::new(),
-            seen: FxHashSet::default(),
-            queries: FxHashMap::default(),
-            queue_max,
-            queued: 0,
-            bytes: 0,
-            next_no: 0,
-            left_out: 0,
-        }
+        Self { queue_max, ..Self::default() }
     }
 
     /// Returns a queue that treats these URLs as already seen.
@@ -76,7 +67,7 @@ impl Frontier {
         Self { seen: seen.into_iter().take(SEEN_MAX).collect(), ..Self::new(queue_max) }
     }
 
-    /// Queues a URL, unless it was seen before or looks like one of endlessly many.
+    /// Queues a URL, unless it was seen before or looks like one of an endless series.
     pub(crate) fn offer(&mut self, entry: Entry) -> Offered {
         let is_full = self.queued >= self.queue_max || self.bytes >= QUEUE_BYTES_MAX;
         let offered = self.admit(&entry.url, is_full);
@@ -95,13 +86,12 @@ impl Frontier {
         if has_loop(url) || !self.has_query_left(url) {
             return Offered::Trap;
         }
-        let host = host_of(url);
-        if self.lanes.get(&host).is_some_and(|lane| lane.is_given_up) {
+        if self.is_given_up(url) {
             return Offered::GivenUp;
         }
         let is_full = is_full
             || self.seen.len() >= SEEN_MAX
-            || (self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&host));
+            || (self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&host_of(url)));
         if is_full {
             self.left_out += 1;
             return Offered::Full;
@@ -114,8 +104,7 @@ impl Frontier {
     pub(crate) fn put_last(&mut self, entry: Entry) {
         let no = self.next_no;
         self.next_no += 1;
-        self.count_in(&entry);
-        self.lane(&entry).queue.push_back((no, entry));
+        self.lane_for(&entry).queue.push_back((no, entry));
     }
 
     /// Queues the target of a redirect at the position of the page that redirected, even if the
@@ -123,8 +112,7 @@ impl Frontier {
     pub(crate) fn replace(&mut self, no: u64, entry: Entry) -> Offered {
         let offered = self.admit(&entry.url, false);
         if offered == Offered::Queued {
-            self.count_in(&entry);
-            self.lane(&entry).queue.push_front((no, entry));
+            self.lane_for(&entry).queue.push_front((no, entry));
         }
         offered
     }
@@ -193,21 +181,11 @@ impl Frontier {
         entries
     }
 
-    pub(crate) const fn seen(&self) -> &FxHashSet<u64> {
-        &self.seen
-    }
-
-    pub(crate) const fn queued(&self) -> usize {
-        self.queued
-    }
-
-    fn lane(&mut self, entry: &Entry) -> &mut Lane {
-        self.lanes.entry(host_of(&entry.url)).or_default()
-    }
-
-    fn count_in(&mut self, entry: &Entry) {
+    /// Counts an entry that is to be queued, and returns the lane of its host.
+    fn lane_for(&mut self, entry: &Entry) -> &mut Lane {
         self.queued += 1;
         self.bytes += entry.url.as_str().len();
+        self.lanes.entry(host_of(&entry.url)).or_default()
     }
 
     fn has_query_left(&mut self, url: &Url) -> bool {
@@ -248,7 +226,7 @@ mod tests {
         assert_eq!(next(), None);
         frontier.release(&Url::parse("http://a/").unwrap());
         assert_eq!(frontier.pick(1).unwrap().1.url.as_str(), "http://a/2");
-        assert_eq!(frontier.queued(), 1);
+        assert_eq!(frontier.queued, 1);
     }
 
     #[test]
@@ -268,7 +246,7 @@ mod tests {
         for number in 0..5 {
             frontier.offer(entry(&format!("http://a/{number}")));
         }
-        assert_eq!((frontier.queued(), frontier.left_out), (2, 3));
+        assert_eq!((frontier.queued, frontier.left_out), (2, 3));
         frontier.pick(1);
         // The URL was not marked as seen, so it can be offered to the queue again.
         assert_eq!(frontier.offer(entry("http://a/4")), Offered::Queued);
@@ -292,7 +270,7 @@ mod tests {
             frontier.offer(entry(url));
         }
         let given_up = frontier.give_up(&Url::parse("http://a/x").unwrap());
-        assert_eq!((given_up.len(), frontier.queued()), (2, 1));
+        assert_eq!((given_up.len(), frontier.queued), (2, 1));
         assert_eq!(frontier.offer(entry("http://a/3")), Offered::GivenUp);
         assert_eq!(frontier.offer(entry("http://b/3")), Offered::Queued);
     }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_outbound::Outbound;
 use evenkeel_outbound::reqwest::Url;
 use tokio::time::Instant;
 
 use crate::clock::now;
+use crate::crawler::Shared;
 use crate::fetch::{Answer, Body, FetchError, FetchRequest, Wanted, fetch};
 use crate::hosts::Host;
 use crate::robots::{ROBOTS_BYTES_MAX, Robots};
-use crate::silence::Silence;
 
 /// How long robots.txt is cached.
 const FRESH: Duration = Duration::from_secs(3600);
@@ -48,22 +47,12 @@ pub(crate) struct NoRobots {
     pub(crate) refused: bool,
 }
 
-/// How robots.txt is requested. The request uses the server's user agent, because all jobs share
-/// the response.
-#[derive(Copy, Clone)]
-pub(crate) struct RobotsClient<'a> {
-    pub(crate) outbound: &'a Outbound,
-    pub(crate) robots_name: &'a str,
-    pub(crate) delay: Duration,
-    pub(crate) silence: &'a Silence,
-}
-
 /// Returns the robots.txt rules of the host of `url`. Concurrent callers wait for the same
 /// response. After a failure, the next caller tries again once the pause of the host has passed.
 pub(crate) async fn robots(
     host: &Host,
     url: &Url,
-    robots_client: RobotsClient<'_>,
+    shared: &Shared,
 ) -> Result<Arc<Robots>, NoRobots> {
     let came_at = now();
     let mut cache = host.robots.lock().await;
@@ -77,7 +66,7 @@ pub(crate) async fn robots(
     {
         return Err(silence.clone());
     }
-    let answer = ask(host, url, robots_client).await;
+    let answer = ask(host, url, shared).await;
     let now = now();
     match (answer, &mut cache.rules) {
         (Ok(robots), rules) => {
@@ -99,22 +88,21 @@ pub(crate) async fn robots(
     }
 }
 
-async fn ask(host: &Host, url: &Url, robots_client: RobotsClient<'_>) -> Result<Robots, NoRobots> {
+async fn ask(host: &Host, url: &Url, shared: &Shared) -> Result<Robots, NoRobots> {
     let silent = |why: String| NoRobots { why: format!("robots.txt: {why}"), refused: false };
     let mut place = url.join("/robots.txt").map_err(|error| silent(error.to_string()))?;
     for _ in 0..=REDIRECTS_MAX {
         let request = FetchRequest {
             url: place.clone(),
             known: None,
+            // The request uses the server's user agent, because all jobs share the response.
             user_agent: None,
             bytes_max: ROBOTS_BYTES_MAX,
             time_max: TIME_MAX,
             wanted: Wanted::All,
-            silence: robots_client.silence,
         };
-        let _permit = host.enter(robots_client.delay).await;
-        let answer = match fetch(robots_client.outbound, &request, robots_client.robots_name).await
-        {
+        let _permit = host.enter(shared.config.delay).await;
+        let answer = match fetch(shared, &request).await {
             Ok(answer) => answer,
             Err(FetchError::Refused(why)) => return Err(NoRobots { why, refused: true }),
             Err(error) => {
@@ -131,7 +119,7 @@ async fn ask(host: &Host, url: &Url, robots_client: RobotsClient<'_>) -> Result<
                 host.record_error(answer.retry_after);
                 return Err(silent(format!("the answer was {}", answer.status)));
             }
-            200..300 => return Ok(parse(answer, robots_client.robots_name)),
+            200..300 => return Ok(parse(answer, &shared.settings.robots_name)),
             _ => return Ok(Robots::default()),
         }
     }
@@ -155,11 +143,14 @@ mod tests {
     use axum::Router;
     use axum::http::StatusCode;
     use axum::routing::get;
-    use evenkeel_outbound::OutboundSettings;
+    use evenkeel_outbound::{Outbound, OutboundSettings};
+    use serde_json::json;
 
     use super::*;
+    use crate::config::CrawlConfig;
     use crate::hosts::Hosts;
     use crate::settings::CrawlerSettings;
+    use crate::silence::Silence;
 
     /// Starts a host that responds normally once, and then with 503.
     async fn host_with_one_answer(asked: &Arc<AtomicUsize>) -> Url {
@@ -185,14 +176,18 @@ mod tests {
             ..OutboundSettings::default()
         };
         let outbound = Outbound::new(settings).unwrap();
-        let silence = Silence::default();
-        let (robots_name, delay) = ("evenkeel", Duration::ZERO);
-        let robots_client =
-            RobotsClient { outbound: &outbound, robots_name, delay, silence: &silence };
         let pause = Duration::from_millis(1);
         let settings = CrawlerSettings { error_pause: pause, ..CrawlerSettings::default() };
-        let host = Hosts::new(&settings).get("a");
-        assert!(!robots(&host, &url, robots_client).await.unwrap().allows(&url));
+        let config = json!({"url": "http://a/", "delay_ms": 0});
+        let shared = &Shared {
+            outbound,
+            hosts: Arc::new(Hosts::new(&settings)),
+            config: CrawlConfig::read(&config, &settings).unwrap(),
+            silence: Silence::default(),
+            settings: Arc::new(settings),
+        };
+        let host = shared.hosts.get("a");
+        assert!(!robots(&host, &url, shared).await.unwrap().allows(&url));
         let age = async |by: Duration| {
             let mut cache = host.robots.lock().await;
             let rules = cache.rules.as_mut().unwrap();
@@ -201,15 +196,15 @@ mod tests {
         };
         age(2 * FRESH).await;
         for _ in 0..3 {
-            assert!(!robots(&host, &url, robots_client).await.unwrap().allows(&url));
+            assert!(!robots(&host, &url, shared).await.unwrap().allows(&url));
         }
         // A failed refresh is not repeated immediately.
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         age(STALE_MAX).await;
-        let silence = robots(&host, &url, robots_client).await.unwrap_err();
+        let silence = robots(&host, &url, shared).await.unwrap_err();
         assert!(silence.why.contains("503") && !silence.refused, "{silence:?}");
         // The next caller requests robots.txt again.
-        robots(&host, &url, robots_client).await.unwrap_err();
+        robots(&host, &url, shared).await.unwrap_err();
         assert_eq!(asked.load(Ordering::SeqCst), 4);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::clock::now;
@@ -35,7 +35,7 @@ struct Table {
 
 #[derive(Debug)]
 pub(crate) struct Host {
-    connections: Arc<Semaphore>,
+    connections: Semaphore,
     pace: Mutex<Pace>,
     pub(crate) robots: tokio::sync::Mutex<RobotsCache>,
     pause: Duration,
@@ -51,12 +51,6 @@ struct Pace {
     used_at: Instant,
     /// Number of errors of the host in a row.
     host_errors: u32,
-}
-
-/// A permit for one request, held until the response is read.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    _connection: OwnedSemaphorePermit,
 }
 
 impl Hosts {
@@ -87,7 +81,7 @@ impl Hosts {
             table.sweep(now, Duration::ZERO);
         }
         let host = Arc::new(Host {
-            connections: Arc::new(Semaphore::new(self.connections)),
+            connections: Semaphore::new(self.connections),
             pace: Mutex::new(Pace { last: None, paused_until: now, used_at: now, host_errors: 0 }),
             robots: tokio::sync::Mutex::default(),
             pause: self.pause,
@@ -114,12 +108,13 @@ impl Table {
 
 impl Host {
     /// Waits for a free connection to the host, and until `delay` has passed since the last request
-    /// before this call. While a crawl waits, crawls with a shorter delay may make requests to the
-    /// same host without restarting its full delay; otherwise they could block it forever.
-    pub(crate) async fn enter(&self, delay: Duration) -> Permit {
+    /// before this call. A request of a crawl with a shorter delay postpones a waiting crawl only
+    /// by that shorter delay, because fast crawls could otherwise block a slow crawl forever.
+    /// Returns a permit for one request, held until the response is read.
+    pub(crate) async fn enter(&self, delay: Duration) -> SemaphorePermit<'_> {
         // The semaphore is never closed, so the loop ends once a permit is free.
-        let connection = loop {
-            if let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await {
+        let permit = loop {
+            if let Ok(permit) = self.connections.acquire().await {
                 break permit;
             }
         };
@@ -139,11 +134,11 @@ impl Host {
             // An error may have extended the pause in the meantime, so the loop checks again.
             tokio::time::sleep_until(wait_until).await;
         }
-        Permit { _connection: connection }
+        permit
     }
 
     /// Records an error of the host. No crawl calls the host for the time that the host requested.
-    /// If it requested none, the pause doubles with each error, up to five times.
+    /// If the host requested no pause, the pause doubles with each error, up to five times.
     pub(crate) fn record_error(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
         let doubled = self.pause.saturating_mul(2_u32.pow(pace.host_errors.min(5)));
@@ -191,7 +186,7 @@ mod tests {
         let third = tokio::time::timeout(DELAY, host.enter(Duration::ZERO)).await;
         assert!(third.is_err());
         drop(one);
-        host.enter(Duration::ZERO).await;
+        drop(host.enter(Duration::ZERO).await);
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,11 +9,11 @@
 //! unchanged, the crawl does not fetch the page, but follows its stored links, unless the job's
 //! fields have changed.
 //!
-//! - `crawl`: the loop of a crawl, with its `frontier` (queue), `contents` (copies) and
-//!   `checkpoint`
-//! - `visit`, `fetch`, `extract`: one page
-//! - `hosts`, `host_robots`, `robots`, `sitemap`: what hosts allow and offer
-//! - `config`, `scope`, `fields`: what a job sets
+//! - `crawl` runs the loop of a crawl, with its `frontier` (queue), `contents` (copies) and
+//!   `checkpoint`.
+//! - `visit`, `fetch` and `extract` read one page.
+//! - `hosts`, `host_robots`, `robots` and `sitemap` handle what hosts allow and offer.
+//! - `config`, `scope` and `fields` hold what a job sets.
 
 mod archive;
 mod charset;

@@ -1,5 +1,7 @@
 //! Normalises URLs, so that each page has one URL.
 
+use std::fmt::Write as _;
+
 use evenkeel_outbound::reqwest::Url;
 use sha2::{Digest, Sha256};
 
@@ -51,39 +53,25 @@ pub(crate) fn resolve(base: &Url, link: &str) -> Option<Url> {
 /// Normalises percent-encoding: hexadecimal digits in upper case, and only characters that need it
 /// are encoded. Bytes outside ASCII are encoded.
 pub(crate) fn tidy_percent(text: &str) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let bytes = text.as_bytes();
     let mut tidy = String::with_capacity(text.len());
-    let encode = |tidy: &mut String, byte: u8| {
-        tidy.push('%');
-        tidy.push(char::from(HEX[usize::from(byte >> 4)]));
-        tidy.push(char::from(HEX[usize::from(byte & 15)]));
-    };
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        let decoded = match bytes.get(at + 1..at + 3) {
-            Some(&[high, low]) if byte == b'%' => digit(high).zip(digit(low)),
+        let decoded = match bytes.get(at..at + 3) {
+            Some(&[b'%', high, low]) => digit(high).zip(digit(low)),
             _ => None,
         };
-        match decoded {
-            Some((high, low)) => {
-                let byte = high << 4 | low;
-                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                    tidy.push(char::from(byte));
-                } else {
-                    encode(&mut tidy, byte);
-                }
-                at += 3;
-            }
-            None => {
-                if byte.is_ascii() {
-                    tidy.push(char::from(byte));
-                } else {
-                    encode(&mut tidy, byte);
-                }
-                at += 1;
-            }
+        let (byte, is_plain, length) = match decoded.map(|(high, low)| high << 4 | low) {
+            Some(byte) => (byte, byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), 3),
+            None => (byte, byte.is_ascii(), 1),
+        };
+        at += length;
+        if is_plain {
+            tidy.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(tidy, "%{byte:02X}");
         }
     }
     tidy

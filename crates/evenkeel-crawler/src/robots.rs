@@ -49,10 +49,14 @@ impl Group {
         if value.is_empty() || value.len() > RULE_CHARS_MAX || self.rules.len() >= RULES_MAX {
             return;
         }
-        let rule = Rule::new(allows, value);
-        if self.bytes + rule.glob.len() <= RULES_BYTES_MAX {
-            self.bytes += rule.glob.len();
-            self.rules.push(rule);
+        let tidy = tidy_percent(value);
+        let glob = match tidy.strip_suffix('$') {
+            Some(start) => Glob::whole(start),
+            None => Glob::beginning(&tidy),
+        };
+        if self.bytes + glob.len() <= RULES_BYTES_MAX {
+            self.bytes += glob.len();
+            self.rules.push(Rule { allows, glob });
         }
     }
 }
@@ -62,7 +66,7 @@ impl Robots {
     /// crawlers are skipped.
     pub(crate) fn parse(text: &str, name: &str) -> Self {
         let (mut ours, mut for_all) = (Group::default(), Group::default());
-        // Whether the current lines apply to this crawler, and whether they apply to all crawlers.
+        // Whether the current lines of robots.txt apply to this crawler, or to all crawlers.
         let (mut is_ours, mut is_for_all) = (false, false);
         let mut sitemaps = Vec::new();
         // Consecutive user-agent lines share the rules that follow them.
@@ -109,24 +113,9 @@ impl Robots {
         }
         let path = tidy_percent(after_host(url));
         let fitting = self.rules.iter().filter(|rule| rule.glob.matches(&path));
-        // Of two rules with the same length, the rule that allows the URL wins.
-        fitting.max_by_key(|rule| (rule.length(), rule.allows)).is_none_or(|rule| rule.allows)
-    }
-}
-
-impl Rule {
-    fn new(allows: bool, value: &str) -> Self {
-        let tidy = tidy_percent(value);
-        let glob = match tidy.strip_suffix('$') {
-            Some(start) => Glob::whole(start),
-            None => Glob::beginning(&tidy),
-        };
-        Self { allows, glob }
-    }
-
-    /// Returns the length of the rule's pattern; the longest matching rule wins.
-    fn length(&self) -> usize {
-        self.glob.len()
+        // The longest rule wins. Of two rules with the same length, the rule that allows the URL
+        // wins.
+        fitting.max_by_key(|rule| (rule.glob.len(), rule.allows)).is_none_or(|rule| rule.allows)
     }
 }
 

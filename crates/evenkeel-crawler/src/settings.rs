@@ -27,7 +27,8 @@ pub struct CrawlerSettings {
     /// skipped.
     pub sitemaps_time_max: Duration,
     pub checkpoint_bytes_max: usize,
-    /// The minimum time between checkpoints of a crawl. The time is longer after large checkpoints.
+    /// The minimum time between checkpoints of a crawl. After a large checkpoint, the time until
+    /// the next checkpoint is longer.
     pub checkpoint_every: Duration,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Silence(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     in_flight: usize,
-    /// The silence of requests that have finished since the last byte was received.
+    /// How long earlier requests were open since the last byte was received.
     before: Duration,
     /// Since when the open requests receive no data; `None` without open requests.
     since: Option<Instant>,
@@ -26,7 +26,6 @@ struct State {
 pub(crate) struct OpenRequest<'a>(&'a Silence);
 
 impl Silence {
-    /// Records the start of a request.
     pub(crate) fn begin_request(&self) -> OpenRequest<'_> {
         let mut state = self.state();
         state.in_flight += 1;

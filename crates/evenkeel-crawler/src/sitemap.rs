@@ -40,7 +40,7 @@ fn unpack(bytes: &[u8]) -> Cow<'_, [u8]> {
         return bytes.into();
     }
     let mut unpacked = Vec::new();
-    // The data that was decompressed before an error or the limit is used.
+    // Data that was decompressed before an error or up to the size limit is used.
     let _ = GzDecoder::new(bytes).take(SITEMAP_BYTES_MAX as u64).read_to_end(&mut unpacked);
     unpacked.into()
 }

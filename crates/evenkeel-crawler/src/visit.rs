@@ -72,61 +72,47 @@ pub(crate) struct ReadPage {
 /// Visits a page: checks robots.txt, waits for a permit of the host, fetches the page and parses
 /// it.
 pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
-    let mut visit = Visit {
-        no,
-        entry,
-        found: VisitResult::Forbidden,
-        status: None,
-        bytes: 0,
-        took: Duration::ZERO,
-    };
-    let (config, settings) = (&shared.config, &shared.settings);
+    let found = VisitResult::Forbidden;
+    let mut visit = Visit { no, entry, found, status: None, bytes: 0, took: Duration::ZERO };
+    visit.found = request(&shared, &mut visit).await.unwrap_or_else(std::convert::identity);
+    visit
+}
+
+/// Makes the request of a visit. The error is the result of a visit without a usable response.
+async fn request(shared: &Arc<Shared>, visit: &mut Visit) -> Result<VisitResult, VisitResult> {
+    let config = &shared.config;
     let url = &visit.entry.url;
     let host = shared.hosts.get(&host_of(url));
-    let delay = match allowed_delay(&shared, &host, url).await {
-        Ok(delay) => delay,
-        Err(found) => {
-            visit.found = found;
-            return visit;
-        }
-    };
+    let delay = allowed_delay(shared, &host, url).await?;
     let permit = host.enter(delay).await;
     let started = now();
+    // A page that was parsed with other settings must be read again, even if the page has not
+    // changed.
+    let known = visit.entry.known.page().map(|known| &**known);
+    let known = known.filter(|known| known.content_hash.ends_with(&config.parse_version));
     let ask = FetchRequest {
         url: url.clone(),
-        // A page that was parsed with other settings must be read again, even if the page has not
-        // changed.
-        known: visit
-            .entry
-            .known
-            .page()
-            .map(|known| &**known)
-            .filter(|known| known.content_hash.ends_with(&config.parse_version)),
+        known,
         user_agent: config.user_agent.as_ref(),
         bytes_max: config.page_bytes_max,
         time_max: config.page_timeout,
         wanted: Wanted::Pages,
-        silence: &shared.silence,
     };
-    let fetched = fetch(&shared.outbound, &ask, &settings.robots_name).await;
+    let fetched = fetch(shared, &ask).await;
     drop(permit);
     visit.took = now() - started;
-    let answer = match fetched {
-        Ok(answer) => answer,
-        Err(error) => {
-            let why = error.to_string();
-            visit.found = match error {
-                FetchError::Refused(_) => VisitResult::Failed { why, hopeless: true },
-                // A single page may be slow even if its host works well.
-                FetchError::TimedOut(_) => VisitResult::HostError { why, tries: TRIES_IF_SLOW },
-                FetchError::Failed(_) => {
-                    host.record_error(None);
-                    VisitResult::HostError { why, tries: TRIES }
-                }
-            };
-            return visit;
+    let answer = fetched.map_err(|error| {
+        let why = error.to_string();
+        match error {
+            FetchError::Refused(_) => VisitResult::Failed { why, hopeless: true },
+            // A single page may be slow even if its host works well.
+            FetchError::TimedOut(_) => VisitResult::HostError { why, tries: TRIES_IF_SLOW },
+            FetchError::Failed(_) => {
+                host.record_error(None);
+                VisitResult::HostError { why, tries: TRIES }
+            }
         }
-    };
+    })?;
     visit.status = Some(answer.status);
     if let Body::Whole(bytes) | Body::Cut(bytes) = &answer.body {
         visit.bytes = bytes.len();
@@ -134,13 +120,11 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     if matches!(answer.status, 429 | 500..) {
         let wait = host.record_error(answer.retry_after).as_secs();
         let why = format!("the answer was {}, pausing its host for {wait} s", answer.status);
-        visit.found = VisitResult::HostError { why, tries: TRIES };
-        return visit;
+        return Err(VisitResult::HostError { why, tries: TRIES });
     }
     host.recovered();
-    let is_known = ask.known.is_some();
-    visit.found = judge(&shared, &visit.entry, answer, is_known).await;
-    visit
+    let is_known = known.is_some();
+    Ok(judge(shared, &visit.entry, answer, is_known).await)
 }
 
 /// Returns the delay between requests to the host, or why the page may not be requested.
@@ -149,7 +133,7 @@ async fn allowed_delay(shared: &Shared, host: &Host, url: &Url) -> Result<Durati
     if !shared.config.obey_robots {
         return Ok(delay);
     }
-    match robots(host, url, shared.robots_client()).await {
+    match robots(host, url, shared).await {
         Ok(rules) if rules.allows(url) => Ok(delay.max(rules.delay.unwrap_or_default())),
         Ok(_) => Err(VisitResult::Forbidden),
         Err(NoRobots { why, refused: true }) => Err(VisitResult::Failed { why, hopeless: true }),

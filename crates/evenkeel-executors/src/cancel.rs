@@ -30,14 +30,14 @@ pub struct Cancel(Option<watch::Receiver<Option<CancelReason>>>);
 #[derive(Debug)]
 pub struct CancelHandle(watch::Sender<Option<CancelReason>>);
 
-/// Returns both sides of a new cancellation, which has not happened yet.
+/// Returns the sending and the receiving side of a cancellation.
 pub fn cancellation() -> (CancelHandle, Cancel) {
     let (sender, receiver) = watch::channel(None);
     (CancelHandle(sender), Cancel(Some(receiver)))
 }
 
 impl CancelHandle {
-    /// Cancels the attempt. The reason of the first call is kept.
+    /// Cancels the attempt. Later calls do not change the reason.
     pub fn cancel(&self, reason: CancelReason) {
         self.0.send_if_modified(|current| {
             let first = current.is_none();
@@ -46,7 +46,6 @@ impl CancelHandle {
         });
     }
 
-    /// Returns the reason once the attempt is cancelled.
     pub fn reason(&self) -> Option<CancelReason> {
         *self.0.borrow()
     }
@@ -58,7 +57,6 @@ impl Cancel {
         Self(None)
     }
 
-    /// Returns the reason once the attempt is cancelled.
     pub fn reason(&self) -> Option<CancelReason> {
         self.0.as_ref().and_then(|receiver| *receiver.borrow())
     }

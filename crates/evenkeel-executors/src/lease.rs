@@ -10,7 +10,8 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Lease(Option<watch::Receiver<Instant>>);
 
-/// Longer than any process runs, but short enough for timers and `Instant`.
+/// The duration of a lease without an end: longer than any process runs, but short enough for
+/// timers and `Instant`.
 const ENDLESS: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 #[expect(clippy::disallowed_methods, reason = "lease ends are Instants of this very clock")]

@@ -64,7 +64,7 @@ pub use report::Report;
 pub use secrets::WithSecrets;
 pub use shell::{
     CgroupUse, Containment, NoCgroup, NoSandbox, SandboxSettings, ShellExecutor, ShellSettings,
-    SupervisorCommand, Tenants, is_root, is_user, nobody, try_sandbox,
+    SupervisorCommand, is_root, is_user, nobody, try_sandbox,
 };
 pub use tail::TAIL_BYTES_MAX;
 

@@ -9,16 +9,17 @@ use tokio::time::Instant;
 
 use crate::log_buffer::{LOG_BYTES_DEFAULT, LogBuffer};
 
-/// Maximum size of the log that is stored while the attempt runs, because every change stores this
-/// log again. The whole log is stored when the attempt ends.
+/// Maximum size in bytes of the log that is stored while the attempt runs. The limit is low,
+/// because every change of the log stores the log again. The whole log is stored when the attempt
+/// ends.
 const LIVE_LOG_BYTES_MAX: usize = 64 * 1024;
 
 /// Maximum number of bytes of a checkpoint; larger checkpoints are refused.
 pub const CHECKPOINT_BYTES_MAX: usize = 512 * 1024;
 
 /// The connection between a running attempt and the engine. The executor reports progress, output
-/// and checkpoints. The engine collects the latest values from time to time. The engine passes on
-/// heartbeats of external receivers. No method blocks, and clones are cheap.
+/// and checkpoints, and the engine collects the latest values from time to time. The engine passes
+/// heartbeats of HTTP receivers to the executor. No method blocks, and clones are cheap.
 #[derive(Clone, Debug)]
 pub struct LiveReport(Arc<Inner>);
 
@@ -32,6 +33,7 @@ struct Inner {
     started: Instant,
 }
 
+#[derive(Default)]
 struct State {
     progress: Progress,
     log: LogBuffer,
@@ -64,7 +66,6 @@ pub struct LiveUpdate {
     pub version: u64,
 }
 
-/// A checkpoint that is too large to be saved.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a checkpoint of {0} bytes is too large; at most {CHECKPOINT_BYTES_MAX} are kept")]
 pub struct CheckpointTooLarge(pub usize);
@@ -82,15 +83,7 @@ impl LiveReport {
     pub fn new(started_at: Timestamp, log_bytes: usize) -> Self {
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
         let started = Instant::now();
-        let state = State {
-            progress: Progress::default(),
-            log: LogBuffer::new(log_bytes),
-            checkpoint: None,
-            checkpoints: 0,
-            changed: Changed::default(),
-            may_be_stored: false,
-            masks: Masks::default(),
-        };
+        let state = State { log: LogBuffer::new(log_bytes), ..State::default() };
         let (state, heartbeat) = (Mutex::new(state), Notify::new());
         Self(Arc::new(Inner { state, heartbeat, log_bytes, started_at, started }))
     }
@@ -100,7 +93,7 @@ impl LiveReport {
         self.state().masks = masks;
     }
 
-    /// Updates the progress. Fields that are `None` keep their values.
+    /// Updates the progress. Fields that are `None` in `update` keep their values.
     pub fn progress(&self, mut update: Progress) {
         let mut state = self.state();
         update.message.iter_mut().for_each(|message| state.masks.mask(message));
@@ -108,7 +101,6 @@ impl LiveReport {
         state.changed.progress = true;
     }
 
-    /// Appends output of the attempt to the log.
     pub fn log(&self, stream: LogStream, bytes: &[u8]) {
         let at = self.now();
         let mut state = self.state();
@@ -118,12 +110,11 @@ impl LiveReport {
     }
 
     /// Replaces the checkpoint that the next attempt of the run gets.
-    pub fn checkpoint(&self, data: Vec<u8>) -> Result<(), CheckpointTooLarge> {
+    pub fn checkpoint(&self, mut data: Vec<u8>) -> Result<(), CheckpointTooLarge> {
         if data.len() > CHECKPOINT_BYTES_MAX {
             return Err(CheckpointTooLarge(data.len()));
         }
         let mut state = self.state();
-        let mut data = data;
         state.masks.mask_bytes(&mut data);
         state.checkpoint = Some(data);
         state.checkpoints += 1;
@@ -135,7 +126,7 @@ impl LiveReport {
         self.state().progress.clone()
     }
 
-    /// Returns the log so far, or `None` if nothing was printed.
+    /// Returns the log so far, or `None` if the attempt has printed nothing.
     pub fn log_so_far(&self) -> Option<RunLog> {
         let state = self.state();
         (!state.log.is_empty()).then(|| state.log.snapshot(self.0.log_bytes))
@@ -157,12 +148,13 @@ impl LiveReport {
         self.0.started_at.saturating_add(Span::from(self.0.started.elapsed()))
     }
 
-    /// Completes at the next heartbeat of the receiver.
+    /// Completes at the next heartbeat of the server that received the HTTP call.
     pub async fn next_heartbeat(&self) {
         self.0.heartbeat.notified().await;
     }
 
-    /// Passes on a heartbeat of the receiver, which may have saved progress in the store.
+    /// Passes on a heartbeat of an HTTP receiver. The store may hold progress that came with the
+    /// heartbeat.
     pub fn heartbeat(&self) {
         self.state().may_be_stored = true;
         self.0.heartbeat.notify_one();

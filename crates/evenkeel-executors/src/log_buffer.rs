@@ -5,10 +5,9 @@ use std::collections::VecDeque;
 use evenkeel_core::secret::Masks;
 use evenkeel_core::{LogChunk, LogStream, RunLog, Span, Timestamp};
 
-/// Default size of a log in bytes.
 pub const LOG_BYTES_DEFAULT: usize = 256 * 1024;
 
-/// Output of one stream within this time becomes one chunk.
+/// Output of one stream that arrives within this time becomes one chunk of the log.
 const TOGETHER: Span = Span::from_millis(10);
 
 /// Maximum size of a chunk in bytes. Chunks are small, so that dropping the oldest chunk frees
@@ -19,7 +18,7 @@ const CHUNK_BYTES_MAX: usize = 8 * 1024;
 /// that prints single bytes could fill the memory.
 const CHUNK_COST: usize = 32;
 
-/// The log of a running attempt.
+#[derive(Default)]
 pub(crate) struct LogBuffer {
     limit: usize,
     head: VecDeque<LogChunk>,
@@ -36,18 +35,8 @@ pub(crate) struct LogBuffer {
 impl LogBuffer {
     /// Returns an empty log that keeps about `limit` bytes: a quarter for the beginning, the rest
     /// for the end.
-    pub(crate) const fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            head: VecDeque::new(),
-            head_cost: 0,
-            is_head_full: false,
-            tail: VecDeque::new(),
-            tail_cost: 0,
-            total: 0,
-            decoders: [Decoder::new(), Decoder::new()],
-            held: [String::new(), String::new()],
-        }
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
     }
 
     /// Appends output that arrived at the time `at`. Secrets are masked before the log is cut, so
@@ -62,8 +51,8 @@ impl LogBuffer {
         self.push_text(stream, at, &text);
     }
 
-    /// Appends the text that was held back. An incomplete character at the end of the output
-    /// becomes U+FFFD.
+    /// Appends text that was held back because it could be the beginning of a secret. An incomplete
+    /// character at the end of the output becomes U+FFFD.
     pub(crate) fn finish(&mut self, at: Timestamp, masks: &Masks) {
         for stream in LogStream::ALL {
             let mut text = std::mem::take(&mut self.held[stream as usize]);
@@ -183,16 +172,13 @@ fn ceiling(text: &str, at: usize) -> usize {
 
 /// Decodes bytes that may be cut anywhere. NUL and invalid UTF-8 become U+FFFD, because PostgreSQL
 /// refuses them.
+#[derive(Default)]
 struct Decoder {
     /// The first bytes of an incomplete character.
     incomplete: Vec<u8>,
 }
 
 impl Decoder {
-    const fn new() -> Self {
-        Self { incomplete: Vec::new() }
-    }
-
     fn decode(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.incomplete);
         all.extend_from_slice(bytes);

@@ -17,7 +17,7 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
-/// This executor skips the search for secrets, because benchmarks of the engine use it.
+/// The noop executor skips the search for secrets, because benchmarks of the engine use it.
 pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     resolves_secrets: false,
     ..ExecutorDeclaration::new(
@@ -113,7 +113,7 @@ impl Executor for NoopExecutor {
     async fn run(&self, mut invocation: Invocation) -> Report {
         let config = match NoopConfig::parse(&invocation.definition.executor.config) {
             Ok(config) => config,
-            Err(fault) => return Report::failed(fault.to_string()),
+            Err(fault) => return Report::failed(fault),
         };
         let sleep = config.sleep(invocation.key);
         if !sleep.is_zero() {

@@ -1,5 +1,7 @@
 //! The result of an attempt.
 
+use std::fmt;
+
 use evenkeel_core::Span;
 use evenkeel_core::after_attempt::RetryHint;
 use evenkeel_core::attempt::Outcome;
@@ -7,7 +9,8 @@ use evenkeel_core::attempt::Outcome;
 use crate::cancel::CancelReason;
 use crate::tail;
 
-/// The result of an attempt. Texts are bounded and hold no NUL, so both stores accept them.
+/// The result of an attempt. Texts in a report are bounded and hold no NUL, so both stores accept
+/// them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     pub outcome: Outcome,
@@ -16,13 +19,12 @@ pub struct Report {
     /// The output of the attempt as text: the response of an HTTP call, or standard output of a
     /// program. If the [`LiveReport`](crate::LiveReport) has a log, the log is stored instead.
     pub output: Option<String>,
-    /// How many items the attempt processed.
     pub items_processed: Option<i64>,
     /// How many of the processed items the attempt stored.
     pub items_saved: Option<i64>,
     /// CPU time of all processes of the attempt.
     pub cpu_time: Option<Span>,
-    /// Peak resident memory of the largest process, in kilobytes.
+    /// Peak memory of the control group, or of the largest process, in kilobytes.
     pub memory_peak_kb: Option<i64>,
     /// Whether a failed attempt may be retried, and when.
     pub retry: RetryHint,
@@ -33,23 +35,22 @@ impl Report {
         Self::new(Outcome::Completed, None)
     }
 
-    pub fn failed(error: impl Into<String>) -> Self {
-        Self::new(Outcome::Failed, Some(tail::clean(error.into())))
+    pub fn failed(error: impl fmt::Display) -> Self {
+        Self::new(Outcome::Failed, Some(tail::clean(error.to_string())))
     }
 
     /// Returns the result of an attempt that was silent for `timeout_sec` or ran longer than
     /// allowed.
-    pub fn timed_out(error: impl Into<String>) -> Self {
-        Self::new(Outcome::TimedOut, Some(tail::clean(error.into())))
+    pub fn timed_out(error: impl fmt::Display) -> Self {
+        Self::new(Outcome::TimedOut, Some(tail::clean(error.to_string())))
     }
 
     /// Returns the result of an attempt that failed and is not retried, because retries would fail
     /// as well.
-    pub fn failed_for_good(error: impl Into<String>) -> Self {
+    pub fn failed_for_good(error: impl fmt::Display) -> Self {
         Self { retry: RetryHint::Never, ..Self::failed(error) }
     }
 
-    /// Returns the result of an attempt that was cancelled for `reason`.
     pub fn cancelled(reason: CancelReason) -> Self {
         let (outcome, error) = match reason {
             CancelReason::Requested => (Outcome::Cancelled, "cancelled on request"),

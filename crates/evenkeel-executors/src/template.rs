@@ -4,11 +4,13 @@ use evenkeel_core::secret::url_escaped;
 use evenkeel_core::{AttemptId, AttemptKey, JobNo, RunIds, Timestamp, lease::Fence};
 use serde_json::Value;
 
+use crate::Invocation;
+
 /// A text with variables: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
 /// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for a value inside the payload. Strings are inserted
 /// as text, other values as JSON. `{{"text"}}`, a JSON string, inserts that text without reading it
-/// as a template. Secrets are inserted this way, and `{{` can be written as `{{"{{"}}`. A single
-/// `{` has no meaning.
+/// as a template. The values of secrets are inserted in the form `{{"text"}}`. A literal `{{` is
+/// written as `{{"{{"}}`. A single `{` is plain text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -64,6 +66,11 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
+    pub(crate) fn of(invocation: &'a Invocation) -> Self {
+        let Invocation { id, fence, definition, .. } = invocation;
+        Self { id: *id, fence: *fence, payload: &definition.payload }
+    }
+
     /// Returns the values of an example run, to check a configuration before the first run.
     pub(crate) fn example(payload: &'a Value) -> Self {
         let key = AttemptKey::regular(JobNo(1), Timestamp::MIN);
@@ -81,24 +88,12 @@ pub(crate) enum Escape {
 }
 
 impl Template {
-    /// Parses a template. The error describes what is wrong with it.
+    /// Parses a template. The error describes the fault in the template.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut pieces = Vec::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("{{") {
-            let (name, after) = after
-                .split_once("}}")
-                .ok_or_else(|| "has {{ without }}; close it, or leave it out".to_string())?;
-            if !before.is_empty() {
-                pieces.push(Piece::Text(before.into()));
-            }
-            pieces.push(Piece::parse(name.trim())?);
-            rest = after;
-        }
-        if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.into()));
-        }
-        Ok(Self(pieces))
+        Self::split(text, |name| match name {
+            Some(name) => Piece::parse(name).map(Some),
+            None => Err("has {{ without }}; close it, or leave it out".into()),
+        })
     }
 
     /// Parses an argument or environment variable of a program as a template. Only variables of the
@@ -106,33 +101,35 @@ impl Template {
     /// of the payload are refused, because an interpreter could execute their values. All other
     /// braces are plain text.
     pub(crate) fn of_run(text: &str) -> Result<Self, String> {
+        Self::split(text, |name| match name.map(|name| (name, Piece::parse(name))) {
+            Some((name, Ok(Piece::Payload(_)))) => Err(format!(
+                "has {{{{{name}}}}}: the payload is not filled in here, because the program might \
+                 run it; the program reads it as JSON from its standard input (/dev/stdin), and \
+                 fields of it from variables: \"$EVENKEEL_PAYLOAD_customer\" is payload.customer"
+            )),
+            Some((_, Ok(piece))) => Ok(Some(piece)),
+            Some((_, Err(_))) | None => Ok(None),
+        })
+    }
+
+    /// Splits a text into plain texts and variables. `variable` gets the text between `{{` and
+    /// `}}`, or `None` if `}}` is missing. If `variable` returns `None`, the braces are plain text.
+    fn split(
+        text: &str,
+        variable: impl Fn(Option<&str>) -> Result<Option<Piece>, String>,
+    ) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(start) = rest.find("{{") {
             let name = rest[start + 2..].split_once("}}").map(|(name, _)| name);
-            let piece = match name.map(|name| (name, Piece::parse(name.trim()))) {
-                Some((name, Ok(Piece::Payload(_)))) => {
-                    return Err(format!(
-                        "has {{{{{}}}}}: the payload is not filled in here, because the program \
-                         might run it; the program reads it as JSON from its standard input \
-                         (/dev/stdin), and fields of it from variables: \
-                         \"$EVENKEEL_PAYLOAD_customer\" is payload.customer",
-                        name.trim()
-                    ));
-                }
-                Some((name, Ok(piece))) => Some((name, piece)),
-                Some((_, Err(_))) | None => None,
-            };
-            let (before, after) = match piece {
-                Some((name, piece)) => {
-                    let before = (&rest[..start], Some(piece));
-                    (before, &rest[start + 2 + name.len() + 2..])
-                }
+            let piece = variable(name.map(str::trim))?;
+            let (before, after) = match (&piece, name) {
+                (Some(_), Some(name)) => (&rest[..start], &rest[start + 2 + name.len() + 2..]),
                 // Skips only the first brace, so that `{{{attempt}}` finds the variable.
-                None => ((&rest[..=start], None), &rest[start + 1..]),
+                _ => rest.split_at(start + 1),
             };
-            push_text(&mut pieces, before.0);
-            pieces.extend(before.1);
+            push_text(&mut pieces, before);
+            pieces.extend(piece);
             rest = after;
         }
         push_text(&mut pieces, rest);
@@ -147,7 +144,7 @@ impl Template {
         })
     }
 
-    /// Returns the text if it has no variables.
+    /// Returns the template's text if it has no variables.
     pub(crate) fn plain(&self) -> Option<&str> {
         match &self.0[..] {
             [] => Some(""),
@@ -156,9 +153,9 @@ impl Template {
         }
     }
 
-    /// True if the text has no variables.
+    /// True if the template has no variables.
     pub(crate) fn is_plain(&self) -> bool {
-        self.0.iter().all(|piece| matches!(piece, Piece::Text(_)))
+        self.plain().is_some()
     }
 
     /// Returns the JSON value if the template is a single `{{payload…}}`, so that a number stays a

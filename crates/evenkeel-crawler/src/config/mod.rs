@@ -39,13 +39,12 @@ pub struct CrawlConfig {
     pub(crate) store_bytes_max: u64,
     pub(crate) fields: Vec<Field>,
     pub(crate) ndjson: bool,
-    /// Identifies how pages are parsed. Each content hash of a page ends with these bytes.
+    /// Identifies how pages are parsed. Each content hash of a page ends with `parse_version`.
     pub(crate) parse_version: [u8; 4],
     /// Identifies the configuration. A checkpoint with another fingerprint is not used.
     pub(crate) fingerprint: u64,
 }
 
-/// All fields of the crawl configuration.
 pub const CONFIG_FIELDS: [ConfigField; 17] = [
     ConfigField::new("url", FieldKind::Url),
     ConfigField::new("start_urls", FieldKind::UrlList),
@@ -138,17 +137,9 @@ impl CrawlConfig {
         3 * self.pages_max + 100
     }
 
-    /// Returns the maximum number of queued URLs.
-    pub(crate) const fn queue_max(&self) -> usize {
-        // The queue holds more URLs than pages, because some queued pages turn out to be forbidden
-        // or copies. (`clamp` cannot be used in a const function.)
-        let urls = self.pages_max as usize * 20;
-        if urls < 1000 {
-            1000
-        } else if urls > 100_000 {
-            100_000
-        } else {
-            urls
-        }
+    /// Returns the maximum number of queued URLs. The queue holds more URLs than pages, because
+    /// some queued pages turn out to be forbidden or copies.
+    pub(crate) fn queue_max(&self) -> usize {
+        (self.pages_max as usize * 20).clamp(1000, 100_000)
     }
 }

@@ -16,8 +16,8 @@ const WIND_UP_MAX: Duration = Duration::from_millis(500);
 const CHECKPOINT_SHARE: u32 = 20;
 /// The interval between checkpoints grows at most by this factor.
 const CHECKPOINT_PAUSE_MAX: u32 = 10;
-/// For each of this many bytes of a checkpoint, the pause until the next checkpoint is one interval
-/// longer.
+/// Each `CHECKPOINT_BYTES` bytes of a checkpoint make the pause until the next checkpoint one
+/// interval longer.
 const CHECKPOINT_BYTES: usize = 128 * 1024;
 
 impl Crawl {
@@ -28,9 +28,8 @@ impl Crawl {
             match Checkpoint::decode(data, config.fingerprint) {
                 Ok(checkpoint) => checkpoint,
                 Err(error) => {
-                    let line =
-                        format!("the checkpoint is not used: {error}; starting from the beginning");
-                    self.listener.log(&line);
+                    let what = "the checkpoint is not used";
+                    self.log(format!("{what}: {error}; starting from the beginning"));
                     return false;
                 }
             };
@@ -40,7 +39,7 @@ impl Crawl {
             cut => format!(", {cut} did not fit into the checkpoint"),
         };
         let waiting = queue.len();
-        self.listener.log(&format!("resuming: {visited} pages done, {waiting} queued{cut}"));
+        self.log(format!("resuming: {visited} pages done, {waiting} queued{cut}"));
         self.frontier = Frontier::with_seen(config.queue_max(), seen);
         queue.into_iter().for_each(|entry| self.frontier.put_last(entry));
         self.contents = contents;
@@ -66,19 +65,19 @@ impl Crawl {
                 cut: 0,
             },
             queue: open.chain(queued.iter().map(|(_, entry)| *entry)).map(bare).collect(),
-            seen: self.frontier.seen().iter().copied().collect(),
+            seen: self.frontier.seen.iter().copied().collect(),
             contents: self.contents.clone(),
             pointers: self.pointers.iter().copied().collect(),
         };
         let bytes_max = self.shared.settings.checkpoint_bytes_max;
-        // Compressing a large checkpoint takes some time, so a blocking thread does it; it cannot
-        // fail.
+        // A blocking thread compresses the checkpoint, because this takes some time. Compression
+        // cannot fail.
         let packing = tokio::task::spawn_blocking(move || checkpoint.encode(bytes_max));
         packing.await.unwrap_or_default()
     }
 
-    /// Returns the checkpoint of an interrupted crawl. First it saves the pages that were read, if
-    /// the archive is fast enough.
+    /// Returns the checkpoint of an interrupted crawl. The function first saves the pages that were
+    /// read, if the archive is fast enough.
     pub async fn save_interrupted(&mut self) -> Vec<u8> {
         // Pages that were not saved in time stay in the checkpoint, so the next attempt reads them
         // again.
@@ -86,8 +85,8 @@ impl Crawl {
         self.save().await
     }
 
-    /// Saves a checkpoint if the interval since the last checkpoint has passed. Pages that the
-    /// checkpoint does not contain are saved first.
+    /// Saves a checkpoint if the interval since the last checkpoint has passed. Pages that were
+    /// read are saved in the archive first.
     pub(super) async fn save_if_due(&mut self) -> Result<(), CrawlError> {
         let every = self.shared.settings.checkpoint_every;
         let pause = pause_after(every, self.saving_took, self.saved_bytes);
@@ -115,8 +114,8 @@ impl Crawl {
     }
 }
 
-/// Returns the pause until the next checkpoint, if saving the last one took `took` and it has
-/// `bytes` bytes.
+/// Returns the pause until the next checkpoint, if the last checkpoint has `bytes` bytes and took
+/// the time `took` to save.
 fn pause_after(every: Duration, took: Duration, bytes: usize) -> Duration {
     let costs = took.saturating_mul(CHECKPOINT_SHARE);
     let by_time = costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX));

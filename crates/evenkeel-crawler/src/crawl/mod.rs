@@ -1,7 +1,6 @@
 //! Runs one crawl from beginning to end.
 
 mod checkpointing;
-mod log_line;
 mod pending;
 mod process_visit;
 mod sitemaps;
@@ -106,15 +105,11 @@ impl Crawl {
         };
         let resumed = checkpoint.is_some_and(|data| crawl.resume(&data));
         if !resumed {
-            crawl.start();
+            for entry in crawl.starts() {
+                crawl.frontier.offer(entry);
+            }
         }
         crawl
-    }
-
-    fn start(&mut self) {
-        for entry in self.starts() {
-            self.frontier.offer(entry);
-        }
     }
 
     fn starts(&self) -> Vec<Entry> {
@@ -134,8 +129,8 @@ impl Crawl {
         self.report_progress();
         self.log_summary();
         if matches!(ending, Ending::Failed { .. }) && self.counts.starts_read == 0 {
-            // The next attempt of the run must start from the beginning, so this checkpoint
-            // replaces an earlier one.
+            // The next attempt of the run must start from the beginning, so a checkpoint of the
+            // beginning replaces any earlier checkpoint.
             self.listener.checkpoint(self.save_beginning());
         }
         Ended { ending, counts: self.counts.clone() }
@@ -220,7 +215,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Looks up this page and the next queued pages in the archive.
+    /// Looks up page `no` and the next queued pages in the archive.
     async fn look_up(&mut self, no: u64) -> Result<(), CrawlError> {
         let job = self.job;
         let id = |entry: &Entry| PageId::of(job, entry.url.as_str());
@@ -231,8 +226,8 @@ impl Crawl {
         let known = pending::with_retries(|| archive.known(&ids)).await?;
         let mut known: BTreeMap<PageId, _> =
             known.into_iter().map(|page| (page.id, Arc::new(page))).collect();
-        // No page was queued since these entries were selected, so the same entries are returned
-        // again.
+        // No page was queued since the first call of `not_looked_up`, so this call returns the same
+        // entries.
         let queued = self.frontier.not_looked_up(BATCH - 1);
         for entry in self.open.get_mut(&no).into_iter().chain(queued) {
             entry.known = Lookup::Done(known.remove(&id(entry)));
@@ -254,7 +249,7 @@ impl Crawl {
     fn report_progress(&self) {
         let CrawlCounts { visited, crawled, indexed, .. } = self.counts;
         let left = self.shared.config.pages_max.saturating_sub(visited);
-        let queued = ((self.frontier.queued() + self.open.len()) as u64).min(left);
+        let queued = ((self.frontier.queued + self.open.len()) as u64).min(left);
         self.listener.progress(Progress {
             done: Some(visited),
             total: Some(visited + queued),
@@ -267,22 +262,23 @@ impl Crawl {
     fn log_summary(&self) {
         let CrawlCounts { visited, crawled, indexed, copies, skipped, gone, failed, .. } =
             self.counts;
-        self.listener.log(&format!(
+        self.log(format!(
             "{visited} pages done: {crawled} read, {indexed} new or changed, {copies} copies, \
              {skipped} left out, {gone} gone, {failed} failed"
         ));
+        let CrawlCounts { requests, traps, .. } = self.counts;
         if self.frontier.left_out > 0 {
-            let line = format!("{} links left out: the queue was full", self.frontier.left_out);
-            self.listener.log(&line);
+            self.log(format!("{} links left out: the queue was full", self.frontier.left_out));
         }
-        if self.counts.requests >= self.shared.config.requests_max() {
-            let requests = self.counts.requests;
-            let line = format!("ended after {requests} requests: most of them led to no new page");
-            self.listener.log(&line);
+        if requests >= self.shared.config.requests_max() {
+            self.log(format!("ended after {requests} requests: most of them led to no new page"));
         }
-        if self.counts.traps > 0 {
-            let line = format!("{} links left out: they look endless", self.counts.traps);
-            self.listener.log(&line);
+        if traps > 0 {
+            self.log(format!("{traps} links left out: they look endless"));
         }
+    }
+
+    fn log(&self, line: impl AsRef<str>) {
+        self.listener.log(line.as_ref());
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, PageContent};
 
-use super::log_line::LogLine;
 use super::{BATCH, Crawl, CrawlError};
 use crate::archive::ArchiveError;
 
@@ -19,10 +18,12 @@ const TRY_PAUSE: Duration = Duration::from_secs(1);
 /// Pages and changes that wait to be saved in the archive.
 #[derive(Default)]
 pub(super) struct Pending {
-    pages: Vec<(u64, PageContent, LogLine)>,
+    /// The number, the content and the beginning of the log line of each page.
+    pages: Vec<(u64, PageContent, String)>,
     bytes: u64,
-    seen: Vec<(u64, PageId)>,
-    deleted: Vec<PageId>,
+    /// Unchanged pages.
+    pub(super) seen: Vec<(u64, PageId)>,
+    pub(super) deleted: Vec<PageId>,
 }
 
 /// How a finished page is counted.
@@ -37,17 +38,9 @@ pub(super) enum Disposition {
 }
 
 impl Pending {
-    pub(super) fn save(&mut self, no: u64, page: PageContent, line: LogLine) {
+    pub(super) fn save(&mut self, no: u64, page: PageContent, line: String) {
         self.bytes += page.size();
         self.pages.push((no, page, line));
-    }
-
-    pub(super) fn mark_seen(&mut self, no: u64, page: PageId) {
-        self.seen.push((no, page));
-    }
-
-    pub(super) fn delete(&mut self, page: PageId) {
-        self.deleted.push(page);
     }
 
     /// Removes a page that waits to be saved. Returns the number of its queue entry.
@@ -95,20 +88,19 @@ impl Crawl {
             let new = self.pending.pages.iter().zip(kept).filter(|(_, kept)| is_new(**kept));
             let pages: Vec<&PageContent> = new.map(|((_, page, _), _)| page).collect();
             if !export.write(&pages).await? {
-                self.listener.log("the export file is full: pages were left out");
+                self.log("the export file is full: pages were left out");
             }
         }
         self.pending.bytes = 0;
         let pages = std::mem::take(&mut self.pending.pages);
-        for ((no, page, mut line), kept) in pages.into_iter().zip(kept) {
-            line.what = match kept {
+        for ((no, page, line), kept) in pages.into_iter().zip(kept) {
+            let what = match kept {
                 Kept::New => "new",
                 Kept::Changed => "changed",
                 Kept::Unchanged => "unchanged",
                 Kept::NoRoom => "read, but not saved: max_store_mb is reached",
-            }
-            .into();
-            self.listener.log(&line.text());
+            };
+            self.log(format!("{line} {what}"));
             self.counts.no_room += u64::from(*kept == Kept::NoRoom);
             if is_new(*kept) {
                 self.counts.indexed += 1;

@@ -8,7 +8,6 @@ use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
 use super::Crawl;
-use super::log_line::LogLine;
 use super::pending::Disposition;
 use crate::contents::CopyCheck;
 use crate::entry::Entry;
@@ -18,20 +17,20 @@ use crate::visit::{ReadPage, TRIES, Visit, VisitResult};
 
 /// Maximum number of redirects in a row.
 const HOPS_MAX: u8 = 10;
-/// The crawl stops visiting a host after this many errors in a row. The pause after each error is
-/// longer than the pause before.
+/// The crawl stops visiting a host after this many errors in a row.
 const HOST_ERRORS_MAX: u32 = 10;
 /// Maximum number of bytes of the links that are saved with a page.
 const LINKS_BYTES_MAX: usize = 128 * 1024;
 
 impl Crawl {
-    /// Processes the result of a page visit.
     pub(super) fn process(&mut self, visit: Visit) {
         self.is_changed = true;
         self.frontier.release(&visit.entry.url);
-        let mut line = LogLine::of(&visit);
-        let Visit { no, entry, found, status, .. } = visit;
+        let Visit { no, entry, found, status, bytes, took } = visit;
         let url = entry.url.clone();
+        // The beginning of the log line about this page.
+        let shown = status.map_or_else(|| "---".into(), |status| status.to_string());
+        let line = format!("{shown} {bytes} B {} ms {url}", took.as_millis());
         let was_requested =
             !matches!(found, VisitResult::Forbidden | VisitResult::RobotsUnavailable(_));
         self.counts.requests += u64::from(was_requested);
@@ -46,11 +45,11 @@ impl Crawl {
         let is_over = host_errors >= HOST_ERRORS_MAX || self.frontier.is_given_up(&entry.url);
         match found {
             VisitResult::Page(page) => self.page(no, &entry, *page, status, line),
-            VisitResult::Unchanged => self.unchanged(no, &entry, line),
+            VisitResult::Unchanged => self.unchanged(no, &entry, &line),
             VisitResult::Gone => {
                 self.lose_start(&entry, "it is not there", false);
                 self.counts.gone += 1;
-                self.log(&line, "gone");
+                self.log(format!("{line} gone"));
                 self.delete_stored(&entry);
                 self.close(no, Disposition::Visited);
             }
@@ -58,26 +57,24 @@ impl Crawl {
             VisitResult::Forbidden => {
                 self.lose_start(&entry, "robots.txt does not allow it to be crawled", true);
                 self.counts.skipped += 1;
-                self.log(&line, "forbidden by robots.txt");
+                self.log(format!("{line} forbidden by robots.txt"));
                 self.close(no, Disposition::NotVisited);
             }
             VisitResult::Skipped(why) => self.skip(no, &entry, &why, false, &line),
             VisitResult::HostError { why, tries } if !is_over && entry.tries + 1 < tries => {
-                let tries = entry.tries + 1;
-                line.what = format!("will retry: {why}");
-                self.retry_later(no, Entry { tries, ..entry }, &line);
+                self.retry_later(no, Entry { tries: entry.tries + 1, ..entry }, &why, &line);
             }
-            // A page whose robots.txt cannot be read is not requested, so this counts as a try only
-            // for a start page. Other pages fail when the crawl gives up their host.
+            // An unreadable robots.txt counts as a failed try only for a start page. All other
+            // pages fail when the crawl gives up their host.
             VisitResult::RobotsUnavailable(why)
                 if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) =>
             {
                 let tries = entry.tries + u8::from(entry.is_start);
-                line.what = format!("will retry: {why}");
-                self.retry_later(no, Entry { tries, ..entry }, &line);
+                self.retry_later(no, Entry { tries, ..entry }, &why, &line);
             }
-            VisitResult::RobotsUnavailable(why) => self.fail(no, &entry, &why, false, &line),
-            VisitResult::HostError { why, .. } => self.fail(no, &entry, &why, false, &line),
+            VisitResult::RobotsUnavailable(why) | VisitResult::HostError { why, .. } => {
+                self.fail(no, &entry, &why, false, &line);
+            }
             VisitResult::Failed { why, hopeless } => self.fail(no, &entry, &why, hopeless, &line),
         }
         if host_errors == HOST_ERRORS_MAX {
@@ -85,32 +82,29 @@ impl Crawl {
         }
     }
 
-    fn retry_later(&mut self, no: u64, entry: Entry, line: &LogLine) {
-        self.listener.log(&line.text());
+    fn retry_later(&mut self, no: u64, entry: Entry, why: &str, line: &str) {
+        self.log(format!("{line} will retry: {why}"));
         self.open.remove(&no);
         self.frontier.put_last(entry);
     }
 
-    fn page(&mut self, no: u64, entry: &Entry, page: ReadPage, status: Option<u16>, line: LogLine) {
+    fn page(&mut self, no: u64, entry: &Entry, page: ReadPage, status: Option<u16>, line: String) {
         let id = PageId::of(self.job, entry.url.as_str());
         let ReadPage { content_type, mut etag, mut last_modified, extract, hash } = page;
         self.follow(entry, &extract.links);
         if extract.directives.noindex {
-            self.log(&line, "noindex");
             self.counts.skipped += 1;
-            return self.finish_without_saving(no, entry);
+            return self.finish_without_saving(no, entry, &line, "noindex");
         }
         if let Some(original) = extract.canonical.filter(|url| *url != entry.url)
             && self.visits_original(entry, original)
         {
-            self.log(&line, "copy of its canonical page");
             self.counts.copies += 1;
-            return self.finish_without_saving(no, entry);
+            return self.finish_without_saving(no, entry, &line, "copy of its canonical page");
         }
         if !self.represents_content(&hash, id, entry) {
-            self.log(&line, "the same as another page");
             self.counts.copies += 1;
-            return self.finish_without_saving(no, entry);
+            return self.finish_without_saving(no, entry, &line, "the same as another page");
         }
         let mut links = extract.links;
         let mut bytes = 0;
@@ -143,18 +137,17 @@ impl Crawl {
         self.pending.save(no, content, line);
     }
 
-    fn unchanged(&mut self, no: u64, entry: &Entry, line: LogLine) {
+    fn unchanged(&mut self, no: u64, entry: &Entry, line: &str) {
         let Some(known) = entry.known.page().map(Arc::clone) else {
             return self.close(no, Disposition::Crawled);
         };
         self.follow(entry, &known.links);
         if self.represents_content(&known.content_hash, known.id, entry) {
-            self.log(&line, "unchanged");
-            self.pending.mark_seen(no, known.id);
+            self.log(format!("{line} unchanged"));
+            self.pending.seen.push((no, known.id));
         } else {
-            self.log(&line, "the same as another page");
             self.counts.copies += 1;
-            self.finish_without_saving(no, entry);
+            self.finish_without_saving(no, entry, line, "the same as another page");
         }
     }
 
@@ -169,7 +162,7 @@ impl Crawl {
                 if let Some(no) = self.pending.withdraw(worse.page) {
                     self.close(no, Disposition::Crawled);
                 } else {
-                    self.pending.delete(worse.page);
+                    self.pending.deleted.push(worse.page);
                     self.counts.indexed -= u64::from(worse.indexed).min(self.counts.indexed);
                 }
                 true
@@ -179,17 +172,16 @@ impl Crawl {
 
     /// Finishes a page that was read but must not be saved, and deletes the stored version of the
     /// page.
-    fn finish_without_saving(&mut self, no: u64, entry: &Entry) {
+    fn finish_without_saving(&mut self, no: u64, entry: &Entry, line: &str, why: &str) {
+        self.log(format!("{line} {why}"));
         self.delete_stored(entry);
         self.close(no, Disposition::Crawled);
     }
 
     /// Deletes the stored version of a page. If the crawl ends before the deletion, the next crawl
-    /// makes the same decision.
+    /// decides again to delete the page.
     fn delete_stored(&mut self, entry: &Entry) {
-        if let Some(known) = entry.known.page() {
-            self.pending.delete(known.id);
-        }
+        self.pending.deleted.extend(entry.known.page().map(|known| known.id));
     }
 
     /// True if the crawl visits the canonical page `original` instead of this page. Returns false
@@ -215,25 +207,19 @@ impl Crawl {
         }
         for link in links {
             let Ok(url) = Url::parse(link) else { continue };
-            if config.scope.wants(&url)
-                && self.frontier.offer(Entry::new(url, entry.depth + 1)) == Offered::Trap
-            {
-                self.counts.traps += 1;
+            if config.scope.wants(&url) {
+                let offered = self.frontier.offer(Entry::new(url, entry.depth + 1));
+                self.counts.traps += u64::from(offered == Offered::Trap);
             }
         }
     }
 
     /// Queues the target of a redirect at the position of the page that redirected.
-    fn redirect(&mut self, no: u64, entry: &Entry, location: &str, line: &LogLine) {
+    fn redirect(&mut self, no: u64, entry: &Entry, location: &str, line: &str) {
         let scope = &self.shared.config.scope;
         let Some(target) = resolve(&entry.url, location) else {
-            return self.skip(
-                no,
-                entry,
-                "it redirects to something that is not a page",
-                true,
-                line,
-            );
+            let why = "it redirects to something that is not a page";
+            return self.skip(no, entry, why, true, line);
         };
         let is_in = if entry.is_start { scope.covers(&target) } else { scope.wants(&target) };
         if !is_in {
@@ -248,41 +234,36 @@ impl Crawl {
             is_start: entry.is_start,
             ..Entry::new(target, entry.depth)
         };
-        let text = format!("redirects to {}", next.url);
-        let why_not = match self.frontier.replace(no, next) {
-            Offered::Queued => None,
-            Offered::Seen => Some("seen already"),
-            Offered::Trap => {
-                self.counts.traps += 1;
-                Some("which looks endless")
-            }
-            Offered::Full => Some("but there are too many pages to tell apart"),
-            Offered::GivenUp => Some("whose host was given up"),
+        let mut text = format!("redirects to {}", next.url);
+        let offered = self.frontier.replace(no, next);
+        self.counts.traps += u64::from(offered == Offered::Trap);
+        text += match offered {
+            Offered::Queued => "",
+            Offered::Seen => ", seen already",
+            Offered::Trap => ", which looks endless",
+            Offered::Full => ", but there are too many pages to tell apart",
+            Offered::GivenUp => ", whose host was given up",
         };
-        match why_not {
-            None => self.log(line, &text),
-            Some(why_not) => {
-                let text = format!("{text}, {why_not}");
-                self.lose_start(entry, &format!("it {text}"), false);
-                self.log(line, &text);
-            }
+        if offered != Offered::Queued {
+            self.lose_start(entry, &format!("it {text}"), false);
         }
+        self.log(format!("{line} {text}"));
         self.delete_stored(entry);
         self.close(no, Disposition::NotVisited);
     }
 
-    fn skip(&mut self, no: u64, entry: &Entry, why: &str, hopeless: bool, line: &LogLine) {
+    fn skip(&mut self, no: u64, entry: &Entry, why: &str, hopeless: bool, line: &str) {
         self.lose_start(entry, why, hopeless);
         self.counts.skipped += 1;
-        self.log(line, &format!("left out: {why}"));
+        self.log(format!("{line} left out: {why}"));
         self.close(no, Disposition::Visited);
     }
 
-    fn fail(&mut self, no: u64, entry: &Entry, why: &str, hopeless: bool, line: &LogLine) {
+    fn fail(&mut self, no: u64, entry: &Entry, why: &str, hopeless: bool, line: &str) {
         self.lose_start(entry, why, hopeless);
         self.counts.failed += 1;
         self.first_failure.get_or_insert_with(|| format!("{}: {why}", entry.url));
-        self.log(line, &format!("failed: {why}"));
+        self.log(format!("{line} failed: {why}"));
         self.close(no, Disposition::Visited);
     }
 
@@ -290,13 +271,11 @@ impl Crawl {
         let left = self.frontier.give_up(url);
         let host = url.host_str().unwrap_or_default();
         let why = "its host had too many errors and was given up";
-        let text =
-            format!("{host} had too many errors: given up, with {} queued pages", left.len());
-        self.listener.log(&text);
-        // Of the queued pages of this host, only those that would have been visited count as
-        // failed.
+        let count = left.len() as u64;
+        self.log(format!("{host} had too many errors: given up, with {count} queued pages"));
+        // Of the queued pages of this host, only those within `max_pages` count as failed.
         let asked_for = self.counts.visited + self.open.len() as u64;
-        let count = self.shared.config.pages_max.saturating_sub(asked_for).min(left.len() as u64);
+        let count = self.shared.config.pages_max.saturating_sub(asked_for).min(count);
         self.counts.failed += count;
         self.counts.visited += count;
         left.iter().for_each(|entry| self.lose_start(entry, why, false));
@@ -317,9 +296,5 @@ impl Crawl {
             self.counts.crawled += 1;
             self.counts.starts_read += u64::from(entry.is_start);
         }
-    }
-
-    fn log(&self, line: &LogLine, what: &str) {
-        self.listener.log(&line.with(what));
     }
 }

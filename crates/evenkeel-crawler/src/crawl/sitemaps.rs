@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use evenkeel_outbound::reqwest::Url;
 use rustc_hash::FxHashSet;
@@ -13,8 +12,7 @@ use crate::crawler::Shared;
 use crate::entry::Entry;
 use crate::fetch::{Body, FetchError, FetchRequest, Wanted, fetch};
 use crate::frontier::Offered;
-use crate::host_robots::robots;
-use crate::hosts::Host;
+use crate::host_robots::{NoRobots, robots};
 use crate::normal_url::{host_of, resolve};
 use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
 
@@ -29,14 +27,8 @@ struct Place {
     is_named: bool,
 }
 
-/// The result of reading a sitemap.
-enum Read {
-    Sitemap(Lists),
-    /// The sitemap does not exist, or may not be read.
-    Nothing,
-    /// The host of the sitemap responds with errors.
-    HostError(String),
-}
+/// The host of a sitemap that responds with errors.
+struct HostError(String);
 
 /// The URLs in a sitemap.
 struct Lists {
@@ -55,11 +47,11 @@ impl Crawl {
             let time_max = self.shared.settings.sitemaps_time_max;
             if tokio::time::timeout(time_max, self.queue_sitemaps()).await.is_err() {
                 let secs = time_max.as_secs();
-                self.listener.log(&format!("sitemaps left out: not all were read within {secs} s"));
+                self.log(format!("sitemaps left out: not all were read within {secs} s"));
             }
         }
-        // The flag is set last: if the future is dropped earlier, a resumed crawl reads the
-        // sitemaps.
+        // `sitemaps_read` is set last: if the future is dropped earlier, the resumed crawl reads
+        // the sitemaps.
         self.sitemaps_read = true;
         self.is_changed = true;
     }
@@ -81,11 +73,10 @@ impl Crawl {
             files += 1;
             let reading = read(&shared, &place, urls_left);
             let Lists { named, pages, sitemaps } = match self.with_progress(reading).await {
-                Read::Sitemap(lists) => lists,
-                Read::Nothing => continue,
-                Read::HostError(host) => {
-                    let line = format!("sitemaps of {host} left out: the host had errors");
-                    self.listener.log(&line);
+                Ok(Some(lists)) => lists,
+                Ok(None) => continue,
+                Err(HostError(host)) => {
+                    self.log(format!("sitemaps of {host} left out: the host had errors"));
                     failed_hosts.insert(host);
                     continue;
                 }
@@ -100,8 +91,7 @@ impl Crawl {
             }
             if named + further > 0 {
                 let url = &place.url;
-                self.listener
-                    .log(&format!("sitemap {url}: {named} pages, {queued} of them queued"));
+                self.log(format!("sitemap {url}: {named} pages, {queued} of them queued"));
             }
             self.report_progress();
         }
@@ -144,7 +134,7 @@ async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
         }
         if shared.config.obey_robots {
             let host = shared.hosts.get(&host_of(start));
-            let Ok(rules) = robots(&host, start, shared.robots_client()).await else { continue };
+            let Ok(rules) = robots(&host, start, shared).await else { continue };
             let named = rules.sitemaps.iter().filter_map(|place| resolve(start, place));
             let named = named.filter(|url| is_ours(shared, url));
             places.extend(named.map(|url| Place { url, is_named: true }));
@@ -164,20 +154,24 @@ fn is_ours(shared: &Shared, place: &Url) -> bool {
 }
 
 /// Reads a sitemap and follows its redirects. Each request respects the limits of its host.
-async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
+/// Returns `None` if the sitemap does not exist or may not be read.
+async fn read(
+    shared: &Arc<Shared>,
+    place: &Place,
+    urls_max: usize,
+) -> Result<Option<Lists>, HostError> {
     let config = &shared.config;
     let Place { mut url, mut is_named } = Place { url: place.url.clone(), ..*place };
     for _ in 0..=REDIRECTS_MAX {
         let host = shared.hosts.get(&host_of(&url));
         let mut delay = config.delay;
         if config.obey_robots {
-            match robots(&host, &url, shared.robots_client()).await {
+            match robots(&host, &url, shared).await {
                 Ok(rules) if is_named || rules.allows(&url) => {
                     delay = delay.max(rules.delay.unwrap_or_default());
                 }
-                Ok(_) => return Read::Nothing,
-                Err(silence) if silence.refused => return Read::Nothing,
-                Err(_) => return Read::HostError(host_of(&url)),
+                Ok(_) | Err(NoRobots { refused: true, .. }) => return Ok(None),
+                Err(_) => return Err(HostError(host_of(&url))),
             }
         }
         let ask = FetchRequest {
@@ -187,42 +181,43 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
             bytes_max: SITEMAP_BYTES_MAX,
             time_max: config.page_timeout,
             wanted: Wanted::All,
-            silence: &shared.silence,
         };
         let permit = host.enter(delay).await;
-        let fetched = fetch(&shared.outbound, &ask, &shared.settings.robots_name).await;
+        let fetched = fetch(shared, &ask).await;
         drop(permit);
         let answer = match fetched {
             Ok(answer) => answer,
-            Err(FetchError::Refused(_)) => return Read::Nothing,
-            Err(FetchError::TimedOut(_)) => return Read::HostError(host_of(&url)),
-            Err(FetchError::Failed(_)) => return record_error(&host, &url, None),
+            Err(FetchError::Refused(_)) => return Ok(None),
+            Err(error) => {
+                if matches!(error, FetchError::Failed(_)) {
+                    host.record_error(None);
+                }
+                return Err(HostError(host_of(&url)));
+            }
         };
         match answer.status {
             200..300 => {
                 let (Body::Whole(bytes) | Body::Cut(bytes)) = answer.body else {
-                    return Read::Nothing;
+                    return Ok(None);
                 };
                 let shared = Arc::clone(shared);
                 let reading =
                     tokio::task::spawn_blocking(move || lists(&shared, &url, &bytes, urls_max));
-                return reading.await.map_or(Read::Nothing, Read::Sitemap);
+                return Ok(reading.await.ok());
             }
             300..400 => {
                 let to = answer.location.and_then(|to| resolve(&url, &to));
-                let Some(to) = to.filter(|to| is_ours(shared, to)) else { return Read::Nothing };
+                let Some(to) = to.filter(|to| is_ours(shared, to)) else { return Ok(None) };
                 (url, is_named) = (to, false);
             }
-            429 | 500.. => return record_error(&host, &url, answer.retry_after),
-            _ => return Read::Nothing,
+            429 | 500.. => {
+                host.record_error(answer.retry_after);
+                return Err(HostError(host_of(&url)));
+            }
+            _ => return Ok(None),
         }
     }
-    Read::Nothing
-}
-
-fn record_error(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
-    host.record_error(retry_after);
-    Read::HostError(host_of(url))
+    Ok(None)
 }
 
 /// Parses a sitemap. The function runs on a blocking thread, because a sitemap may list a hundred

@@ -1,8 +1,8 @@
 //! Extracts title, text, links, metadata and the job's fields from a page.
 //!
 //! HTML is read as a stream of tags and texts, without a tree, because a page could make a tree
-//! arbitrarily deep or large. Only a job with fields needs a tree, a simple one of bounded depth
-//! and size ([`tree`]). Parsing a page has a time limit, so that no page blocks a thread for long.
+//! arbitrarily deep or large. Only a job with fields needs a tree, whose depth and size are bounded
+//! ([`tree`]). Parsing a page has a time limit, so that no page blocks a thread for long.
 
 mod page;
 mod text;
@@ -27,7 +27,6 @@ const READING_MAX: Duration = Duration::from_secs(5);
 /// Number of bytes that are parsed between two checks of the time limit.
 const PIECE_BYTES: usize = 8 * 1024;
 
-/// The extracted content of a page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Extract {
     pub(crate) title: Option<String>,
@@ -88,11 +87,10 @@ impl Budget {
 
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
-    // The CPU clock of the thread is never negative, so this cannot fail.
+    // The CPU clock of the thread is never negative, so the conversion cannot fail.
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Parses a page of HTML at `url`.
 pub(crate) fn html(
     text: &str,
     url: &Url,
@@ -114,41 +112,26 @@ pub(crate) fn html(
         while !matches!(tokenizer.feed(&queue), html5ever::TokenizerResult::Done) {}
     }
     tokenizer.end();
-    let raw = tokenizer.sink.finish();
-    let fields = match &raw.tree {
-        Some(Ok(tree)) => tree::select(tree, fields, budget)?,
-        Some(Err(too_hard)) => return Err(*too_hard),
-        None => Map::new(),
-    };
-    Ok(finish(raw, url, fields))
-}
-
-fn finish(raw: Raw, url: &Url, fields: Map<String, Value>) -> Extract {
-    let base = raw.base.as_deref().and_then(|base| url.join(base).ok());
+    let Raw { mut extract, base, canonical, tree } = tokenizer.sink.finish();
+    if let Some(tree) = tree {
+        extract.fields = tree::select(&tree?, fields, budget)?;
+    }
+    let base = base.as_deref().and_then(|base| url.join(base).ok());
     let base = base.as_ref().unwrap_or(url);
-    let mut links = Vec::new();
-    if !raw.directives.nofollow {
+    let links = std::mem::take(&mut extract.links);
+    if !extract.directives.nofollow {
         let mut seen = rustc_hash::FxHashSet::default();
-        let absolute = raw.links.iter().filter_map(|link| crate::normal_url::resolve(base, link));
-        links = absolute.map(String::from).filter(|link| seen.insert(link.clone())).collect();
+        let absolute = links.iter().filter_map(|link| crate::normal_url::resolve(base, link));
+        let unique = absolute.map(String::from).filter(|link| seen.insert(link.clone()));
+        extract.links = unique.collect();
     }
-    let canonical = raw.canonical.and_then(|link| crate::normal_url::resolve(base, &link));
-    let mut metadata = raw.metadata;
-    if let Some(canonical) = &canonical {
-        metadata.insert("canonical".into(), canonical.as_str().into());
+    extract.canonical = canonical.and_then(|link| crate::normal_url::resolve(base, &link));
+    if let Some(canonical) = &extract.canonical {
+        extract.metadata.insert("canonical".into(), canonical.as_str().into());
     }
-    Extract {
-        title: raw.title,
-        text: raw.text,
-        links,
-        metadata,
-        fields,
-        canonical,
-        directives: raw.directives,
-    }
+    Ok(extract)
 }
 
-/// Parses a page of plain text.
 pub(crate) fn plain(text: &str) -> Extract {
     let kept: String = text
         .chars()
@@ -161,8 +144,8 @@ pub(crate) fn plain(text: &str) -> Extract {
 impl Extract {
     /// Returns the hash of the page's title, text and fields. Markup, links and metadata are not
     /// part of the hash, because they change with advertisements and time stamps. The hash ends
-    /// with the version of the parser. So a page that was parsed by another version counts as
-    /// changed, even if the server reports it as unchanged.
+    /// with the version of the parser. Therefore a page that was parsed by another version of the
+    /// parser counts as changed, even if the server reports the page as unchanged.
     pub(crate) fn content_hash(&self, parse_version: [u8; 4]) -> [u8; 32] {
         let mut hash = Sha256::new();
         let fields = Value::Object(self.fields.clone()).to_string();

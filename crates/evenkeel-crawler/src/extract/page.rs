@@ -5,11 +5,10 @@ use std::cell::RefCell;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use scraper::Html;
-use serde_json::{Map, Value};
 
 use super::text::{Flow, one_line};
 use super::tree::TreeMaker;
-use super::{RobotsDirectives, TooHard};
+use super::{Extract, TooHard};
 
 /// Maximum number of links of a page; further links are ignored.
 const LINKS_MAX: usize = 2000;
@@ -17,29 +16,26 @@ const META_ENTRIES_MAX: usize = 50;
 const META_BYTES_MAX: usize = 1000;
 const TITLE_BYTES_MAX: usize = 500;
 
-/// The title, text, links and metadata collected so far.
+/// What a page contains, before its URLs are resolved.
 #[derive(Default)]
 pub(super) struct Raw {
-    pub(super) title: Option<String>,
-    pub(super) text: String,
-    pub(super) links: Vec<String>,
+    /// The title, text, metadata and directives of the page. Its links are as in the page.
+    pub(super) extract: Extract,
     pub(super) base: Option<String>,
     pub(super) canonical: Option<String>,
-    pub(super) metadata: Map<String, Value>,
-    pub(super) directives: RobotsDirectives,
     pub(super) tree: Option<Result<Html, TooHard>>,
 }
 
 /// Receives the tokens of a page.
 pub(super) struct PageSink(RefCell<State>);
 
+#[derive(Default)]
 struct State {
     /// The name of this crawler in robots directives.
     name: String,
     raw: Raw,
     main: Flow,
-    /// Text in menus, sidebars and footers. The text in menus is used only if the page has no other
-    /// text.
+    /// Text in menus, sidebars and footers, which is used only if the page has no other text.
     aside: Flow,
     /// The enclosing element whose text is ignored.
     hidden: Option<String>,
@@ -50,22 +46,15 @@ struct State {
 
 impl PageSink {
     pub(super) fn new(name: &str, with_tree: bool) -> Self {
-        Self(RefCell::new(State {
-            name: name.to_owned(),
-            raw: Raw::default(),
-            main: Flow::default(),
-            aside: Flow::default(),
-            hidden: None,
-            asides: Vec::new(),
-            title: None,
-            tree: with_tree.then(TreeMaker::new),
-        }))
+        let tree = with_tree.then(TreeMaker::new);
+        Self(RefCell::new(State { name: name.to_owned(), tree, ..State::default() }))
     }
 
     pub(super) fn finish(self) -> Raw {
         let state = self.0.into_inner();
         let text = if state.main.is_empty() { state.aside } else { state.main }.into_text();
-        Raw { text, tree: state.tree.map(TreeMaker::finish), ..state.raw }
+        let extract = Extract { text, ..state.raw.extract };
+        Raw { extract, tree: state.tree.map(TreeMaker::finish), ..state.raw }
     }
 }
 
@@ -136,10 +125,10 @@ impl State {
                 let lang = attribute(tag, "lang").and_then(|lang| one_line(&lang, 50));
                 self.note("lang", lang);
             }
-            "title" if self.hidden.is_none() && self.raw.title.is_none() => {
+            "title" if self.hidden.is_none() && self.raw.extract.title.is_none() => {
                 self.title = Some(String::new());
             }
-            // A menu that is not closed does not include the main content.
+            // A menu without an end tag ends where the main content begins.
             "main" | "article" => self.asides.clear(),
             _ if is_aside(name) && !tag.self_closing && self.asides.len() < 100 => {
                 self.asides.push(name.to_owned());
@@ -164,7 +153,7 @@ impl State {
         if name == "title"
             && let Some(title) = self.title.take()
         {
-            self.raw.title = one_line(&title, TITLE_BYTES_MAX);
+            self.raw.extract.title = one_line(&title, TITLE_BYTES_MAX);
         }
         if self.hidden.as_deref() == Some(name) {
             self.hidden = None;
@@ -174,11 +163,11 @@ impl State {
     }
 
     fn link(&mut self, tag: &Tag, from: &str) {
-        if self.raw.links.len() < LINKS_MAX
+        if self.raw.extract.links.len() < LINKS_MAX
             && !rel_has(tag, "nofollow")
             && let Some(link) = attribute(tag, from)
         {
-            self.raw.links.push(link);
+            self.raw.extract.links.push(link);
         }
     }
 
@@ -188,9 +177,9 @@ impl State {
             attribute(tag, "http-equiv").is_some_and(|key| key.eq_ignore_ascii_case("refresh"));
         if is_refresh {
             if let Some((_, target)) = content.split_once('=')
-                && self.raw.links.len() < LINKS_MAX
+                && self.raw.extract.links.len() < LINKS_MAX
             {
-                self.raw.links.push(target.trim().trim_matches(['"', '\'']).to_owned());
+                self.raw.extract.links.push(target.trim().trim_matches(['"', '\'']).to_owned());
             }
             return;
         }
@@ -198,8 +187,8 @@ impl State {
         let Some(key) = key.map(|key| key.trim().to_ascii_lowercase()) else { return };
         let value = one_line(&content, META_BYTES_MAX);
         match key.as_str() {
-            "robots" => self.raw.directives.read(&content),
-            _ if key.eq_ignore_ascii_case(&self.name) => self.raw.directives.read(&content),
+            "robots" => self.raw.extract.directives.read(&content),
+            _ if key.eq_ignore_ascii_case(&self.name) => self.raw.extract.directives.read(&content),
             "description" | "keywords" | "author" => self.note(&key, value),
             "article:published_time"
             | "og:published_time"
@@ -215,7 +204,7 @@ impl State {
 
     /// Records metadata. If a key occurs twice, the first value is kept.
     fn note(&mut self, key: &str, value: Option<String>) {
-        let metadata = &mut self.raw.metadata;
+        let metadata = &mut self.raw.extract.metadata;
         if let Some(value) = value
             && metadata.len() < META_ENTRIES_MAX
             && !metadata.contains_key(key)

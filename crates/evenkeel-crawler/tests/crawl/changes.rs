@@ -58,8 +58,8 @@ async fn changed_page_is_saved_and_a_removed_page_deleted() {
         assert_eq!(ended.ending, Ending::Completed);
         assert_eq!(ended.counts.indexed, 1);
         assert_eq!(rig.archive.page("/3").text, "news");
-        // The ETag of page 0 may report it as unchanged, although it still links to page 9, which
-        // no longer exists.
+        // With ETags, the crawl follows the stored links of page 0, gets a 404 for page 9 and
+        // deletes page 9. Without ETags, no page links to page 9, so the archive keeps it.
         let paths = rig.archive.paths();
         assert_eq!(paths.len(), if with_etags { 9 } else { 10 }, "{paths:?}");
     }
@@ -115,7 +115,7 @@ async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
             links("home", (0..version).map(|n| format!("/{n}"))).with("etag", etag)
         }
         "/robots.txt" | "/sitemap.xml" => Answer::status(404),
-        // The page exists only from the third crawl on.
+        // The first request for `/1` fails, and the retry succeeds.
         "/1" if asked.before == 0 => Answer::status(503),
         path => links(path, ["/"]),
     })
@@ -126,7 +126,8 @@ async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
     assert_eq!(rig.archive.paths(), ["/", "/0"]);
     version.store(2, Ordering::SeqCst);
     assert_eq!(rig.crawl(&site.url("/"), json!({"max_pages": 1})).await.counts.indexed, 0);
-    // The archive still has the old links of the page, but the third crawl must not rely on them.
+    // The archive still has the old links of the page `/`, but the third crawl must not rely on
+    // them.
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/0", "/1"]);
 }

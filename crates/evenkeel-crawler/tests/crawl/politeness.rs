@@ -228,7 +228,7 @@ async fn host_that_only_fails_is_given_up() {
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert!(matches!(ended.ending, Ending::PartlyFailed(_)), "{ended:?}");
     assert!(rig.listener.has("had too many errors: given up"));
-    // The crawl does not make three requests for each page.
+    // The crawl gives up the host, and does not try each page three times.
     assert!(site.asked().len() < 15, "{}", site.asked().len());
     assert_eq!((ended.counts.failed, ended.counts.visited), (200, 201));
 }

@@ -23,7 +23,8 @@ async fn tree() -> Site {
 
 #[tokio::test]
 async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
-    // The site answers only this many requests, so each crawl ends before it is complete.
+    // The site answers only `answered` requests, so each crawl is interrupted before it is
+    // complete.
     let answered = Arc::new(AtomicUsize::new(0));
     let (limit, count) = (Arc::clone(&answered), AtomicUsize::new(0));
     let site = Site::serve(move |asked| {

@@ -144,7 +144,6 @@ pub struct MemoryArchive {
 }
 
 impl MemoryArchive {
-    /// Returns the paths of all pages.
     pub fn paths(&self) -> Vec<String> {
         let pages = self.pages.lock().unwrap();
         let path = |page: &PageContent| format!("/{}", page.url.splitn(4, '/').nth(3).unwrap());

@@ -17,9 +17,10 @@ use evenkeel_outbound::Outbound;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use crate::template::Values;
 use crate::{
     CHECKPOINT_BYTES_MAX, ConfigFault, Executor, Invocation, LiveReport, Report, interrupted,
-    permit, tail,
+    permit,
 };
 
 /// Crawls a web site and saves its pages. `docs/crawler.md` describes the configuration.
@@ -39,14 +40,8 @@ pub struct CrawlExecutor<A> {
 
 /// Returns the archives in which the pages of jobs are saved.
 pub trait PageArchives: Send + Sync + 'static {
-    /// Returns the page archive of a job. All its pages together may have `bytes_max` bytes.
+    /// Returns the page archive of a job. All pages of the job together may have `bytes_max` bytes.
     fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive>;
-}
-
-impl PageArchives for Arc<dyn PageArchives> {
-    fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive> {
-        (**self).for_job(tenant, job, bytes_max)
-    }
 }
 
 pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
@@ -71,16 +66,18 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
     }
 
     fn check(&self, _: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
-        let config = starts::fill_example(config, payload)?;
+        let config = starts::fill(config, &Values::example(payload))?;
         starts::refuse_credentials(&config)?;
         self.crawler.read_config(&config).map(drop)
     }
 
     async fn run(&self, invocation: Invocation) -> Report {
-        let config = starts::fill(&invocation).and_then(|config| self.crawler.read_config(&config));
+        let config = &invocation.definition.executor.config;
+        let config = starts::fill(config, &Values::of(&invocation))
+            .and_then(|config| self.crawler.read_config(&config));
         let config = match config {
             Ok(config) => config,
-            Err(fault) => return Report::failed_for_good(fault.to_string()),
+            Err(fault) => return Report::failed_for_good(fault),
         };
         // The checkpoint of an earlier attempt is not changed while this attempt waits for a
         // permit.
@@ -129,11 +126,9 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
 fn report(ending: Ending) -> Report {
     match ending {
         Ending::Completed => Report::completed(),
-        Ending::PartlyFailed(error) => Report {
-            outcome: Outcome::PartlyFailed,
-            error: Some(tail::clean(error)),
-            ..Report::completed()
-        },
+        Ending::PartlyFailed(error) => {
+            Report { outcome: Outcome::PartlyFailed, ..Report::failed(error) }
+        }
         Ending::Failed { error, hopeless } => {
             let retry = if hopeless { RetryHint::Never } else { RetryHint::ByPolicy };
             Report { retry, ..Report::failed(error) }

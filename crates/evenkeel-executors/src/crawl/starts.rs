@@ -3,21 +3,8 @@
 use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
+use crate::ConfigFault;
 use crate::template::{Escape, Template, Values};
-use crate::{ConfigFault, Invocation};
-
-/// Returns the crawl configuration with its templates filled in.
-pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
-    let definition = &invocation.definition;
-    let values =
-        Values { id: invocation.id, fence: invocation.fence, payload: &definition.payload };
-    fill_with(&definition.executor.config, &values)
-}
-
-/// Fills the templates with the values of an example run, to check the configuration.
-pub(super) fn fill_example(config: &Value, payload: &Value) -> Result<Value, ConfigFault> {
-    fill_with(config, &Values::example(payload))
-}
 
 /// Refuses start URLs that contain credentials, because a crawl would not send them and the job
 /// would show them.
@@ -35,7 +22,8 @@ pub(super) fn refuse_credentials(config: &Value) -> Result<(), ConfigFault> {
     Ok(())
 }
 
-fn fill_with(config: &Value, values: &Values<'_>) -> Result<Value, ConfigFault> {
+/// Returns the crawl configuration with its templates filled in.
+pub(super) fn fill(config: &Value, values: &Values<'_>) -> Result<Value, ConfigFault> {
     let mut config = config.clone();
     if let Some(url) = config.get_mut("url") {
         fill_one("url", url, values)?;

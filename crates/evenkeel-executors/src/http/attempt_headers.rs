@@ -5,8 +5,8 @@ use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::settings::HttpSettings;
 use crate::Invocation;
 
-/// Returns the headers that identify the attempt. These headers hold nothing secret, so a redirect
-/// to another origin keeps them.
+/// Returns the headers that identify the attempt. The ids are not secret, so a redirect to another
+/// origin keeps these headers.
 pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     let (key, id) = (invocation.key, invocation.id);
     let run_id = id.run_id().to_string();
@@ -62,7 +62,7 @@ fn header_json(checkpoint: &[u8]) -> Option<String> {
     for c in text.chars() {
         match c {
             ' '..='~' => header.push(c),
-            // JSON strings cannot contain these characters, so they only separate tokens.
+            // JSON strings cannot contain raw tabs or line breaks, so these only separate tokens.
             '\t' | '\n' | '\r' => header.push(' '),
             _ => {
                 let mut units = [0; 2];
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(header_json(b"not json"), None);
         assert_eq!(header_json(&[b'1'; 5000]), None);
-        // The limit applies to the length after encoding.
+        // The limit of 4 KiB also applies to the encoded JSON.
         let text = |n: usize| format!("\"{}\"", "ü".repeat(n));
         assert_eq!(header_json(text(682).as_bytes()).unwrap().len(), 4094);
         assert_eq!(header_json(text(683).as_bytes()), None);

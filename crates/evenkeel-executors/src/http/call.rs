@@ -54,7 +54,8 @@ impl<'a> Call<'a> {
         let fields = Fields::read(config, DECLARATION.fields)?;
         let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
         let method = parse_method(&fields)?;
-        // Repeating a GET is safe, but repeating a POST may do the work twice.
+        // By default only GET and HEAD follow redirects, because repeating a POST may do the work
+        // twice.
         let usual = if matches!(method, Method::GET | Method::HEAD) { 5 } else { 0 };
         let redirects = fields.number("redirects", 0..=REDIRECTS_MAX)?.unwrap_or(usual);
         let tls = TlsChoice::parse(fields.get("tls"))?;

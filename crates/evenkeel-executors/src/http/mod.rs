@@ -61,8 +61,8 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
             ConfigField::public("give_up_on"),
             ConfigField::public("redirects"),
             ConfigField::public("max_response_bytes"),
-            // Trusted certificates and the name of a client certificate. The configuration of a job
-            // holds no private keys.
+            // Viewers may see the TLS options, because the configuration of a job holds no private
+            // keys.
             ConfigField::public("tls"),
         ],
     )
@@ -70,24 +70,18 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
 
 impl HttpExecutor {
     pub fn new(settings: HttpSettings) -> Self {
-        let clients = Clients::new(
-            settings.outbound.clone(),
-            settings.identities.clone(),
-            settings.allow_unverified_tls,
-        );
+        let HttpSettings { outbound, identities, allow_unverified_tls, .. } = &settings;
+        let clients = Clients::new(outbound.clone(), identities.clone(), *allow_unverified_tls);
         Self { settings, clients }
     }
 
     async fn call(&self, invocation: &Invocation) -> CallResult {
-        let definition = &*invocation.definition;
-        let values =
-            Values { id: invocation.id, fence: invocation.fence, payload: &definition.payload };
-        let read = Call::parse(&definition.executor.config)
-            .and_then(|call| call.fill(&values).map(|filled| (call, filled)));
+        let read = Call::parse(&invocation.definition.executor.config)
+            .and_then(|call| call.fill(&Values::of(invocation)).map(|filled| (call, filled)));
         let result = match read {
             Ok((call, filled)) => self.follow_redirects(invocation, &call, filled).await,
             // A retry would have the same configuration, so the attempt fails without retries.
-            Err(fault) => Err(Report::failed_for_good(fault.to_string())),
+            Err(fault) => Err(Report::failed_for_good(fault)),
         };
         result.unwrap_or_else(CallResult::Ended)
     }
@@ -109,14 +103,10 @@ impl HttpExecutor {
         let mut request = RedirectedCall::new(filled);
         loop {
             let mut headers = attempt_headers::ids(invocation);
-            let mut client = self.clients.shared();
-            if request.is_first_origin() {
-                attempt_headers::credentials(
-                    &self.settings,
-                    invocation,
-                    request.body(),
-                    &mut headers,
-                );
+            let mut client = &self.clients.shared;
+            if request.is_first_origin {
+                let body = request.body();
+                attempt_headers::credentials(&self.settings, invocation, body, &mut headers);
                 client = own.as_ref().unwrap_or(client);
             }
             let response = send(client, &request, headers, definition).await?;
@@ -129,7 +119,7 @@ impl HttpExecutor {
                     .map_err(Report::failed)?;
             if !redirected {
                 let may_end_later =
-                    request.is_first_origin() && self.settings.attempt_tokens.is_some();
+                    request.is_first_origin && self.settings.attempt_tokens.is_some();
                 let now = self.settings.clock.now();
                 return Ok(response::judge(call, response, definition, now, may_end_later).await);
             }
@@ -180,8 +170,8 @@ impl Executor for HttpExecutor {
                 },
             }
         };
-        // The call has sent the checkpoint, so it is freed before the wait for the receiver, which
-        // may be long.
+        // The call has sent the checkpoint, so the memory of the checkpoint is freed before the
+        // long wait for the receiver.
         invocation.checkpoint = None;
         match result {
             CallResult::Ended(report) => report,

@@ -10,8 +10,8 @@ use super::call::Filled;
 /// An HTTP call that follows redirects: the next request, and the origins of the earlier requests.
 pub(super) struct RedirectedCall {
     next: Filled,
-    /// True until a redirect leads to another origin, and false from then on.
-    is_first_origin: bool,
+    /// True if all requests so far, and the next request, go to the origin that the job names.
+    pub(super) is_first_origin: bool,
     /// The origins that the call has visited so far, for error messages.
     hops: Vec<String>,
 }
@@ -25,12 +25,6 @@ impl RedirectedCall {
         Self { next: call, is_first_origin: true, hops }
     }
 
-    /// True if all requests so far, and the next request, go to the origin that the job names.
-    pub(super) const fn is_first_origin(&self) -> bool {
-        self.is_first_origin
-    }
-
-    /// Returns the request body of the next request.
     pub(super) fn body(&self) -> &[u8] {
         self.next.content.as_ref().map_or(&[], |content| &content.bytes)
     }
@@ -40,7 +34,7 @@ impl RedirectedCall {
         let Filled { url, method, headers: own, content } = &self.next;
         let mut request = Request::new(method.clone(), url.clone());
         if let Some(content) = content {
-            // If the job sets a `Content-Type`, it replaces this value below.
+            // A `Content-Type` header of the job replaces this default below.
             headers.insert(CONTENT_TYPE, content.kind.clone());
             *request.body_mut() = Some(content.bytes.clone().into());
         }
@@ -51,7 +45,7 @@ impl RedirectedCall {
 
     /// Returns the current origin if at least one redirect was followed.
     pub(super) fn after_redirects(&self) -> Option<&str> {
-        (self.hops.len() > 1).then(|| self.hops.last().map(String::as_str)).flatten()
+        self.hops[1..].last().map(String::as_str)
     }
 
     /// Prepares the request that a redirect requires, and returns true. Returns false if the
@@ -92,13 +86,9 @@ impl RedirectedCall {
             if matches!(self.next.method, Method::GET | Method::HEAD) {
                 self.drop_content();
             }
-            let mut kept = HeaderMap::new();
-            for name in FOR_OTHER_ORIGINS {
-                if let Some(value) = self.next.headers.remove(&name) {
-                    kept.insert(name, value);
-                }
-            }
-            self.next.headers = kept;
+            let mut own = std::mem::take(&mut self.next.headers);
+            let kept = |name: HeaderName| own.remove(&name).map(|value| (name, value));
+            self.next.headers = FOR_OTHER_ORIGINS.into_iter().filter_map(kept).collect();
         }
         self.next.url = url;
         Ok(true)
@@ -130,7 +120,7 @@ fn is_redirect(status: StatusCode) -> bool {
 
 /// Sets the credentials of the job. Credentials in the URL of a redirect are never used.
 fn give_credentials(url: &mut Url, username: &str, password: Option<&str>) {
-    // Setting credentials fails only for URLs without a host, which have none.
+    // Setting credentials fails only for a URL without a host, and HTTP URLs have a host.
     let _ = url.set_username(username);
     let _ = url.set_password(password);
 }

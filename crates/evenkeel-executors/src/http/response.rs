@@ -14,13 +14,13 @@ use crate::tail::Tail;
 /// The result of a call.
 pub(super) enum CallResult {
     Ended(Report),
-    /// The receiver accepted the work and will report the result later. Holds the beginning of the
-    /// response.
+    /// The receiver accepted the work and will report the result later. `Accepted` holds the
+    /// beginning of the response.
     Accepted(Option<String>),
 }
 
-/// Only this part of a response is kept, because thousands of attempts may wait for the results of
-/// their receivers.
+/// Maximum number of bytes that are kept of a 202 response, because thousands of attempts may wait
+/// for the results of their receivers.
 const KEPT_BYTES_MAX: usize = 1024;
 
 /// Reads a response and returns the result of the call. `may_end_later` is true if the receiver got
@@ -34,12 +34,12 @@ pub(super) async fn judge(
 ) -> CallResult {
     let status = response.status();
     let retry_after = retry_after(response.headers(), now);
-    let read = read(response, call.max_response_bytes, definition).await;
+    let (output, end) = read(response, call.max_response_bytes, definition).await;
     let accepted = status == StatusCode::ACCEPTED && may_end_later;
     if accepted && !call.expects_by_name(status) {
         // The response head decides: the receiver has accepted the work, even if the rest of the
         // response is lost.
-        return CallResult::Accepted(read.output.map(shortened));
+        return CallResult::Accepted(output.map(shortened));
     }
     let is_expected = call.is_expected(status);
     let retry = match retry_after {
@@ -48,32 +48,22 @@ pub(super) async fn judge(
         Some(wait) => RetryHint::NotBefore(wait),
         None => RetryHint::ByPolicy,
     };
-    let report = match read.end {
-        End::Cut(cause) => Report::failed(format!("the answer ({status}) broke off: {cause}")),
-        End::TimedOut => no_response(definition),
-        End::Complete if is_expected => Report::completed(),
-        End::Complete => Report::failed(format!("the answer was {status}")),
+    let report = match end {
+        Err(report) => report,
+        Ok(()) if is_expected => Report::completed(),
+        Ok(()) => Report::failed(format!("the answer was {status}")),
     };
-    CallResult::Ended(Report { output: read.output, retry, ..report })
-}
-
-/// The part of a response body that was read.
-struct Read {
-    output: Option<String>,
-    end: End,
-}
-
-enum End {
-    /// The response body ended or reached the size limit.
-    Complete,
-    /// The connection failed.
-    Cut(String),
-    /// No byte was received within the timeout.
-    TimedOut,
+    CallResult::Ended(Report { output, retry, ..report })
 }
 
 /// Reads the response body up to the limit, or to its end so that the connection can be reused.
-async fn read(mut response: Response, limit: u64, definition: &Definition) -> Read {
+/// Returns the part that was read, and a report if the connection failed or no byte was received
+/// within the timeout.
+async fn read(
+    mut response: Response,
+    limit: u64,
+    definition: &Definition,
+) -> (Option<String>, Result<(), Report>) {
     let (mut body, mut left) = (Tail::default(), limit);
     let end = loop {
         match tokio::time::timeout(definition.timeout.into(), response.chunk()).await {
@@ -83,15 +73,18 @@ async fn read(mut response: Response, limit: u64, definition: &Definition) -> Re
                 left -= wanted as u64;
                 if wanted < chunk.len() {
                     body.push(format!("\n… not read further than {limit} bytes").as_bytes());
-                    break End::Complete;
+                    break Ok(());
                 }
             }
-            Ok(Ok(None)) => break End::Complete,
-            Ok(Err(error)) => break End::Cut(describe(&error.without_url())),
-            Err(_) => break End::TimedOut,
+            Ok(Ok(None)) => break Ok(()),
+            Ok(Err(error)) => {
+                let (status, cause) = (response.status(), describe(&error.without_url()));
+                break Err(Report::failed(format!("the answer ({status}) broke off: {cause}")));
+            }
+            Err(_) => break Err(no_response(definition)),
         }
     };
-    Read { output: body.into_text(), end }
+    (body.into_text(), end)
 }
 
 pub(super) fn no_response(definition: &Definition) -> Report {
@@ -102,7 +95,8 @@ pub(super) fn no_response(definition: &Definition) -> Report {
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that overflows means "never"; the engine has its own limit for the delay.
+        // A number that overflows becomes the largest number; the engine limits the delay of a
+        // retry.
         return Some(Span::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     httpdate::parse_http_date(text).ok().map(|date| timestamp(date).since(now))

@@ -18,8 +18,8 @@ pub struct HttpSettings {
     /// Makes the tokens with which receivers report progress and the result of an attempt. By
     /// default there are no tokens, and a response 202 is the final result.
     pub attempt_tokens: Option<AttemptTokens>,
-    /// The base URL under which receivers reach this server's API, without a trailing slash. Empty
-    /// until the server knows it.
+    /// The base URL under which receivers reach this server's API, without a trailing slash. The
+    /// URL is not set until the server knows its public address.
     pub public_url: Arc<OnceLock<String>>,
     /// Client certificates that jobs of a tenant may name. There are none by default.
     pub identities: Identities,

@@ -53,7 +53,7 @@ impl std::fmt::Debug for SigningKeys {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    // HMAC accepts keys of any length, so this cannot fail.
+    // HMAC accepts keys of any length, so this call cannot fail.
     Hmac::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()))
 }
 

@@ -73,7 +73,8 @@ impl TlsChoice {
 /// options. All these clients refuse the same forbidden addresses.
 #[derive(Debug)]
 pub(super) struct Clients {
-    shared: Outbound,
+    /// The client for jobs without TLS options.
+    pub(super) shared: Outbound,
     identities: Identities,
     allow_unverified: bool,
     cache: Mutex<Cache>,
@@ -81,13 +82,13 @@ pub(super) struct Clients {
 
 #[derive(Debug, Default)]
 struct Cache {
-    /// A client that has a client certificate belongs to one tenant.
+    /// An HTTP client with a client certificate belongs to one tenant.
     clients: HashMap<(Option<TenantNo>, TlsChoice), CachedClient>,
     /// Counts uses of clients, to find the least recently used client.
     uses: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CachedClient {
     client: Arc<OnceCell<Outbound>>,
     last_use: u64,
@@ -96,11 +97,6 @@ struct CachedClient {
 impl Clients {
     pub(super) fn new(shared: Outbound, identities: Identities, allow_unverified: bool) -> Self {
         Self { shared, identities, allow_unverified, cache: Mutex::default() }
-    }
-
-    /// Returns the client for jobs without TLS options.
-    pub(super) const fn shared(&self) -> &Outbound {
-        &self.shared
     }
 
     /// Resolves the TLS options of a job of `tenant`, or refuses options that the server does not
@@ -115,19 +111,20 @@ impl Clients {
             return Err(ConfigFault::new("tls.verify", message));
         }
         let extra_roots = choice.ca_pem.as_ref().map(|pem| Roots::from_pem(pem.as_bytes()));
+        let extra_roots = extra_roots
+            .transpose()
+            .map_err(|error| ConfigFault::new("tls.ca_pem", error.to_string()))?
+            .unwrap_or_default();
         let identity = choice.identity.as_ref().map(|name| {
             let identity = self.identities.get(&(tenant, name.clone()));
-            identity.cloned().ok_or_else(unknown_identity)
+            identity.cloned().ok_or_else(|| {
+                let message = "names a client certificate that this server's configuration does not \
+                               have for this tenant";
+                ConfigFault::new("tls.identity", message)
+            })
         });
-        Ok(TlsOptions {
-            extra_roots: extra_roots
-                .transpose()
-                .map_err(|error| ConfigFault::new("tls.ca_pem", error.to_string()))?
-                .unwrap_or_default(),
-            only_tls13: choice.only_tls13,
-            identity: identity.transpose()?,
-            verify: choice.verify,
-        })
+        let TlsChoice { only_tls13, verify, .. } = *choice;
+        Ok(TlsOptions { extra_roots, only_tls13, identity: identity.transpose()?, verify })
     }
 
     /// Returns the client with the TLS options of a job of `tenant`, and creates it if needed.
@@ -140,7 +137,8 @@ impl Clients {
         let made = client.get_or_try_init(|| async {
             let options = self.options(choice, tenant).map_err(|fault| fault.to_string())?;
             let shared = self.shared.clone();
-            // Creating a client reads the machine's certificates from files.
+            // Creating a client reads the machine's certificates from files, which blocks the
+            // thread.
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;
             built
                 .map_err(|error| error.to_string())?
@@ -162,18 +160,10 @@ impl Clients {
                 cache.clients.remove(&oldest);
             }
         }
-        let cached = cache.clients.entry(key);
-        let cached =
-            cached.or_insert_with(|| CachedClient { client: Arc::default(), last_use: now });
+        let cached = cache.clients.entry(key).or_default();
         cached.last_use = now;
         Arc::clone(&cached.client)
     }
-}
-
-fn unknown_identity() -> ConfigFault {
-    let message =
-        "names a client certificate that this server's configuration does not have for this tenant";
-    ConfigFault::new("tls.identity", message)
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ impl UrlTemplate {
             return Err("has a step like .. in its path once filled in".into());
         }
         let url = parse(&text)?;
-        // The checks in `parse` already imply that the origin is unchanged, but this is the
-        // property that matters.
+        // The checks in `parse` already imply an unchanged origin. This check guards against
+        // mistakes in `parse`.
         if url.origin() != fixed.origin() {
             return Err("would call another host once filled in".into());
         }

@@ -1,9 +1,9 @@
 //! The command line and the environment variables of a program.
 //!
-//! Only variables of the run, such as `{{scheduled_at}}`, are filled in here. The payload is not
-//! filled in, because an interpreter, or a program that starts one, could execute it, and no list
-//! of interpreters is complete. The program gets the payload on standard input, and in variables
-//! whose names the job cannot choose.
+//! Only variables of the run, such as `{{scheduled_at}}`, are filled into a command line. The
+//! payload is never filled in, because an interpreter could execute it, and no list of interpreters
+//! is complete. The program gets the payload on standard input, and in variables whose names the
+//! job cannot choose.
 
 use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
@@ -26,7 +26,7 @@ const VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Maximum number of bytes of all environment variables from the payload.
 const VALUES_BYTES_MAX: usize = 128 * 1024;
 
-/// Reads `argv`, which holds the program, without variables, and its arguments.
+/// Reads `argv`: the program, which may not contain variables, and its arguments.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     let fault = || ConfigFault::new("argv", "must be a list of strings, the program first");
     let value = fields.get("argv").ok_or_else(|| ConfigFault::new("argv", "is required"))?;
@@ -100,7 +100,8 @@ mod tests {
 
     use super::*;
 
-    /// Each of these programs would execute the payload, or let it choose the program.
+    /// Every command line in this test would execute the payload, or let the payload choose the
+    /// program.
     #[test]
     fn payload_is_refused_in_arguments_and_variables() {
         for (config, field) in [

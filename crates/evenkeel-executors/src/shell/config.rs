@@ -51,7 +51,7 @@ impl ShellConfig {
         })
     }
 
-    /// Returns the program with the name that the job gives it.
+    /// Returns the path or name of the program as the job states it.
     pub(super) fn program(&self) -> &str {
         self.argv.first().and_then(Template::plain).unwrap_or_default()
     }
@@ -70,7 +70,6 @@ impl ShellConfig {
         }
     }
 
-    /// Returns the standard input of the program.
     pub(super) fn input(&self, payload: &Value) -> Option<String> {
         match (self.stdin, payload) {
             (Stdin::None, _) | (_, Value::Null) => None,
@@ -79,8 +78,8 @@ impl ShellConfig {
         }
     }
 
-    /// Fills in the variables in arguments and environment variables. The result is at most a few
-    /// times as long as the configuration, which is short.
+    /// Fills in the variables in arguments and environment variables. The filled-in texts are at
+    /// most a few times as long as the configuration, which is short.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let fill = |field: String, template: &Template| {
             template.fill(values, Escape::None).map_err(|message| ConfigFault::new(&field, message))

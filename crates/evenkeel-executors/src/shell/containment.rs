@@ -81,8 +81,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Finds a place for control groups, and ends programs that an earlier start of this node left
-    /// there.
+    /// Checks whether the node can create control groups, and ends programs that an earlier start
+    /// of this node left in its groups.
     pub(super) fn find(settings: &ShellSettings) -> Result<Self, NoCgroup> {
         let prefix = prefix(settings.bodies_lock.as_deref());
         let found = match settings.cgroup {
@@ -132,7 +132,8 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
             let name = fnv([path, &dev.to_le_bytes(), &ino.to_le_bytes()].concat());
             format!("{NAME}{name:016x}-")
         }
-        // Without a directory, a later start of the node cannot find and remove the groups.
+        // Without the lock file's directory, a later start of the node cannot find and remove its
+        // control groups.
         None => {
             let n = NAMELESS.fetch_add(1, Ordering::Relaxed);
             format!("{NAME}p{}.{n}-", getpid().as_raw_nonzero())
@@ -140,8 +141,8 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
     }
 }
 
-/// FNV-1a. The hash must not change between versions, because the next start of the node finds its
-/// groups by this name.
+/// FNV-1a. This hash must not change between versions, because the next start of the node finds its
+/// control groups by this hash.
 fn fnv(bytes: Vec<u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -159,7 +160,7 @@ fn own_group() -> Result<PathBuf, String> {
     let mounts = read("/proc/self/mountinfo")?;
     let folder =
         folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
-    // The process is already in this group if it created another executor before.
+    // The node is already in the group `evenkeel-node` if it created another executor before.
     let is_moved = folder.file_name().is_some_and(|name| name == NODE);
     Ok(if is_moved { folder.parent().map(Path::to_owned).unwrap_or(folder) } else { folder })
 }
@@ -186,7 +187,7 @@ fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     let may_write = |path: &Path| {
         access(path, Access::WRITE_OK).map_err(|error| format!("{}: {error}", path.display()))
     };
-    // Moving a process needs write access to the parent of the old and the new group.
+    // Moving a process needs write access to the control group above its old and its new group.
     may_write(&parent.join("cgroup.procs"))?;
     take_controllers(&parent);
     let path = parent.join(format!("{prefix}probe"));
@@ -200,8 +201,7 @@ fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     checked.map(|(memory, processes)| Containment::Cgroup { parent, memory, processes })
 }
 
-/// Enables limits for control groups below `parent`, unless this would affect processes other than
-/// this one.
+/// Enables limits for control groups below `parent`, unless this would affect other processes.
 fn take_controllers(parent: &Path) {
     // The root control group has no type and belongs to the system, so it is not changed.
     if !parent.join("cgroup.type").exists() {
@@ -218,8 +218,8 @@ fn take_controllers(parent: &Path) {
             continue;
         }
         let take = || write(parent.join("cgroup.subtree_control"), &format!("+{name}"));
-        // Enabling limits fails while the group has processes. If this process is the only one, as
-        // in a group that a service manager created, it can move to a child group.
+        // Enabling limits fails while the control group has processes. If the node is the only
+        // process, as in a group that a service manager created, it can move to a child group.
         let own = getpid().as_raw_nonzero().to_string();
         if take().is_err() && read("cgroup.procs").trim() == own {
             let node = parent.join(NODE);
@@ -243,7 +243,7 @@ fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     for group in &leftovers {
         let left = deadline.saturating_sub(monotonic_ms());
         if !group.wait_until_empty(Duration::from_millis(left)) {
-            // Killing fails if the group was just removed.
+            // Killing fails if the control group was just removed.
             let _ = group.kill();
         }
     }

@@ -145,8 +145,8 @@ impl BodyState {
 }
 
 /// Adds standard error to the error message. The last line of standard error is added to the first
-/// line of the message, because it distinguishes failures best. Below it, the message repeats the
-/// end of the earlier lines.
+/// line of the message, because it distinguishes failures best. If standard error has several
+/// lines, its end is appended to the message.
 fn add_cause(error: &mut String, log: &RunLog) {
     let Some(cause) = log.last_line(LogStream::Stderr) else { return };
     error.push_str(": ");
@@ -159,7 +159,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     let from = text.len().saturating_sub(STDERR_BYTES_MAX);
     let shown = match text.as_bytes().get(from.wrapping_sub(1)) {
         None | Some(b'\n') => &text[from..],
-        // The text starts at a whole line, unless there is only one line.
+        // Skips the rest of a cut line, unless no other line follows.
         Some(_) => {
             let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(from);
             text[from..].split_once('\n').map_or(&text[from..], |(_, rest)| rest)
@@ -169,7 +169,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     error.push_str(shown);
 }
 
-/// Describes a signal. Some signals are sent only because the program exceeded a limit.
+/// Describes a signal. The kernel sends some signals only because the program exceeded a limit.
 fn signal_text(signal: i32) -> String {
     let why = match signal {
         _ if signal == Signal::XCPU.as_raw() => ": it used more CPU time than limits.cpu_seconds",

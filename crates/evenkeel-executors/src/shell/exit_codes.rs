@@ -7,20 +7,16 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
 
-/// The lists of exit codes that a job can set, with their default codes. Code 101 is not used,
-/// because panics of Rust programs exit with it.
-const LISTS: [(&str, Meaning, u8); 3] = [
-    ("ok", Meaning::Ok, 0),
-    ("partly_failed", Meaning::PartlyFailed, 100),
-    ("give_up", Meaning::GiveUp, 102),
-];
+/// What an exit code means for the attempt.
+type Meaning = (Outcome, RetryHint);
 
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Meaning {
-    Ok,
-    PartlyFailed,
-    GiveUp,
-}
+/// The lists of exit codes that a job can set, with their default codes. Exit code 101 has no
+/// special meaning, because panics of Rust programs exit with it.
+const LISTS: [(&str, u8, Meaning); 3] = [
+    ("ok", 0, (Outcome::Completed, RetryHint::ByPolicy)),
+    ("partly_failed", 100, (Outcome::PartlyFailed, RetryHint::ByPolicy)),
+    ("give_up", 102, (Outcome::Failed, RetryHint::Never)),
+];
 
 /// The exit codes that have a special meaning. All other codes are failures that may be retried,
 /// such as 75 (`EX_TEMPFAIL`). The codes 126 and 127 for a program that cannot be started also
@@ -40,14 +36,14 @@ impl ExitCodes {
             let message = "is not one of ok, partly_failed, give_up";
             return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
         }
-        // A list that the job sets replaces the default list. A code in a list of the job also
-        // loses its default meaning.
+        // A list of exit codes that the job sets replaces the default list. An exit code in any
+        // list of the job loses its default meaning.
         let list = |name: &str| given.get(name).filter(|list| !list.is_null());
         let by_default = LISTS.iter().filter(|(name, ..)| list(name).is_none());
         let mut codes: BTreeMap<u8, Meaning> =
-            by_default.map(|(_, meaning, code)| (*code, *meaning)).collect();
+            by_default.map(|(_, code, meaning)| (*code, *meaning)).collect();
         let mut seen: BTreeMap<u8, &str> = BTreeMap::new();
-        for (name, meaning, _) in LISTS {
+        for (name, _, meaning) in LISTS {
             let Some(list) = list(name) else { continue };
             for code in parse_list(name, list)? {
                 if let Some(other) = seen.insert(code, name).filter(|other| *other != name) {
@@ -61,12 +57,8 @@ impl ExitCodes {
     }
 
     pub(super) fn meaning(&self, code: i32) -> (Outcome, RetryHint) {
-        match u8::try_from(code).ok().and_then(|code| self.0.get(&code)) {
-            Some(Meaning::Ok) => (Outcome::Completed, RetryHint::ByPolicy),
-            Some(Meaning::PartlyFailed) => (Outcome::PartlyFailed, RetryHint::ByPolicy),
-            Some(Meaning::GiveUp) => (Outcome::Failed, RetryHint::Never),
-            None => (Outcome::Failed, RetryHint::ByPolicy),
-        }
+        let special = u8::try_from(code).ok().and_then(|code| self.0.get(&code));
+        *special.unwrap_or(&(Outcome::Failed, RetryHint::ByPolicy))
     }
 }
 
@@ -104,7 +96,6 @@ mod tests {
         assert_eq!(own.meaning(78), (Outcome::Failed, RetryHint::Never));
         assert_eq!(own.meaning(102), (Outcome::Failed, RetryHint::ByPolicy));
         assert_eq!(parse(&json!({"ok": null, "give_up": null})).unwrap(), usual);
-        // Even exit code 0 can have another meaning.
         assert_eq!(
             parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0,
             Outcome::PartlyFailed

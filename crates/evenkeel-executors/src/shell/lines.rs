@@ -13,7 +13,7 @@ const MARK: &[u8] = b"@evenkeel ";
 pub(super) const CHECKPOINT_TEXT_MAX: usize = 64 * 1024;
 
 /// Maximum number of bytes of a line for Evenkeel, with space for JSON that is not compact. A
-/// longer line is output, whatever it begins with.
+/// longer line counts as output, even if it begins with `@evenkeel`.
 const LINE_BYTES_MAX: usize = 2 * CHECKPOINT_TEXT_MAX;
 
 /// Separates lines for Evenkeel from output, no matter how the output is split into chunks.
@@ -89,7 +89,6 @@ impl Message {
         })
     }
 
-    /// Returns the checkpoint for the next attempt of the run.
     pub(super) fn checkpoint(&self) -> Option<String> {
         self.checkpoint.as_ref().map(Value::to_string)
     }
@@ -222,7 +221,7 @@ mod tests {
         assert_eq!(read(&[line(&fits).as_bytes()]).1[0].checkpoint().unwrap().len(), 64 * 1024);
         let larger = line(&format!("{fits}x"));
         assert_eq!(read(&[larger.as_bytes()]), (larger.clone(), Vec::new(), 1));
-        // A line above the limit is not parsed, but counted as invalid.
+        // A line above `LINE_BYTES_MAX` is not parsed, but counted as invalid.
         let endless = format!("{}after\n", line(&"x".repeat(LINE_BYTES_MAX)));
         let chunks: Vec<&[u8]> = endless.as_bytes().chunks(1000).collect();
         assert_eq!(read(&chunks), (endless.clone(), Vec::new(), 1));

@@ -12,7 +12,7 @@ mod rights;
 mod session;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,9 +28,8 @@ use config::ShellConfig;
 use containment::Groups;
 pub use containment::{Containment, NoCgroup};
 pub use rights::{NoSandbox, is_root, is_user, nobody, try_sandbox};
-use rights::{Rights, listed_program};
 use session::{Session, SessionOptions};
-pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand, Tenants};
+pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand};
 
 /// Runs a program under a [supervisor](crate::supervisor), which ends all processes of the program
 /// if the node cannot.
@@ -48,7 +47,8 @@ pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand,
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,
-    rights: Rights,
+    /// The users in the settings that are root.
+    roots: BTreeSet<String>,
     inherited: Vec<(String, String)>,
     groups: Groups,
     permits: Semaphore,
@@ -70,8 +70,8 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     )
 };
 
-/// How much longer than allowed a supervisor may take to stop. This value applies with a control
-/// group, with which the node can kill all processes without the supervisor.
+/// How much longer than allowed a supervisor may take to stop if the program has a control group.
+/// The node can kill all processes of the group without the supervisor.
 const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
 
 /// How much longer than allowed a supervisor may take to stop without a control group, when only
@@ -82,7 +82,8 @@ impl ShellExecutor {
     /// Creates the executor and ends programs that an earlier start of this node has left running.
     /// Programs inherit the environment variables that this process has at the time of this call.
     pub fn new(settings: ShellSettings) -> Result<Self, NoCgroup> {
-        // These variables are no settings of Evenkeel; they are only passed on to programs.
+        // The variables in `env_allow` are passed on to programs; they are not settings of
+        // Evenkeel.
         let variable = |name: &String| {
             let value = std::env::var_os(name)?;
             Some((name.clone(), value.to_string_lossy().into_owned()))
@@ -90,7 +91,7 @@ impl ShellExecutor {
         Ok(Self {
             inherited: settings.env_allow.iter().filter_map(variable).collect(),
             groups: Groups::find(&settings)?,
-            rights: Rights::new(&settings),
+            roots: settings.roots(),
             permits: Semaphore::new(settings.bodies_max),
             settings,
         })
@@ -101,25 +102,26 @@ impl ShellExecutor {
         self.groups.containment()
     }
 
-    /// Restricts the executor to jobs of these tenants. Programs of some tenants run as another
-    /// user.
+    /// Restricts the executor to jobs of these tenants, unless `tenants` is `None`. The programs of the tenants in
+    /// `tenant_users` run as another user.
     #[must_use]
     pub fn for_tenants(
         mut self,
-        tenants: Tenants,
+        tenants: Option<BTreeSet<TenantNo>>,
         tenant_users: BTreeMap<TenantNo, String>,
     ) -> Self {
         self.settings.tenants = tenants;
         self.settings.tenant_users = tenant_users;
-        self.rights = Rights::new(&self.settings);
+        self.roots = self.settings.roots();
         self
     }
 
     fn spec(&self, config: &ShellConfig, invocation: &Invocation) -> Result<Spec, ConfigFault> {
-        let (id, payload) = (invocation.id, &invocation.definition.payload);
-        let mut filled = config.fill(&Values { id, fence: invocation.fence, payload })?;
+        let values = Values::of(invocation);
+        let Values { id, fence, payload } = values;
+        let mut filled = config.fill(&values)?;
         if let (Some(path), Some(program)) =
-            (listed_program(&self.settings, config.program()), filled.argv.first_mut())
+            (self.settings.listed_program(config.program()), filled.argv.first_mut())
         {
             *program = path.to_string_lossy().into_owned();
         }
@@ -131,14 +133,13 @@ impl ShellExecutor {
                 ("EVENKEEL_RUN_ID", id.run_id().to_string()),
                 ("EVENKEEL_EXECUTION_ID", id.to_string()),
                 ("EVENKEEL_ATTEMPT", id.attempt().from_one().to_string()),
-                ("EVENKEEL_FENCE", invocation.fence.0.to_string()),
+                ("EVENKEEL_FENCE", fence.0.to_string()),
                 ("EVENKEEL_SCHEDULED_AT", id.scheduled_at().to_string()),
             ]
             .map(|(name, value)| (name.into(), value)),
         );
         env.extend(checkpoint(invocation).map(|text| ("EVENKEEL_CHECKPOINT".into(), text)));
-        let user = Rights::user(&self.settings, invocation.tenant, config);
-        // The clock is read before the lease; see `lease_line`.
+        // The clock must be read before the lease; see `lease_line`.
         let sent_ms = monotonic_ms();
         Ok(Spec {
             argv: filled.argv,
@@ -150,7 +151,7 @@ impl ShellExecutor {
             lease_ms: invocation.lease.remaining().map(millis),
             sent_ms,
             group: self.groups.next(&id),
-            user,
+            user: self.settings.user_of(invocation.tenant, config),
             limits: config.limits,
         })
     }
@@ -174,40 +175,33 @@ impl Executor for ShellExecutor {
 
     fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let config = ShellConfig::parse(config)?;
-        self.rights.check(&self.settings, tenant, &config)?;
+        self.settings.check(tenant, &config)?;
         config.check(payload)
     }
 
     async fn run(&self, invocation: Invocation) -> Report {
-        let config = match ShellConfig::parse(&invocation.definition.executor.config) {
-            Ok(config) => config,
-            Err(fault) => return Report::failed_for_good(fault.to_string()),
-        };
+        self.run_program(invocation).await.unwrap_or_else(std::convert::identity)
+    }
+}
+
+impl ShellExecutor {
+    /// Runs the program of an attempt. The error is the report of an attempt whose program was not
+    /// started.
+    async fn run_program(&self, invocation: Invocation) -> Result<Report, Report> {
+        let config = ShellConfig::parse(&invocation.definition.executor.config)
+            .map_err(Report::failed_for_good)?;
         // Another node may have settings that allow the job, so the attempt may be retried.
-        if let Err(fault) = self.rights.check(&self.settings, invocation.tenant, &config) {
-            return Report::failed(fault.to_string());
-        }
+        self.settings.check(invocation.tenant, &config).map_err(Report::failed)?;
         let waiting = "waiting: the node runs as many programs as it may";
-        let _permit = match permit::acquire(&self.permits, &invocation, waiting).await {
-            Ok(permit) => permit,
-            Err(reason) => return Report::cancelled(reason),
-        };
-        let mut spec = match self.spec(&config, &invocation) {
-            Ok(spec) => spec,
-            Err(fault) => return Report::failed_for_good(fault.to_string()),
-        };
-        let sandbox = self.rights.sandbox(&self.settings, spec.user.as_deref());
+        let permit = permit::acquire(&self.permits, &invocation, waiting).await;
+        let _permit = permit.map_err(Report::cancelled)?;
+        let mut spec = self.spec(&config, &invocation).map_err(Report::failed_for_good)?;
+        let sandbox = self.settings.sandbox_of(spec.user.as_ref(), &self.roots);
         if sandbox.is_some() {
             // The sandbox builder holds the lock, because the supervisor inside the sandbox cannot
             // see the file.
             spec.bodies_lock = None;
         }
-        let session = match Session::open(&self.settings.supervisor, &spec, sandbox.as_ref()) {
-            Ok(session) => session,
-            Err(error) => {
-                return Report::failed(format!("the supervisor can't be started: {error}"));
-            }
-        };
         let late = if spec.group.is_some() { SUPERVISOR_LATE } else { SUPERVISOR_LATE_ALONE };
         let options = SessionOptions {
             timeout: invocation.definition.timeout,
@@ -217,7 +211,9 @@ impl Executor for ShellExecutor {
             lease: invocation.lease,
             live: invocation.live,
         };
-        // The future is boxed, because thousands of sessions may run and few need the largest size.
-        Box::pin(session.run(options)).await
+        let session = Session::open(&self.settings.supervisor, &spec, sandbox.as_ref(), options)
+            .map_err(|error| Report::failed(format!("the supervisor can't be started: {error}")))?;
+        // The large future is boxed, so that attempts that wait for a permit need little memory.
+        Ok(Box::pin(session.run()).await)
     }
 }

@@ -49,7 +49,8 @@ impl Messages {
                     live.progress(progress);
                 }
                 if let Some(text) = message.checkpoint() {
-                    // A line is shorter than the limit for checkpoints, so this cannot fail.
+                    // A checkpoint in a line is smaller than `CHECKPOINT_BYTES_MAX`, so this call
+                    // cannot fail.
                     let _ = live.checkpoint(text.into_bytes());
                 }
             }

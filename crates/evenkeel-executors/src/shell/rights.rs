@@ -29,8 +29,7 @@ pub fn try_sandbox(
     let refused = |reason: String| NoSandbox { reason };
     let sandbox = Sandbox { hidden: sandbox.hidden.clone(), bodies_lock: None };
     let sandbox = serde_json::to_string(&sandbox).map_err(|error| refused(error.to_string()))?;
-    // This supervisor has no node to talk to, so it exits with this code once the sandbox is set
-    // up.
+    // This supervisor has no node, so it exits with `EXIT_ABANDONED` once the sandbox is set up.
     let tried = Command::new(&supervisor.program)
         .args(&supervisor.args)
         .args([SANDBOX, &sandbox])
@@ -69,123 +68,102 @@ fn uid_of(name: &str) -> Option<u32> {
     name.parse().ok().or_else(by_name)
 }
 
-/// The tenants, users and programs that the settings allow.
-#[derive(Debug)]
-pub(super) struct Rights {
-    /// The users in the settings that are root, even under another name.
-    roots: BTreeSet<String>,
-}
-
-impl Rights {
-    pub(super) fn new(settings: &ShellSettings) -> Self {
-        let users = settings.user.iter().chain(settings.tenant_users.values());
-        let roots = users.chain(&settings.users).filter(|user| is_root(user));
-        Self { roots: roots.cloned().collect() }
+impl ShellSettings {
+    /// Returns the users in the settings that are root, even under another name.
+    pub(super) fn roots(&self) -> BTreeSet<String> {
+        let users = self.user.iter().chain(self.tenant_users.values()).chain(&self.users);
+        users.filter(|user| is_root(user)).cloned().collect()
     }
 
     /// Refuses a job that the settings of this node do not allow for the tenant.
-    pub(super) fn check(
-        &self,
-        settings: &ShellSettings,
-        tenant: TenantNo,
-        config: &ShellConfig,
-    ) -> Result<(), ConfigFault> {
-        check_tenant(settings, tenant)?;
-        check_user(settings, tenant, config.user.as_deref())?;
-        check_program(settings, config)
+    pub(super) fn check(&self, tenant: TenantNo, config: &ShellConfig) -> Result<(), ConfigFault> {
+        if self.tenants.as_ref().is_some_and(|tenants| !tenants.contains(&tenant)) {
+            let message = "shell is off for this tenant; the server's operator turns it on: \
+                           --enable-shell names the tenants, as in --enable-shell=default,acme";
+            return Err(ConfigFault { field: "executor_type".into(), message: message.into() });
+        }
+        if let Some(user) = &config.user {
+            self.check_user(tenant, user)?;
+        }
+        self.check_program(config)
     }
 
     /// Returns the user that a program runs as, or `None` for the user of the node.
-    pub(super) fn user(
-        settings: &ShellSettings,
-        tenant: TenantNo,
-        config: &ShellConfig,
-    ) -> Option<String> {
-        config.user.clone().or_else(|| given_user(settings, tenant).map(String::from))
+    pub(super) fn user_of(&self, tenant: TenantNo, config: &ShellConfig) -> Option<String> {
+        config.user.as_ref().or_else(|| self.given_user(tenant)).cloned()
     }
 
-    /// Returns the sandbox for a program that runs as this user.
-    pub(super) fn sandbox(&self, settings: &ShellSettings, user: Option<&str>) -> Option<Sandbox> {
-        let runs_as_root = match user {
-            Some(user) => self.roots.contains(user),
-            None => geteuid().is_root(),
-        };
-        let sandbox = settings.sandbox.as_ref().filter(|_| !runs_as_root)?;
-        Some(Sandbox { hidden: sandbox.hidden.clone(), bodies_lock: settings.bodies_lock.clone() })
+    /// Returns the sandbox for a program that runs as this user. `roots` is the result of
+    /// [`roots`](Self::roots).
+    pub(super) fn sandbox_of(
+        &self,
+        user: Option<&String>,
+        roots: &BTreeSet<String>,
+    ) -> Option<Sandbox> {
+        let runs_as_root = user.map_or_else(|| geteuid().is_root(), |user| roots.contains(user));
+        let sandbox = self.sandbox.as_ref().filter(|_| !runs_as_root)?;
+        Some(Sandbox { hidden: sandbox.hidden.clone(), bodies_lock: self.bodies_lock.clone() })
     }
-}
 
-fn given_user(settings: &ShellSettings, tenant: TenantNo) -> Option<&str> {
-    settings.tenant_users.get(&tenant).or(settings.user.as_ref()).map(String::as_str)
-}
+    fn given_user(&self, tenant: TenantNo) -> Option<&String> {
+        self.tenant_users.get(&tenant).or(self.user.as_ref())
+    }
 
-fn check_tenant(settings: &ShellSettings, tenant: TenantNo) -> Result<(), ConfigFault> {
-    if settings.tenants.contains(tenant) {
-        return Ok(());
+    /// Refuses a user that the node cannot or may not switch to.
+    fn check_user(&self, tenant: TenantNo, user: &String) -> Result<(), ConfigFault> {
+        let given = self.given_user(tenant);
+        if given != Some(user) && !self.users.contains(user) {
+            let message = match given {
+                Some(given) => format!(
+                    "is {user:?}; jobs run as {given:?} here, and --shell-users of the server does \
+                     not list another; leave it out"
+                ),
+                None => format!("is {user:?}, which --shell-users of the server does not list"),
+            };
+            return Err(ConfigFault::new("user", message));
+        }
+        if !geteuid().is_root() {
+            let message = format!("is {user:?}; only a server that runs as root can switch users");
+            return Err(ConfigFault::new("user", message));
+        }
+        Ok(())
     }
-    let message = "shell is off for this tenant; the server's operator turns it on: --enable-shell \
-                   names the tenants, as in --enable-shell=default,acme";
-    Err(ConfigFault { field: "executor_type".into(), message: message.into() })
-}
 
-/// Refuses a user that the node cannot or may not switch to.
-fn check_user(
-    settings: &ShellSettings,
-    tenant: TenantNo,
-    user: Option<&str>,
-) -> Result<(), ConfigFault> {
-    let Some(user) = user else { return Ok(()) };
-    let given = given_user(settings, tenant);
-    if given != Some(user) && !settings.users.iter().any(|allowed| allowed == user) {
-        let message = match given {
-            Some(given) => format!(
-                "is {user:?}; jobs run as {given:?} here, and --shell-users of the server does not \
-                 list another; leave it out"
-            ),
-            None => format!("is {user:?}, which --shell-users of the server does not list"),
-        };
-        return Err(ConfigFault::new("user", message));
+    /// If the settings list programs, a job must name one of them by path or by file name. The job
+    /// may then set only the variables in `env_allow`, except `PATH`, because other variables can
+    /// make a program run another program.
+    fn check_program(&self, config: &ShellConfig) -> Result<(), ConfigFault> {
+        if self.programs.is_empty() {
+            return Ok(());
+        }
+        let program = config.program();
+        if self.listed_program(program).is_none() {
+            let listed: Vec<_> =
+                self.programs.iter().map(|path| path.display().to_string()).collect();
+            let message = format!(
+                "is {program:?}; this server runs only the programs that --shell-programs lists: {}",
+                listed.join(", ")
+            );
+            return Err(ConfigFault::new("argv[0]", message));
+        }
+        let is_known = |name: &String| name != "PATH" && self.env_allow.contains(name);
+        match config.env.iter().find(|(name, _)| !is_known(name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(ConfigFault::new(
+                &format!("env.{name}"),
+                "can't be set by a job where --shell-programs lists the programs: it may change \
+                 what they run; the server's operator can allow it with --shell-env",
+            )),
+        }
     }
-    if !geteuid().is_root() {
-        let message = format!("is {user:?}; only a server that runs as root can switch users");
-        return Err(ConfigFault::new("user", message));
-    }
-    Ok(())
-}
 
-/// If the settings list programs, a job must name one of them by path or by file name. The job may
-/// set only variables that the server knows, because other variables can make a program run another
-/// program.
-fn check_program(settings: &ShellSettings, config: &ShellConfig) -> Result<(), ConfigFault> {
-    if settings.programs.is_empty() {
-        return Ok(());
+    /// Returns the listed path for a program name, if the settings list programs. A job cannot
+    /// redirect the listed path with a link or with `PATH`.
+    pub(super) fn listed_program(&self, name: &str) -> Option<&Path> {
+        let mut listed = self.programs.iter().map(|path| path.as_path());
+        listed
+            .find(|path| *path == Path::new(name) || path.file_name().is_some_and(|it| it == name))
     }
-    if listed_program(settings, config.program()).is_none() {
-        let listed: Vec<_> =
-            settings.programs.iter().map(|path| path.display().to_string()).collect();
-        let message = format!(
-            "is {:?}; this server runs only the programs that --shell-programs lists: {}",
-            config.program(),
-            listed.join(", ")
-        );
-        return Err(ConfigFault::new("argv[0]", message));
-    }
-    let is_known = |name: &str| name != "PATH" && settings.env_allow.iter().any(|it| it == name);
-    match config.env.iter().find(|(name, _)| !is_known(name)) {
-        None => Ok(()),
-        Some((name, _)) => Err(ConfigFault::new(
-            &format!("env.{name}"),
-            "can't be set by a job where --shell-programs lists the programs: it may change what \
-             they run; the server's operator can allow it with --shell-env",
-        )),
-    }
-}
-
-/// Returns the listed path for a program name, if the settings list programs. A job cannot change
-/// this path with a link or with `PATH`.
-pub(super) fn listed_program<'a>(settings: &'a ShellSettings, name: &str) -> Option<&'a Path> {
-    let mut listed = settings.programs.iter().map(|path| path.as_path());
-    listed.find(|path| *path == Path::new(name) || path.file_name().is_some_and(|it| it == name))
 }
 
 #[cfg(test)]
@@ -193,7 +171,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::shell::Tenants;
 
     fn settings() -> ShellSettings {
         let (program, args) = ("/no/supervisor".into(), Vec::new());
@@ -202,13 +179,12 @@ mod tests {
 
     fn fault(settings: &ShellSettings, tenant: i32, config: &Value) -> Option<String> {
         let config = ShellConfig::parse(config).unwrap();
-        let rights = Rights::new(settings);
-        rights.check(settings, TenantNo(tenant), &config).err().map(|fault| fault.to_string())
+        settings.check(TenantNo(tenant), &config).err().map(|fault| fault.to_string())
     }
 
     #[test]
     fn tenant_without_shell_gets_an_error_with_the_flag() {
-        let tenants = Tenants::Only(BTreeSet::from([TenantNo(1)]));
+        let tenants = Some(BTreeSet::from([TenantNo(1)]));
         let settings = ShellSettings { tenants, ..settings() };
         assert_eq!(fault(&settings, 1, &json!({"argv": ["true"]})), None);
         let message = fault(&settings, 2, &json!({"argv": ["true"]})).unwrap();
@@ -225,7 +201,7 @@ mod tests {
         assert!(message.contains("jobs run as \"nobody\" here"), "{message}");
         assert!(fault(&settings, 2, &user("nobody")).unwrap().contains("jobs run as \"acme\""));
         let config = ShellConfig::parse(&json!({"argv": ["true"]})).unwrap();
-        let given = |tenant| Rights::user(&settings, TenantNo(tenant), &config);
+        let given = |tenant| settings.user_of(TenantNo(tenant), &config);
         assert_eq!((given(1).as_deref(), given(2).as_deref()), (Some("nobody"), Some("acme")));
     }
 
@@ -242,7 +218,7 @@ mod tests {
             ("./find", None),
             ("sh", None),
         ] {
-            assert_eq!(listed_program(&settings, argv0), listed.map(Path::new), "{argv0}");
+            assert_eq!(settings.listed_program(argv0), listed.map(Path::new), "{argv0}");
             let refused = fault(&settings, 1, &json!({"argv": [argv0, "x"]}));
             assert_eq!(refused.is_none(), listed.is_some(), "{argv0}: {refused:?}");
         }
@@ -259,9 +235,10 @@ mod tests {
         let sandbox = Some(SandboxSettings { hidden: vec!["/data".into()] });
         let users = ["root", "0", "nobody"].map(String::from).to_vec();
         let settings = ShellSettings { sandbox, users, ..settings() };
-        let rights = Rights::new(&settings);
+        let roots = settings.roots();
         for (user, sandboxed) in [("root", false), ("0", false), ("nobody", true)] {
-            assert_eq!(rights.sandbox(&settings, Some(user)).is_some(), sandboxed, "{user}");
+            let sandbox = settings.sandbox_of(Some(&user.to_owned()), &roots);
+            assert_eq!(sandbox.is_some(), sandboxed, "{user}");
         }
     }
 }

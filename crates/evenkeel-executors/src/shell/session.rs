@@ -1,5 +1,5 @@
-//! The node's side of a running program, which talks to the supervisor until all processes have
-//! ended.
+//! The node's side of a running program: talks to the supervisor until all processes of the program
+//! have ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,15 +46,24 @@ pub(super) struct SessionOptions<'a> {
     pub(super) live: LiveReport,
 }
 
-/// A supervisor and the pipes to it. Dropping the session closes the control socket, after which
-/// the supervisor ends the program.
-pub(super) struct Session {
+/// A supervisor, the pipes to it, and the state of its program. Dropping the session closes the
+/// control socket, after which the supervisor ends the program.
+pub(super) struct Session<'a> {
     child: Child,
     replies: Lines<BufReader<OwnedReadHalf>>,
     commands: Commands,
-    stdout: Option<pipe::Receiver>,
-    stderr: Option<pipe::Receiver>,
-    group: Option<Group>,
+    /// Standard output and standard error of the program, until they are closed.
+    pipes: [Option<pipe::Receiver>; 2],
+    options: SessionOptions<'a>,
+    state: BodyState,
+    /// Elapses if the program prints nothing for the job's timeout.
+    silence: Pin<Box<Sleep>>,
+    /// Elapses if the supervisor takes too long to stop.
+    stopping: Pin<Box<Sleep>>,
+    /// The bytes that were last read from standard output and standard error.
+    buffers: [Vec<u8>; 2],
+    /// False once the supervisor has closed the control socket.
+    is_listening: bool,
 }
 
 /// The writing half of the control socket. Commands are queued, so that the node can still kill a
@@ -82,13 +91,27 @@ impl Commands {
     }
 }
 
-impl Session {
-    /// Starts a supervisor, inside a sandbox if `sandbox` is given. The supervisor then waits for
-    /// `spec`.
+/// Something that happened while a program runs.
+enum Event {
+    Stop(Stop),
+    LeaseRenewed,
+    /// The supervisor did not stop in time, or its last replies did not arrive in time.
+    StopTimeout,
+    /// A reply of the supervisor, or `None` after the last reply.
+    Reply(Option<String>),
+    Output(LogStream),
+    SupervisorEnded(io::Result<ExitStatus>),
+    Nothing,
+}
+
+impl<'a> Session<'a> {
+    /// Starts a supervisor, inside a sandbox if `sandbox` is given, and queues `spec` as the first
+    /// message to it.
     pub(super) fn open(
         supervisor: &SupervisorCommand,
         spec: &Spec,
         sandbox: Option<&Sandbox>,
+        options: SessionOptions<'a>,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
@@ -112,77 +135,39 @@ impl Session {
         let (replies, socket) = ours.into_split();
         let mut queue = BytesMut::from(&serde_json::to_vec(spec)?[..]);
         queue.extend_from_slice(b"\n");
+        let group = spec.group.as_ref().map(|group| Group::at(group.path.clone()));
         Ok(Self {
             child,
             replies: BufReader::new(replies).lines(),
             commands: Commands { socket, queue, is_broken: false },
-            stdout: Some(stdout),
-            stderr: Some(stderr),
-            group: spec.group.as_ref().map(|group| Group::at(group.path.clone())),
-        })
-    }
-
-    /// Runs the program until the program and all its descendants have ended.
-    pub(super) async fn run(mut self, options: SessionOptions<'_>) -> Report {
-        let state = BodyState::new(options.live.clone(), self.group.take());
-        let running = RunningSession {
-            session: self,
-            state,
+            pipes: [Some(stdout), Some(stderr)],
+            state: BodyState::new(options.live.clone(), group),
             silence: Box::pin(sleep(options.timeout.into())),
             stopping: Box::pin(sleep(Duration::ZERO)),
             buffers: [Vec::new(), Vec::new()],
             is_listening: true,
             options,
-        };
-        running.run().await
+        })
     }
-}
 
-/// Something that happened while a program runs.
-enum Event {
-    Stop(Stop),
-    LeaseRenewed,
-    /// The supervisor did not stop in time, or its last replies did not arrive in time.
-    StopTimeout,
-    /// A reply of the supervisor, or `None` after the last reply.
-    Reply(Option<String>),
-    Output(LogStream),
-    SupervisorEnded(io::Result<ExitStatus>),
-    Nothing,
-}
-
-struct RunningSession<'a> {
-    session: Session,
-    options: SessionOptions<'a>,
-    state: BodyState,
-    /// Elapses if the program prints nothing for the job's timeout.
-    silence: Pin<Box<Sleep>>,
-    /// Elapses if the supervisor takes too long to stop.
-    stopping: Pin<Box<Sleep>>,
-    /// The bytes that were last read from standard output and standard error.
-    buffers: [Vec<u8>; 2],
-    /// False once the supervisor has closed the control socket.
-    is_listening: bool,
-}
-
-impl RunningSession<'_> {
-    async fn run(mut self) -> Report {
+    /// Runs the program until the program and all its descendants have ended.
+    pub(super) async fn run(mut self) -> Report {
         while self.state.supervisor.is_none() || self.is_listening {
             match self.next_event().await {
                 Event::Stop(stop) => self.stop(stop),
                 Event::LeaseRenewed => {
                     let sent_ms = monotonic_ms();
                     let remaining = self.options.lease.remaining().unwrap_or(Duration::MAX);
-                    self.session.commands.send(&lease_line(sent_ms, remaining));
+                    self.commands.send(&lease_line(sent_ms, remaining));
                 }
                 Event::StopTimeout if self.state.supervisor.is_some() => break,
                 Event::StopTimeout => {
-                    self.state.kill(&mut self.session.child);
+                    self.state.kill(&mut self.child);
                     self.stopping.set(sleep(self.options.stop_timeout));
                 }
                 Event::Reply(Some(line)) => {
                     if self.state.take_reply(&line) {
-                        self.session.commands.send("go\n");
+                        self.commands.send("go\n");
                     }
                 }
                 Event::Reply(None) => self.is_listening = false,
@@ -208,58 +193,48 @@ impl RunningSession<'_> {
     fn stop(&mut self, stop: Stop) {
         self.state.stop = Some(stop);
         self.stopping.set(sleep(self.options.stop_timeout));
-        self.session.commands.send("stop\n");
+        self.commands.send("stop\n");
     }
 
     async fn next_event(&mut self) -> Event {
-        let Session { child, replies, commands, stdout, stderr, .. } = &mut self.session;
+        let Self { child, replies, commands, pipes: [stdout, stderr], buffers: [out, err], .. } =
+            self;
         let SessionOptions { cancel, lease, .. } = &mut self.options;
         let has_supervisor = self.state.supervisor.is_none();
         let is_running = self.state.stop.is_none() && has_supervisor;
         let until = lease.until();
-        let [out, err] = &mut self.buffers;
         tokio::select! {
             reason = cancel.cancelled(), if is_running => Event::Stop(Stop::Cancelled(reason)),
             () = lease.renewed(), if is_running => Event::LeaseRenewed,
-            () = sleep_until(until), if is_running => {
-                let is_renewed = lease.until() > until;
-                if is_renewed {
-                    Event::Nothing
-                } else {
-                    Event::Stop(Stop::Cancelled(CancelReason::LeaseLost))
-                }
-            }
+            () = sleep_until(until), if is_running => match lease.until() > until {
+                true => Event::Nothing,
+                false => Event::Stop(Stop::Cancelled(CancelReason::LeaseLost)),
+            },
             () = &mut self.silence, if is_running => Event::Stop(Stop::Silent),
             () = &mut self.stopping, if !is_running => Event::StopTimeout,
             () = commands.write_some(), if !commands.queue.is_empty() => Event::Nothing,
             reply = replies.next_line(), if self.is_listening => {
                 Event::Reply(reply.ok().flatten())
             }
-            is_open = read(stdout, out), if stdout.is_some() => {
-                if is_open { Event::Output(LogStream::Stdout) } else { Event::Nothing }
-            }
-            is_open = read(stderr, err), if stderr.is_some() => {
-                if is_open { Event::Output(LogStream::Stderr) } else { Event::Nothing }
-            }
+            true = read(stdout, out), if stdout.is_some() => Event::Output(LogStream::Stdout),
+            true = read(stderr, err), if stderr.is_some() => Event::Output(LogStream::Stderr),
             status = child.wait(), if has_supervisor => Event::SupervisorEnded(status),
         }
     }
 
-    async fn finish(mut self) -> Report {
-        if !self.state.is_over()
-            && let Some(group) = self.state.group.clone()
+    async fn finish(self) -> Report {
+        let Self { mut state, pipes, options, .. } = self;
+        if !state.is_over()
+            && let Some(group) = state.group.clone()
         {
             // If the node ends before the control group has ended, the next start of the node ends
             // the group.
             let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
         }
-        for (stream, pipe) in [
-            (LogStream::Stdout, self.session.stdout.take()),
-            (LogStream::Stderr, self.session.stderr.take()),
-        ] {
-            drain(pipe, |bytes| self.state.output.push(stream, bytes));
+        for (stream, pipe) in LogStream::ALL.into_iter().zip(pipes) {
+            drain(pipe, |bytes| state.output.push(stream, bytes));
         }
-        self.state.report(self.options.timeout, self.options.codes)
+        state.report(options.timeout, options.codes)
     }
 }
 
@@ -276,7 +251,7 @@ async fn read(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
 }
 
 /// Reads the bytes that are in a pipe now. The program has ended, but an unrelated process may
-/// still hold the pipe open, so this does not wait for the end of the pipe.
+/// still hold the pipe open, so the function does not wait for the end of the pipe.
 fn drain(pipe: Option<pipe::Receiver>, mut take: impl FnMut(&[u8])) {
     let Some(pipe) = pipe.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else { return };
     let mut buffer = [0; CHUNK_BYTES];

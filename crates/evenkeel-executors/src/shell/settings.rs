@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct ShellSettings {
     pub supervisor: SupervisorCommand,
     /// A file on which supervisors hold a shared lock while their programs run. A restarted node
-    /// also finds its old control groups by the directory of this file. There is no file by
-    /// default.
+    /// also finds its old control groups by the directory of this file. By default there is no lock
+    /// file.
     pub bodies_lock: Option<PathBuf>,
     /// The time between SIGTERM and SIGKILL, by default 1 s.
     pub kill_grace: Duration,
@@ -26,10 +26,10 @@ pub struct ShellSettings {
     pub user: Option<String>,
     /// The users that run the programs of certain tenants.
     pub tenant_users: BTreeMap<TenantNo, String>,
-    /// Further users that jobs may name. There are none by default.
+    /// Further users as which jobs may run programs, by default none.
     pub users: Vec<String>,
-    /// The tenants whose jobs may run programs, by default all.
-    pub tenants: Tenants,
+    /// The tenants whose jobs may run programs; `None`, the default, allows all tenants.
+    pub tenants: Option<BTreeSet<TenantNo>>,
     /// The absolute paths of the programs that jobs may run. An empty list, the default, allows all
     /// programs.
     pub programs: Vec<PathBuf>,
@@ -51,26 +51,10 @@ impl ShellSettings {
             user: None,
             tenant_users: BTreeMap::new(),
             users: Vec::new(),
-            tenants: Tenants::All,
+            tenants: None,
             programs: Vec::new(),
             sandbox: None,
             cgroup: CgroupUse::Auto,
-        }
-    }
-}
-
-/// The tenants whose jobs may run programs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Tenants {
-    All,
-    Only(BTreeSet<TenantNo>),
-}
-
-impl Tenants {
-    pub fn contains(&self, tenant: TenantNo) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(tenants) => tenants.contains(&tenant),
         }
     }
 }

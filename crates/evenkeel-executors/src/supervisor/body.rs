@@ -1,4 +1,4 @@
-//! Starts the program that an attempt runs. The code calls this program the body.
+//! Starts the program that an attempt runs. The code calls the program of an attempt the body.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -63,7 +63,8 @@ impl Body {
 }
 
 fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<Pid> {
-    // The program is not started by its path, because an update may have replaced the file.
+    // Starts the supervisor's executable by this path, because an update may have replaced the file
+    // at its real path.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(own_args)
@@ -88,23 +89,17 @@ fn payload(payload: Option<&str>) -> io::Result<Stdio> {
     Ok(Stdio::from(file))
 }
 
-/// The shared lock that is held while programs run.
-pub(super) struct BodiesLock {
-    _own: File,
-    _inherited: File,
-}
-
-impl BodiesLock {
-    /// Takes the lock, or fails immediately if another process holds it. Programs inherit a second
-    /// lock, which is held even if the supervisor is killed before the descendants of its program.
-    pub(super) fn hold(path: &Path) -> io::Result<Self> {
-        let own = File::options().create(true).read(true).append(true).open(path)?;
-        // The file is opened read-only, because programs that run as other users inherit it.
-        let inherited = File::open(path)?;
-        for file in [&own, &inherited] {
-            flock(file, FlockOperation::NonBlockingLockShared)?;
-        }
-        fcntl_setfd(&inherited, FdFlags::empty())?;
-        Ok(Self { _own: own, _inherited: inherited })
+/// Takes the shared lock that a supervisor holds while its program runs, or fails immediately if
+/// another process holds it exclusively. The lock is held until the returned files are closed. The
+/// second file is a lock that programs inherit, which stays held if the supervisor is killed while
+/// processes of its program still run.
+pub(super) fn hold_lock(path: &Path) -> io::Result<[File; 2]> {
+    let own = File::options().create(true).read(true).append(true).open(path)?;
+    // Opens the inherited lock file read-only, because programs that run as other users get it.
+    let inherited = File::open(path)?;
+    for file in [&own, &inherited] {
+        flock(file, FlockOperation::NonBlockingLockShared)?;
     }
+    fcntl_setfd(&inherited, FdFlags::empty())?;
+    Ok([own, inherited])
 }

@@ -5,8 +5,8 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-/// Maximum number of searches for processes that started during the previous search. The caller
-/// repeats the whole search, and so finds the remaining processes.
+/// Maximum number of searches for new processes in one call of [`kill_all`]. The caller repeats
+/// `kill_all` until no process is left.
 const SEARCHES_MAX: usize = 100;
 
 /// Maximum number of processes that get SIGTERM before SIGKILL.
@@ -26,57 +26,57 @@ pub(super) fn kill_all() {
         return;
     }
     let mut stopped = HashSet::new();
-    let mut below = Vec::new();
+    let mut found = Vec::new();
     for _ in 0..SEARCHES_MAX {
         let before = stopped.len();
-        below = vec![getpid()];
-        let mut searched = 0;
-        while let Some(pid) = below.get(searched).copied() {
-            // Sending the signal fails for a process that has ended or belongs to another user.
-            if searched > 0 && stopped.insert(pid) {
+        // Sending the signal fails for a process that has ended or belongs to another user.
+        found = search(usize::MAX, |pid| {
+            if stopped.insert(pid) {
                 let _ = kill_process(pid, Signal::STOP);
             }
-            below.extend(children_of(pid));
-            searched += 1;
-        }
+        });
         if stopped.len() == before {
             break;
         }
     }
     // Only processes of the last search are killed, because the id of an ended process may belong
     // to a new process.
-    for pid in below.into_iter().skip(1) {
+    for pid in found {
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// Sends SIGTERM to all descendants once.
+/// Sends SIGTERM to all descendants of the supervisor once.
 pub(super) fn terminate_all() {
-    if signal_namespace(Signal::TERM) {
-        return;
-    }
-    let mut below = vec![getpid()];
-    let mut searched = 0;
-    while let Some(pid) = below.get(searched).copied() {
-        if searched > 0 {
+    if !signal_namespace(Signal::TERM) {
+        search(ASKED_MAX, |pid| {
             let _ = kill_process(pid, Signal::TERM);
-        }
-        // Limits the search if a program forks quickly.
-        if below.len() < ASKED_MAX {
-            below.extend(children_of(pid));
-        }
-        searched += 1;
+        });
     }
 }
 
-/// Signals all other processes of the PID namespace together, if this process is the first of the
-/// namespace; all other processes then belong to the program. Returns false if this process is not
-/// the first of its namespace.
+/// Calls `visit` for each descendant of the supervisor, parents first, and returns the descendants.
+/// The search ends after about `count_max` processes, in case a program forks quickly.
+fn search(count_max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
+    let mut found = children_of(getpid());
+    let mut visited = 0;
+    while let Some(pid) = found.get(visited).copied() {
+        visit(pid);
+        if found.len() < count_max {
+            found.extend(children_of(pid));
+        }
+        visited += 1;
+    }
+    found
+}
+
+/// If this process is process 1 of its PID namespace, signals all other processes of the namespace,
+/// which all belong to the program. Returns false if this process is not process 1.
 fn signal_namespace(signal: Signal) -> bool {
     let is_first = getpid().is_init();
     if is_first {
-        // The kernel reads group 1 as -1, which stands for every process except the caller. The
-        // call fails if there is no other process.
+        // For group 1 this call becomes `kill(-1)`, which signals every process except the caller.
+        // `kill` fails if there is no other process.
         let _ = kill_process_group(Pid::INIT, signal);
     }
     is_first
@@ -90,7 +90,7 @@ fn children_of(pid: Pid) -> Vec<Pid> {
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(parse_pid)),
-            // The thread has just ended, or the kernel has no CONFIG_PROC_CHILDREN.
+            // A kernel without CONFIG_PROC_CHILDREN has no file `children` for a running thread.
             Err(_) if thread.path().exists() => return children_by_search(pid),
             Err(_) => {}
         }
@@ -110,7 +110,7 @@ fn children_by_search(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The preceding field, the process name, is in parentheses and may contain parentheses.
+    // The process name, in parentheses, comes before the parent's id and may contain parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1).and_then(parse_pid)
 }

@@ -1,5 +1,5 @@
-//! The last steps before a process becomes the program of an attempt, which only that process can
-//! do.
+//! Turns a new process into the program of an attempt: control group, user, working directory and
+//! limits.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
@@ -22,9 +22,9 @@ use super::{EXIT_ABANDONED, EXIT_BROKEN};
 /// Marks the command line of a process that is about to become the program of an attempt.
 pub(super) const EXEC: &str = "--exec";
 
-/// Prefix of the program's environment variables until the program starts. Without the prefix, some
-/// of these variables would change what the supervisor's own program does, which may still run as
-/// root.
+/// Prefix of the program's environment variables until the program starts. Without the prefix, a
+/// variable such as `LD_PRELOAD` would also affect the supervisor's executable, which may still run
+/// as root.
 const VARIABLE: &str = "EVENKEEL_BODY_ENV:";
 
 /// A value of `cwd` that stands for the home directory of the program's user, or `/` if that
@@ -34,7 +34,7 @@ pub(crate) const HOME: &str = "~";
 /// The steps to take before the program starts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prelude {
-    /// The process id of the supervisor, which must still be the parent.
+    /// The process id of the supervisor, which must still be the parent of this process.
     pub(super) supervisor: i32,
     pub(super) group: Option<GroupSpec>,
     /// A user name or a user number.
@@ -47,7 +47,6 @@ pub(super) struct Prelude {
     pub(super) limits_alone: Limits,
 }
 
-/// Returns the prefixed name of an environment variable of the program.
 pub(super) fn prefixed(name: &str) -> String {
     format!("{VARIABLE}{name}")
 }
@@ -57,23 +56,26 @@ fn unprefixed(name: &OsStr) -> Option<OsString> {
     Some(OsString::from_vec(name.to_vec()))
 }
 
-/// Returns the arguments after the mark on a command line: the prelude, `--` and the argv.
+/// Returns the arguments after `--exec`: the prelude, `--` and the program's argv.
 pub(super) fn exec_arguments(args: &[OsString]) -> Option<&[OsString]> {
     let mark = args.iter().position(|arg| arg == EXEC)?;
     Some(&args[mark + 1..])
 }
 
-/// Replaces this process by the program of the attempt. Returns an exit code if that fails.
+/// Replaces this process by the program of the attempt. Returns an exit code only if the program
+/// cannot start.
 pub(super) fn become_body(args: &[OsString]) -> u8 {
+    let broken = |message: &str| {
+        print_error(message);
+        EXIT_BROKEN
+    };
     let [prelude, _dashes, program, args @ ..] = args else {
-        print_error("the command line of a body is incomplete");
-        return EXIT_BROKEN;
+        return broken("the command line of a body is incomplete");
     };
     let prelude: Prelude = match serde_json::from_slice(prelude.as_bytes()) {
         Ok(prelude) => prelude,
         Err(error) => {
-            print_error(&format!("the command line of a body can't be read: {error}"));
-            return EXIT_BROKEN;
+            return broken(&format!("the command line of a body can't be read: {error}"));
         }
     };
     let mut command = Command::new(program);
@@ -82,10 +84,7 @@ pub(super) fn become_body(args: &[OsString]) -> u8 {
     match prelude.apply(&mut command) {
         Ok(true) => {}
         Ok(false) => return EXIT_ABANDONED,
-        Err(message) => {
-            print_error(&message);
-            return EXIT_BROKEN;
-        }
+        Err(message) => return broken(&message),
     }
     let error = command.exec();
     print_error(&format!("{} can't be started: {error}", program.to_string_lossy()));
@@ -113,8 +112,7 @@ impl Prelude {
         let user = match &self.user {
             Some(user) => {
                 let known = become_user(user).map_err(|error| format!("user {user}: {error}"))?;
-                // The kernel clears this setting when a process changes its user, so it is set
-                // again.
+                // The kernel clears the parent death signal when a process changes its user.
                 if !self.end_with_supervisor()? {
                     return Ok(false);
                 }
@@ -122,7 +120,7 @@ impl Prelude {
             }
             None => User::from_uid(Uid::effective()).ok().flatten(),
         };
-        // The directory is entered as the program's user, who may have no access to it.
+        // Enters the directory as the program's user, so that the kernel checks this user's access.
         let cwd = self.folder(user.as_ref());
         chdir(cwd).map_err(|error| format!("cwd {} can't be entered: {error}", cwd.display()))?;
         if let Some(user) = user {
@@ -155,9 +153,9 @@ impl Prelude {
     }
 }
 
-/// Switches to a user and gives up all rights that the user does not have. Groups are set first,
-/// because changing them needs root. Returns the user's entry in the user database, if there is
-/// one.
+/// Switches to a user and gives up all rights that the user does not have. The groups are set
+/// before the user, because changing groups needs root. Returns the user's entry in the user
+/// database, if there is one.
 fn become_user(name: &str) -> io::Result<Option<User>> {
     // For the kernel the highest user number means "no change", which would leave this process
     // root.
@@ -171,14 +169,14 @@ fn become_user(name: &str) -> io::Result<Option<User>> {
             let login = CString::new(user.name.as_str())?;
             (user.uid, user.gid, getgrouplist(&login, user.gid)?)
         }
-        // A user number without a name, as in many containers.
+        // In many containers a user number has no name.
         (None, Some(uid)) => (uid, Gid::from_raw(uid.as_raw()), Vec::new()),
         (None, None) => {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such user"));
         }
     };
-    // Lets the program open /dev/stdout and /dev/stderr. The owner of some files cannot be changed;
-    // the program then cannot open them.
+    // The program can open /dev/stdout and /dev/stderr only if its user owns them. Errors are
+    // ignored, because some files refuse a new owner.
     for pipe in [stdout(), stderr()] {
         let _ = fchown(pipe, Some(rustix::process::Uid::from_raw(uid.as_raw())), None);
     }

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::limits::Limits;
 use super::protocol::{millis, monotonic_ms};
 
-/// Milliseconds between two checks whether a group is empty, in addition to the kernel's
+/// Milliseconds between two checks whether a control group is empty, in addition to the kernel's
 /// notification.
 const LOOK_AGAIN_MS: u64 = 20;
 
@@ -24,7 +24,7 @@ pub(crate) struct Group {
     path: PathBuf,
 }
 
-/// CPU time and memory that the processes of a group have used, if the kernel counts them.
+/// CPU time and memory that the processes of a control group have used, if the kernel counts them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct GroupUsage {
     pub(super) cpu_us: Option<u64>,
@@ -42,15 +42,16 @@ impl Group {
         Ok(Self::at(path.to_owned()))
     }
 
-    /// Sets the limits that the kernel can apply to the group as a whole, and returns the remaining
-    /// limits.
+    /// Sets the limits that the kernel can apply to the control group as a whole, and returns the
+    /// remaining limits.
     pub(super) fn limit(&self, mut limits: Limits) -> Limits {
         if let Some(mb) = limits.memory_mb
             && self.write("memory.max", &mb.saturating_mul(1024 * 1024).to_string()).is_ok()
         {
             limits.memory_mb = None;
-            // The group gets no swap, and the kernel kills all its processes together, because a
-            // part of a program is useless. Kernels without this feature have no such file.
+            // The control group gets no swap. At the memory limit, the kernel kills all processes
+            // of the group, because a part of a program is useless. Errors are ignored, because old
+            // kernels lack some of these files.
             let _ = self.write("memory.swap.max", "0");
             let _ = self.write("memory.oom.group", "1");
         }
@@ -66,18 +67,18 @@ impl Group {
         self.write("cgroup.procs", "0")
     }
 
-    /// Sends SIGKILL to all processes in the group at once, so that no process can escape by
-    /// forking.
+    /// Sends SIGKILL to all processes in the control group at once, so that no process can escape
+    /// by forking.
     pub(crate) fn kill(&self) -> io::Result<()> {
         self.write("cgroup.kill", "1")
     }
 
-    /// True if the group has no process, or does not exist.
+    /// True if the control group has no process, or does not exist.
     pub(crate) fn is_empty(&self) -> bool {
         self.wait_until_empty(Duration::ZERO)
     }
 
-    /// Waits until the group is empty. Returns false after `timeout`.
+    /// Waits until the control group is empty. Returns false after `timeout`.
     pub(crate) fn wait_until_empty(&self, timeout: Duration) -> bool {
         let deadline = monotonic_ms().saturating_add(millis(timeout));
         let Ok(mut events) = File::open(self.path.join("cgroup.events")) else { return true };
@@ -91,16 +92,17 @@ impl Group {
             }
             let millis = i64::try_from(left.min(LOOK_AGAIN_MS)).unwrap_or(1);
             let wait = Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 };
-            // The result of poll does not matter, because the next check decides.
+            // The result of `poll` does not matter, because the loop reads the state of the group
+            // again.
             let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&wait));
         }
     }
 
-    /// Kills all processes of the group, waits up to `timeout` and removes the group. Returns true
-    /// if the group no longer exists.
+    /// Kills all processes of the control group, waits up to `timeout` and removes the group.
+    /// Returns true if the group no longer exists.
     pub(crate) fn end(&self, timeout: Duration) -> bool {
         if !self.is_empty() {
-            // Killing fails if the group was just removed.
+            // Killing fails if the control group was just removed.
             let _ = self.kill();
             self.wait_until_empty(timeout);
         }
@@ -108,13 +110,14 @@ impl Group {
         !self.path.exists()
     }
 
-    /// Removes the group and the groups that the program created in it. A group that still has
-    /// processes is not removed.
+    /// Removes the control group and the groups that the program created in it. A group that still
+    /// has processes is not removed.
     pub(crate) fn remove(&self) {
         remove(&self.path, DEPTH_MAX);
     }
 
-    /// Returns the CPU time and memory of all processes of the group, including ended processes.
+    /// Returns the CPU time and memory of all processes of the control group, including ended
+    /// processes.
     pub(super) fn usage(&self) -> GroupUsage {
         let number = |text: String| text.trim().parse::<u64>().ok();
         let memory = self.read("memory.peak").and_then(number);
@@ -147,13 +150,13 @@ fn remove(path: &Path, depth: usize) {
             remove(&entry.path(), depth - 1);
         }
     }
-    // The next start of the node removes groups that could not be removed here.
+    // The next start of the node removes control groups that this function cannot remove.
     let _ = fs::remove_dir(path);
 }
 
 fn is_populated(events: &mut File) -> bool {
     let mut text = String::new();
-    // Reading fails once the group is removed, which means that it is empty.
+    // Reading fails once the control group is removed, and a removed group is empty.
     events.rewind().is_ok()
         && events.read_to_string(&mut text).is_ok()
         && entry(&text, "populated") == Some(1)
@@ -179,20 +182,19 @@ mod tests {
         (folder, group)
     }
 
-    const LIMITS: Limits =
-        Limits { memory_mb: Some(64), processes: Some(10), cpu_seconds: Some(5), ..Limits::NONE };
-
     #[test]
     fn group_takes_over_the_limits_it_can_enforce() {
+        let other = Limits { cpu_seconds: Some(5), ..Limits::default() };
+        let limits = Limits { memory_mb: Some(64), processes: Some(10), ..other };
         let (folder, all) =
             group(&[("memory.max", ""), ("memory.oom.group", ""), ("pids.max", "")]);
-        assert_eq!(all.limit(LIMITS), Limits { cpu_seconds: Some(5), ..Limits::NONE });
+        assert_eq!(all.limit(limits), other);
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(read("memory.max"), "67108864");
         assert_eq!(read("memory.oom.group"), "1");
         assert_eq!(read("pids.max"), "10");
         let (_folder, none) = group(&[]);
-        assert_eq!(none.limit(LIMITS), LIMITS);
+        assert_eq!(none.limit(limits), limits);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Seconds between the signal for used-up CPU time and the kill.
+/// Seconds between SIGXCPU, which the kernel sends when the CPU time is used up, and SIGKILL.
 const CPU_GRACE_SECONDS: u64 = 1;
 
 /// Limits of a program; `None` inherits the limit of the node.
@@ -27,15 +27,6 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    #[cfg(test)]
-    pub(crate) const NONE: Self = Self {
-        cpu_seconds: None,
-        memory_mb: None,
-        open_files: None,
-        processes: None,
-        file_size_mb: None,
-    };
-
     /// Applies the limits to this process and its descendants. Limits must be applied last, because
     /// other steps may fail with little memory.
     pub(super) fn apply(&self) -> io::Result<()> {
@@ -53,8 +44,6 @@ impl Limits {
 fn set(resource: Resource, limit: Option<u64>, grace: u64) -> io::Result<()> {
     let Some(limit) = limit else { return Ok(()) };
     let bound = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-    let current = limit.min(bound);
-    let maximum = limit.saturating_add(grace).min(bound);
-    setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) })?;
-    Ok(())
+    let [current, maximum] = [limit, limit.saturating_add(grace)].map(|it| Some(it.min(bound)));
+    Ok(setrlimit(resource, Rlimit { current, maximum })?)
 }

@@ -6,10 +6,10 @@
 //!
 //! # Guarantees
 //!
-//! - The program and all its descendants end when the node sends the command, when the node has
-//!   ended (even by `kill -9`), and when the node's lease runs out (the node is frozen, or cannot
-//!   reach the store). Descendants that left the process group or session end as well: the
-//!   supervisor is their subreaper, so orphans become its children.
+//! - The program and all its descendants end when the node sends `stop`, when the node has ended
+//!   (even by `kill -9`), and when the node's lease runs out (the node is frozen, or cannot reach
+//!   the store). Descendants that left the process group or session end as well: the supervisor is
+//!   their subreaper, so orphans become its children.
 //! - If the node may create control groups (cgroup v2), each program has a separate group, and the
 //!   kernel kills all processes in the group at once, even if they have changed their user.
 //! - To end a program, the supervisor sends SIGTERM to the process group, waits for `kill_grace`,
@@ -26,15 +26,15 @@
 //!   start.
 //! - If the supervisor is killed, the kernel kills the main process of the program, and the node
 //!   kills the control group. Without a control group the node kills the process group; descendants
-//!   that left the process group may survive, and keep the lock. If the node was killed as well,
-//!   its next start kills the control group.
+//!   that left the process group may survive, and keep the lock. If both the supervisor and the
+//!   node are killed, the next start of the node kills the control group.
 //! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends the
 //!   whole program when the supervisor or its parent ends for any reason.
 //!
 //! The supervisor cannot end a process that is stuck in the kernel, nor a process that another
 //! service started for the program, such as `at` or a container service. Without a control group
-//! and a sandbox, it also cannot end a process that changed its user. A program that runs as root
-//! or as the node's user can leave its control group, but not its supervisor.
+//! and a sandbox, the supervisor also cannot end a process that changed its user. A program that
+//! runs as root or as the node's user can leave its control group, but not its supervisor.
 //!
 //! # Protocol
 //!
@@ -49,8 +49,8 @@
 //! could not start.
 //!
 //! The executable of the supervisor also starts the program of the attempt (`… --exec <prelude> --
-//! argv…`), because only the process itself can ask the kernel to end it with its parent, join a
-//! control group and give up rights.
+//! argv…`), because only a process itself can join a control group, give up rights and ask the
+//! kernel to kill it when its parent ends.
 
 mod body;
 mod descendants;
@@ -64,10 +64,11 @@ mod watch;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
-use body::{BodiesLock, Body};
+use body::{Body, hold_lock};
 pub(crate) use exec::HOME;
 pub(crate) use group::Group;
 pub(crate) use limits::Limits;
@@ -82,11 +83,12 @@ use watch::Watch;
 /// out.
 pub const EXIT_ABANDONED: u8 = 198;
 
-/// The exit code if the supervisor failed.
+/// The exit code of a supervisor that failed.
 const EXIT_BROKEN: u8 = 125;
 
 /// Runs the supervisor, which is all that the command `__supervise` does. Call this function first,
-/// before a runtime or a configuration is loaded. It reads all command-line arguments.
+/// before a runtime or a configuration is loaded. The function reads the command-line arguments of
+/// the process.
 pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(exec) = exec::exec_arguments(&args) {
@@ -116,7 +118,7 @@ fn close_inherited() {
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let open: Vec<i32> = numbers.filter(|number| *number > 2).collect();
     for number in open {
-        // Closing fails for the directory from which the list was read.
+        // Closing fails for the descriptor of `/proc/self/fd`, which is already closed.
         let _ = nix::unistd::close(number);
     }
 }
@@ -128,57 +130,55 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(sandbox::refuse(&format!("the sandbox can't be set up: {error}")));
         }
     }
-    // Leaves the terminal, because its signals are for the node, which decides whether programs
-    // end. This call fails only for a process group leader, which has no terminal above it.
+    // Leaves the terminal, because the node decides whether Ctrl-C ends programs. `setsid` fails
+    // only if the supervisor leads a process group, which gets no signals for the node's group.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     let control = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     let mut replies = control.try_clone()?;
     let mut commands = BufReader::new(control);
 
-    let Some(spec) = read_spec(&mut commands)? else { return Ok(EXIT_ABANDONED) };
-    let lock = match spec.bodies_lock.as_deref().map(BodiesLock::hold).transpose() {
+    let mut line = String::new();
+    if commands.read_line(&mut line)? == 0 {
+        return Ok(EXIT_ABANDONED);
+    }
+    let spec: Spec = serde_json::from_str(&line)?;
+    let lock = match spec.bodies_lock.as_deref().map(hold_lock).transpose() {
         Ok(lock) => lock,
         Err(error) => {
-            Reply::Failed { error: format!("the lock file of programs: {error}") }
-                .send(&mut replies);
+            let error = format!("the lock file of programs: {error}");
+            let _ = Reply::Failed { error }.send(&mut replies);
             return Ok(EXIT_BROKEN);
         }
     };
-    // The supervisor replies only now that it holds the lock. A node that died earlier could have
-    // been restarted already, and could have found the lock free.
-    Reply::Ready.send(&mut replies);
-    let Some(lease) = await_go(&mut commands, spec.lease())? else { return Ok(EXIT_ABANDONED) };
+    // The supervisor sends `ready` only while it holds the lock, so that no program starts after a
+    // restarted node has found the lock free.
+    let _ = Reply::Ready.send(&mut replies);
+    let lease = spec.lease_ms.map(|lease_ms| spec.sent_ms.saturating_add(lease_ms));
+    let Some(lease) = await_go(&mut commands, lease)? else { return Ok(EXIT_ABANDONED) };
 
     let body = match Body::start(&spec, own_args) {
         Ok(body) => body,
         Err(error) => {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
-            Reply::Failed { error: format!("the program can't be started: {error}") }
-                .send(&mut replies);
+            let error = format!("the program can't be started: {error}");
+            let _ = Reply::Failed { error }.send(&mut replies);
             return Ok(if missing { 127 } else { 126 });
         }
     };
     // In a sandbox the process id is not reported, because outside the sandbox it may belong to
     // another process.
     let pid = (!getpid().is_init()).then(|| body.pid.as_raw_nonzero().get());
-    Reply::Started { pid }.send(&mut replies);
-    let ended = Watch::new(body, lease, spec.kill_grace(), commands).wait_until_all_ended();
+    let _ = Reply::Started { pid }.send(&mut replies);
+    let kill_grace = Duration::from_millis(spec.kill_grace_ms);
+    let ended = Watch::new(body, lease, kill_grace, commands).wait_until_all_ended();
     drop(lock);
     let code = match ended.by {
         EndedBy::Lease | EndedBy::NodeGone => EXIT_ABANDONED,
         EndedBy::Itself | EndedBy::Stop => ended.exit_code(),
     };
-    Reply::Ended(ended).send(&mut replies);
+    let _ = Reply::Ended(ended).send(&mut replies);
     Ok(code)
-}
-
-fn read_spec(commands: &mut impl BufRead) -> std::io::Result<Option<Spec>> {
-    let mut line = String::new();
-    if commands.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_str(&line)?))
 }
 
 /// Waits for the command `go`. Returns the end of the lease, or `None` if the node has ended, the

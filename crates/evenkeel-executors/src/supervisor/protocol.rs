@@ -1,7 +1,7 @@
 //! The messages between a node and a supervisor.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,20 +40,10 @@ pub(crate) struct Spec {
 /// A control group to create.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct GroupSpec {
-    /// The directory of the group, which must not exist yet.
+    /// The directory of the control group, which must not exist yet.
     pub(crate) path: PathBuf,
-    /// True if the program must not start without the group.
+    /// True if the program must not start without the control group.
     pub(crate) required: bool,
-}
-
-impl Spec {
-    pub(super) fn lease(&self) -> Option<u64> {
-        self.lease_ms.map(|lease_ms| self.sent_ms.saturating_add(lease_ms))
-    }
-
-    pub(super) const fn kill_grace(&self) -> Duration {
-        Duration::from_millis(self.kill_grace_ms)
-    }
 }
 
 /// A command that the node sends after the spec.
@@ -86,8 +76,9 @@ impl Command {
     }
 }
 
-/// Returns the line that passes on a renewal of the lease. The clock must be read before the lease:
-/// a node that is frozen between the two then reports too little time, never too much.
+/// Returns the line that tells a supervisor about the renewed lease. The caller must read the clock
+/// before the lease: a node that freezes between the two reads then reports too little remaining
+/// time, never too much.
 pub(crate) fn lease_line(sent_ms: u64, remaining: Duration) -> String {
     format!("lease {} {sent_ms}\n", millis(remaining))
 }
@@ -99,7 +90,8 @@ pub(crate) enum Reply {
     /// The supervisor holds the lock and starts the program after `go`.
     Ready,
     Started {
-        /// The leader of the process group, or `None` if the node cannot see it.
+        /// The process id of the program's main process, or `None` if the node cannot see the
+        /// process.
         pid: Option<i32>,
     },
     Failed {
@@ -114,7 +106,7 @@ pub(crate) struct Ended {
     pub(crate) by: EndedBy,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// CPU time of all processes, in microseconds.
+    /// CPU time of all processes of the program, in microseconds.
     pub(crate) cpu_us: u64,
     /// Peak memory of the control group, or resident memory of the largest process.
     pub(crate) memory_kb: i64,
@@ -144,21 +136,19 @@ impl Ended {
 }
 
 impl Reply {
-    /// Sends the reply. Errors are ignored, because the next read shows that the node has ended.
-    pub(super) fn send(&self, node: &mut impl Write) {
-        if let Ok(mut line) = serde_json::to_vec(self) {
-            line.push(b'\n');
-            let _ = node.write_all(&line);
-        }
+    /// Sends the reply. Most callers ignore write errors, because the next read from the socket
+    /// shows that the node has ended.
+    pub(super) fn send(&self, node: &mut impl Write) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        node.write_all(&line)
     }
 }
 
 /// Returns the monotonic clock in milliseconds, which the node and its supervisors share.
 pub(crate) fn monotonic_ms() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    let secs = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
-    secs.saturating_mul(1_000).saturating_add(nanos / 1_000_000)
+    // The monotonic clock is never negative, so the conversion cannot fail.
+    millis(Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default())
 }
 
 /// Returns whole milliseconds, rounded down.

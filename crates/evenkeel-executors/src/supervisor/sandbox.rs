@@ -13,14 +13,16 @@
 //!   keep the server's user, so only the covered paths and the PID namespace separate them from the
 //!   server.
 //!
-//! A program cannot remove the covers, because it has no capability in the namespace that owns
-//! them, and the kernel locks them in every namespace that the program creates.
+//! A program cannot remove the covers of hidden paths, because it has no capability in the
+//! namespace that owns them. The kernel also locks the covers in every namespace that the program
+//! creates.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use nix::sched::{CloneFlags, unshare};
@@ -38,7 +40,7 @@ use rustix::thread::{
 use serde::{Deserialize, Serialize};
 
 use super::EXIT_BROKEN;
-use super::body::BodiesLock;
+use super::body::hold_lock;
 use super::exec::print_error;
 use super::protocol::Reply;
 
@@ -47,6 +49,9 @@ pub(crate) const SANDBOX: &str = "--sandbox";
 
 /// Marks the command line of a supervisor that a sandbox builder has started.
 pub(super) const INSIDE: &str = "--inside";
+
+/// Options of mounts on which nobody can gain rights.
+const HARMLESS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 
 /// The paths that a program must not see.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,7 +63,7 @@ pub(crate) struct Sandbox {
     pub(crate) bodies_lock: Option<PathBuf>,
 }
 
-/// Returns the arguments before the sandbox mark, and the sandbox after it.
+/// Returns the arguments before `--sandbox`, and the argument after it: a [`Sandbox`] as JSON.
 pub(super) fn sandbox_argument(args: &[OsString]) -> Option<(&[OsString], &OsString)> {
     let mark = args.iter().position(|arg| arg == SANDBOX)?;
     Some((&args[..mark], args.get(mark + 1)?))
@@ -81,24 +86,25 @@ pub(super) fn build_and_wait(own_args: &[OsString], sandbox: &OsString) -> u8 {
     }
 }
 
-/// Starts the supervisor inside the sandbox. Returns the supervisor with the lock to hold until it
-/// ends; the supervisor and the program inherit a second lock.
+/// Starts the supervisor inside the sandbox. Returns the supervisor's process and the lock, which
+/// the caller holds until the supervisor ends. The supervisor and the program inherit a second
+/// lock.
 fn start_inside(
     own_args: &[OsString],
     sandbox: &OsString,
-) -> io::Result<(Child, Option<BodiesLock>)> {
+) -> io::Result<(Child, Option<[File; 2]>)> {
     // Leaves the terminal, as a supervisor without a sandbox does.
     let _ = setsid();
     let sandbox: Sandbox = serde_json::from_slice(sandbox.as_encoded_bytes())?;
     // A process whose working directory is covered would still see the files below the cover.
     chdir("/")?;
-    let lock = sandbox.bodies_lock.as_deref().map(BodiesLock::hold).transpose();
-    let lock = lock.map_err(|error| with_context("the lock of bodies", &error))?;
+    let lock = sandbox.bodies_lock.as_deref().map(hold_lock).transpose();
+    let lock = lock.map_err(at("the lock of bodies"))?;
     enter_namespaces()?;
     hide(&sandbox.hidden)?;
     let child = Command::new("/proc/self/exe").args(own_args).arg(INSIDE).env_clear().spawn()?;
-    // The process becomes undumpable only now, because the files that describe a user namespace
-    // would otherwise belong to root.
+    // The builder becomes undumpable only after it has set up the user namespace, because the
+    // `/proc` files of an undumpable process belong to root.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok((child, lock))
 }
@@ -109,7 +115,7 @@ fn enter_namespaces() -> io::Result<()> {
     if !uid.is_root() {
         spaces |= CloneFlags::CLONE_NEWUSER;
     }
-    unshare(spaces).map_err(|error| with_context("namespaces", &error.into()))?;
+    unshare(spaces).map_err(at("namespaces"))?;
     if !uid.is_root() {
         // The user and the group keep their numbers, and no other users exist inside the namespace.
         let one = |id: u32| format!("{id} {id} 1");
@@ -118,14 +124,13 @@ fn enter_namespaces() -> io::Result<()> {
             ("/proc/self/uid_map", one(uid.as_raw())),
             ("/proc/self/gid_map", one(gid.as_raw())),
         ] {
-            fs::write(file, text).map_err(|error| with_context(file, &error))?;
+            fs::write(file, text).map_err(at(file))?;
         }
-        keep_for_the_supervisor(CapabilitySet::SYS_ADMIN)
-            .map_err(|error| with_context("its capability", &error))?;
+        keep_for_the_supervisor(CapabilitySet::SYS_ADMIN).map_err(at("its capability"))?;
     }
     // Later mounts of the host appear inside the namespace; mounts inside never appear on the host.
     let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    mount_change("/", downstream).map_err(|error| with_context("the mounts", &error.into()))
+    mount_change("/", downstream).map_err(at("the mounts"))
 }
 
 /// Keeps a capability over the next `exec`, which otherwise drops it for users other than root. The
@@ -139,38 +144,30 @@ fn keep_for_the_supervisor(capability: CapabilitySet) -> io::Result<()> {
 /// Covers all paths with one empty, read-only file system.
 fn hide(paths: &[PathBuf]) -> io::Result<()> {
     let Some((first, others)) = paths.split_first() else { return Ok(()) };
-    let failed = |path: &Path, error: io::Error| with_context(&path.display().to_string(), &error);
-    let harmless = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("none", first, "tmpfs", harmless, Some(c"size=4k,nr_inodes=4,mode=0555"))
-        .map_err(|error| failed(first, error.into()))?;
+    mount("none", first, "tmpfs", HARMLESS, Some(c"size=4k,nr_inodes=4,mode=0555"))
+        .map_err(at(first.display()))?;
     let nothing = first.join("hidden");
     File::options().write(true).create_new(true).mode(0o000).open(&nothing)?;
     for path in others {
         let cover = match fs::metadata(path) {
             Ok(found) if found.is_dir() => first,
             Ok(_) => &nothing,
-            // The path is missing, inside a covered directory, or not accessible.
+            // Skips a path that is missing, inside a covered directory, or not accessible.
             Err(_) => continue,
         };
-        mount_bind(cover, path).map_err(|error| failed(path, error.into()))?;
+        mount_bind(cover, path).map_err(at(path.display()))?;
     }
-    mount_remount(first, harmless | MountFlags::RDONLY, "")
-        .map_err(|error| failed(first, error.into()))
+    mount_remount(first, HARMLESS | MountFlags::RDONLY, "").map_err(at(first.display()))
 }
 
-/// Takes the first steps of the supervisor inside the sandbox. Afterwards the supervisor has no
-/// capability, unless it is root, and only root can inspect it.
+/// Mounts `/proc` for the supervisor inside the sandbox and gives up capabilities. Afterwards the
+/// supervisor has no capability, unless it is root, and only root can inspect it.
 pub(super) fn prepare_inside() -> io::Result<()> {
-    let harmless = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", harmless, None)
-        .map_err(|error| with_context("/proc", &error.into()))?;
+    mount("proc", "/proc", "proc", HARMLESS, None).map_err(at("/proc"))?;
     if !geteuid().is_root() {
         clear_ambient_capability_set()?;
-        let none = CapabilitySet::empty();
-        set_capabilities(
-            None,
-            CapabilitySets { effective: none, permitted: none, inheritable: none },
-        )?;
+        let [effective, permitted, inheritable] = [CapabilitySet::empty(); 3];
+        set_capabilities(None, CapabilitySets { effective, permitted, inheritable })?;
     }
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     // If the builder has already ended, the node notices it and closes the control socket.
@@ -178,19 +175,19 @@ pub(super) fn prepare_inside() -> io::Result<()> {
     Ok(())
 }
 
-fn with_context(what: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
+/// Adds to an error what failed.
+fn at<E: Into<io::Error>>(what: impl fmt::Display) -> impl FnOnce(E) -> io::Error {
+    move |error| {
+        let error = error.into();
+        io::Error::new(error.kind(), format!("{what}: {error}"))
+    }
 }
 
 /// Reports an error to the node, or to standard error if there is no node.
 pub(super) fn refuse(error: &str) -> u8 {
     let node = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map(File::from);
-    let line = serde_json::to_vec(&Reply::Failed { error: error.to_owned() });
-    let sent = node.ok().zip(line.ok()).is_some_and(|(mut node, mut line)| {
-        line.push(b'\n');
-        node.write_all(&line).is_ok()
-    });
-    if !sent {
+    let reply = Reply::Failed { error: error.to_owned() };
+    if !node.is_ok_and(|mut node| reply.send(&mut node).is_ok()) {
         print_error(error);
     }
     EXIT_BROKEN

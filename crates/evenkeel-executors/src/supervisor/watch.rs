@@ -16,19 +16,19 @@ use super::group::Group;
 use super::protocol::{Command, Ended, EndedBy, millis, monotonic_ms};
 
 /// The time between two rounds of SIGKILL, in which killed processes end and their orphans become
-/// visible.
+/// children of the supervisor.
 const KILL_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// How long the remaining processes of a program may take to end after the main process has exited
-/// and they got SIGTERM.
+/// The time between SIGTERM and SIGKILL for processes that remain after the main process has
+/// exited.
 const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
 enum Event {
     Command(Command),
     NodeGone,
     Reaped(Pid, WaitStatus),
-    /// The supervisor has no child left. Orphans become its children, so no descendant is left
-    /// either.
+    /// The supervisor has no child left. Orphans become children of the supervisor, so no
+    /// descendant is left either.
     AllGone,
 }
 
@@ -63,7 +63,7 @@ impl Watch {
             self.signal_group(Signal::TERM);
             self.wait(self.kill_grace);
         }
-        // Usually no process is left, and the reaper reports this within microseconds.
+        // Usually no process is left, and the reaper thread reports this within microseconds.
         self.wait(Duration::from_millis(1));
         if by == EndedBy::Itself && !self.all_gone {
             descendants::terminate_all();
@@ -72,7 +72,7 @@ impl Watch {
         while !self.all_gone {
             self.signal_group(Signal::KILL);
             if let Some(group) = &self.body.group {
-                // Killing fails if the program removed its group.
+                // Killing fails if the program removed its control group.
                 let _ = group.kill();
             }
             descendants::kill_all();
@@ -80,8 +80,7 @@ impl Watch {
         }
         let ended = self.ended(by);
         if let Some(group) = &self.body.group {
-            // Usually the group is empty. Processes that were moved into the group count as
-            // processes of the program.
+            // Processes that were moved into the control group count as processes of the program.
             while !group.end(KILL_AGAIN_AFTER) && !group.is_empty() {}
         }
         ended
@@ -119,7 +118,7 @@ impl Watch {
         }
     }
 
-    /// Waits until all processes have ended, up to `timeout`.
+    /// Waits until all processes of the program have ended, up to `timeout`.
     fn wait(&mut self, timeout: Duration) {
         let deadline = monotonic_ms().saturating_add(millis(timeout));
         while !self.all_gone {

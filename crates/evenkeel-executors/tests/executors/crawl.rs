@@ -87,7 +87,7 @@ fn local(pages: &Pages) -> CrawlExecutor<Pages> {
     executor(pages, &["127.0.0.1/32"])
 }
 
-/// Starts a site with five pages in a row, and a sixth page that responds when the gate is open;
+/// Starts a site with five pages in a row, and a sixth page that responds only once `gate` is true;
 /// robots.txt forbids `/closed`.
 async fn site(gate: &Arc<AtomicBool>) -> SocketAddr {
     let gate = Arc::clone(gate);

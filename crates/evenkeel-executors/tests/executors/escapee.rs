@@ -1,7 +1,7 @@
 //! Programs that try to outlive their attempt, and a search for their remaining processes.
 //!
-//! A process is recognised by its environment, its command line or its directory; few programs
-//! change all three.
+//! The search recognises a process by its environment, its command line or its directory; few
+//! programs change all three.
 
 use std::fs;
 use std::io::Write;
@@ -18,9 +18,9 @@ use tempfile::TempDir;
 use crate::support::{eventually, invocation, is_alive, pid_in, with};
 
 /// Names and scripts of programs that try to outlive their attempt. Each program writes `ready`
-/// once all its processes run. Before that, the main process writes its process id to `main`. All
-/// programs exit on their own after 100 seconds, and the [`Watchdog`] kills stopped processes, so
-/// that a failing test does not block the machine.
+/// once all its processes run. Before `ready`, the main process writes its process id to `main`.
+/// All programs exit on their own after 100 seconds, and the [`Watchdog`] kills stopped processes,
+/// so that a failing test does not block the machine.
 pub const KINDS: [(&str, &str); 16] = [
     ("stays", ": >ready; exec sleep 100"),
     (
@@ -107,8 +107,8 @@ pub struct Escapee {
 /// has ended for any reason, and at the latest after 100 seconds.
 struct Watchdog(Child);
 
-/// Reads the mark and the directory to watch from standard input, which ends with the test process.
-/// So the watchdog does not carry the mark in its command line.
+/// Reads the mark and the directory to watch from standard input, so that the watchdog's command
+/// line does not contain the mark. The watchdog's standard input closes when the test process ends.
 const WATCH: &str = "chomp(my $mark = <STDIN>); chomp(my $folder = <STDIN>);
     my $bits = ''; vec($bits, 0, 1) = 1; select $bits, undef, undef, 100;
     for (1..100) {
@@ -143,7 +143,8 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Waiting for the watchdog closes its standard input first.
+    /// `wait` closes the watchdog's standard input first, and the watchdog then kills all marked
+    /// processes.
     fn drop(&mut self) {
         let _ = self.0.wait();
     }
@@ -175,8 +176,8 @@ impl Escapee {
         with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(90))
     }
 
-    /// Waits until all processes of the program run. Returns the id of the main process outside the
-    /// namespace.
+    /// Waits until all processes of the program run. Returns the id that the main process has
+    /// outside its PID namespace.
     pub async fn ready(&self) -> i32 {
         let inside = pid_in(&self.file("main")).await;
         let what = format!("a body that {} is ready", self.kind);

@@ -1,4 +1,5 @@
-//! Tests programs that try to outlive their attempt. None of their processes may survive.
+//! Tests programs that try to outlive their attempt, and checks that none of their processes
+//! survives.
 //!
 //! Each kind of program is ended in a control group, in a sandbox, and without either.
 
@@ -74,7 +75,7 @@ fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
     (executors.into_iter().map(shared).collect(), hidden)
 }
 
-/// Ends every kind of program with `end`, in each of the executors.
+/// Runs every kind of program with each executor, and ends the program with `end`.
 async fn each<F: Future<Output = ()> + Send + 'static>(
     end: impl Fn(Escapee, Arc<ShellExecutor>, Kept) -> F,
 ) {
@@ -222,7 +223,7 @@ async fn nothing_in_a_group_or_a_sandbox_survives_a_killed_supervisor() {
     .await;
 }
 
-/// The supervisor cannot end an unrelated process that holds the pipes.
+/// The supervisor cannot end an unrelated process that holds the program's output pipes.
 #[tokio::test]
 async fn open_pipe_does_not_delay_the_report() {
     let folder = TempDir::new().unwrap();

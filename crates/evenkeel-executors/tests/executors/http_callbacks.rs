@@ -69,7 +69,7 @@ async fn status_202_can_be_a_success() {
     let named = json!({"url": url, "expected_status": [200, 202]});
     let report = reporting().run(invocation("http", named)).await;
     assert_eq!(report.outcome, Outcome::Completed);
-    // A class such as `2xx` does not list the status itself.
+    // A class such as `2xx` does not list the status 202 itself.
     let class = with(invocation("http", json!({"url": url, "expected_status": "2xx"})), |d| {
         d.timeout = Span::from_secs(2);
     });

@@ -19,7 +19,7 @@ use crate::trap::Trap;
 #[tokio::test]
 async fn ten_thousand_redirects_to_private_addresses_make_no_connection() {
     let trap = Trap::set().await;
-    // A header cannot contain line breaks.
+    // URLs with line breaks are left out, because a header cannot contain line breaks.
     let sendable = |url: &String| HeaderValue::from_bytes(url.as_bytes()).is_ok();
     let targets: Vec<String> = corpus::urls(trap.port).into_iter().filter(sendable).collect();
     let targets = Arc::new(targets);

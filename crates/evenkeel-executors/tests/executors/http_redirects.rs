@@ -143,7 +143,7 @@ async fn redirect_loop_ends_at_the_limit_with_an_error_without_secrets() {
     });
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
-    // The path of a URL may be secret as well.
+    // The error names only origins, because the path of a URL may be secret.
     let hop = format!("http://{here}");
     let hops = [hop.as_str(); 5].join(" -> ");
     let error = format!("more than 3 redirects: {hops}");

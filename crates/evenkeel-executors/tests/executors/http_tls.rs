@@ -199,7 +199,8 @@ async fn unverified_servers_need_a_setting() {
     let config = json!({"url": server.url(), "method": "GET", "tls": {"verify": false}});
     let fault = local().check(TenantNo(1), &config, &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.tls.verify");
-    // The job may have been created before the setting changed.
+    // Each attempt checks the options again, because the setting may have changed since the job was
+    // created.
     let report = local().run(invocation("http", config.clone())).await;
     assert!(report.error.unwrap().starts_with("executor_config.tls.verify: "));
     let settings = HttpSettings { allow_unverified_tls: true, ..local_settings() };

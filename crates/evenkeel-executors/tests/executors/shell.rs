@@ -174,8 +174,8 @@ async fn long_output_keeps_its_beginning_and_its_end() {
     assert_eq!((log.total, log.text(None)), (300_011, output));
 }
 
-/// The log of a successful attempt includes standard error. Each line has its stream and time, in
-/// the order in which the lines were printed.
+/// The log of a successful attempt includes standard error. Each log line has its stream and time,
+/// and the lines are in the order in which they were printed.
 #[tokio::test]
 async fn both_streams_are_logged_in_order() {
     let script = "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; sleep 0.1; \

@@ -89,7 +89,8 @@ async fn variables_of_a_job_do_not_reach_the_programs_before_it() {
     let live = body.live.clone();
     assert_eq!(executor().run(body).await.outcome, Outcome::Completed);
     let log = live.log_so_far().unwrap_or_default().text(None);
-    // The loader complains once for every program it starts; on musl it would end the program.
+    // The dynamic loader reports the missing library once per program that it starts. The dynamic
+    // loader of musl would end the program instead.
     assert_eq!(log.matches("/no/such/library.so").count(), 1, "{log}");
 }
 

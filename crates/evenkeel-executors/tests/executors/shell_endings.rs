@@ -42,8 +42,8 @@ impl Scene {
 }
 
 /// A main process that ignores SIGTERM, a child that ignores it as well, and a grandchild in a
-/// separate session without a parent. All processes exit on their own some time later, in case the
-/// test fails to end them.
+/// separate session without a parent. All processes exit on their own after about 100 s, in case
+/// the test fails to end them.
 const STUBBORN: &str = "trap '' TERM
     sh -c 'trap \"\" TERM; echo $$ >child; for i in $(seq 100); do sleep 1; done' &
     sh -c 'setsid sh -c \"trap : TERM HUP; echo \\$\\$ >escaped
@@ -116,11 +116,12 @@ async fn remaining_processes_are_killed() {
 async fn remaining_processes_get_sigterm_first() {
     let settings = ShellSettings::new(supervisor());
     let executor = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
-    // The process is in a separate session, which the program's process group does not include.
+    // The remaining process is in a separate session, outside the program's process group.
     let script = "setsid sh -c 'trap \"echo bye >said; exit\" TERM; echo $$ >left
             for i in $(seq 5000); do sleep 0.01; done' >/dev/null 2>&1 &
         for i in $(seq 1000); do [ -s left ] && exit; sleep 0.01; done";
-    // The process has half a second to print, which may be too short on a busy machine.
+    // The remaining process has half a second to write `said`, which may be too short on a busy
+    // machine.
     for _ in 0..20 {
         let scene = Scene::new();
         let report = executor.run(scene.script(script)).await;

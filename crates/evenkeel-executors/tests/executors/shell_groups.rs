@@ -33,7 +33,6 @@ fn with_groups(bodies_lock: Option<PathBuf>) -> Option<(ShellExecutor, PathBuf)>
     }
 }
 
-/// Returns the control group of a process.
 fn group_of(pid: i32, parent: &Path) -> PathBuf {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
@@ -80,7 +79,7 @@ async fn program_has_a_control_group_while_it_runs() {
 #[tokio::test]
 async fn processes_that_were_never_reaped_are_measured() {
     let Some((executor, _)) = with_groups(None) else { return };
-    // No process waits for these children, so no parent counts their CPU time.
+    // No process waits for the children of this script, so no parent counts their CPU time.
     let script = "$SIG{CHLD} = 'IGNORE';
         pipe my $r, my $w; if (!fork) { my $n = 0; $n += $_ for 1..3_000_000; exit }
         close $w; <$r>; 1 while wait != -1;";
@@ -111,7 +110,7 @@ async fn killed_supervisor_leaves_no_process() {
     kill(parent_of(main));
     let report = run.await.unwrap();
     assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
-    // The report means that all processes have ended, so this is checked at once.
+    // The report arrives after all processes have ended, so the test does not wait.
     assert!(!is_alive(main) && !is_alive(escaped) && !group.exists());
 }
 

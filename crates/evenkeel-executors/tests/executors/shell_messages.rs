@@ -87,7 +87,8 @@ async fn checkpoint_reaches_the_next_attempt() {
     let text = r#"{"page":"a b","n":3}"#;
     assert_eq!(seen(Some(text.as_bytes())).await.output.unwrap(), format!("{text}\n"));
     assert_eq!(seen(None).await.output.unwrap(), "none\n");
-    // A program does not get a checkpoint that another executor saved.
+    // A program does not get a checkpoint that is too long or not JSON, as another executor may
+    // save.
     let long = format!("\"{}\"", "x".repeat(64 * 1024));
     for strange in [b"\xff".as_slice(), b"not json", b"[1", long.as_bytes()] {
         assert_eq!(seen(Some(strange)).await.output.unwrap(), "none\n");
@@ -143,7 +144,7 @@ async fn stdin_text_passes_the_payload_unchanged() {
     assert_eq!(executor().run(body).await.output.as_deref(), Some("a \"b\"\n"));
 }
 
-/// The job is from an earlier version, which filled the payload into arguments.
+/// The job comes from an earlier version of Evenkeel, which filled the payload into arguments.
 #[tokio::test]
 async fn payload_in_arguments_fails_for_good_with_the_way_out() {
     let body = invocation("shell", json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}));

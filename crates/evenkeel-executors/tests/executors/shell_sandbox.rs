@@ -69,7 +69,7 @@ async fn hidden_paths_are_empty_and_others_are_visible() {
     assert!(!folder.path().join("data/x").exists());
 }
 
-/// A namespace that a program creates gives it capabilities, but not over the mounts of its parent
+/// A program has capabilities in a namespace that it creates, but not over the mounts of the parent
 /// namespace.
 #[tokio::test]
 async fn program_cannot_remove_the_covers() {
@@ -94,7 +94,7 @@ async fn program_sees_only_its_own_processes() {
     );
     let seen = output(settings, &folder, &format!("({script}); true")).await;
     let processes: u32 = seen.lines().next().unwrap().parse().unwrap();
-    // The processes are the supervisor, one or two shells, and the process that counts.
+    // The sandbox contains the supervisor, one or two shells, and the process that counts.
     assert!(processes <= 6, "{seen}");
     assert!(seen.lines().nth(1).unwrap().ends_with("No such process"), "{seen}");
     assert_eq!(seen.lines().count(), 2, "{seen}");

@@ -135,7 +135,8 @@ async fn body_does_not_start_without_a_node_or_a_lease() {
 async fn lock_is_held_until_the_body_has_ended() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
-    // The program ignores SIGTERM, so that some time passes between the command and its end.
+    // The program ignores SIGTERM, so that some time passes between the command `stop` and the end
+    // of the program.
     spec["argv"][2] = "trap '' TERM; echo $$ >main; for i in $(seq 100); do sleep 1; done".into();
     let mut node = started(&spec);
     let main = pid_in(&folder.path().join("main")).await;

@@ -25,7 +25,6 @@ pub fn invocation(kind: &str, config: Value) -> Invocation {
     }
 }
 
-/// Changes the definition of an invocation.
 pub fn with(mut invocation: Invocation, change: impl FnOnce(&mut Definition)) -> Invocation {
     change(Arc::make_mut(&mut invocation.definition));
     invocation
