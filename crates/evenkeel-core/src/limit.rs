@@ -82,15 +82,13 @@ impl Definition {
     }
 }
 
-/// Identifies a limit. The first byte of the key is the scope.
+/// Identifies a limit. The first byte of the key is the position of the scope in
+/// [`LimitScope::ALL`], counted from 1.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey([u8; Self::BYTES]);
 
 impl LimitKey {
     pub const BYTES: usize = 16;
-    const KEY: u8 = 1;
-    const TENANT: u8 = 2;
-    const LANE: u8 = 3;
     /// The first character in the pool names of all limit queues. The names of ordinary pools
     /// cannot start with this character.
     const QUEUE_POOL: char = '~';
@@ -98,23 +96,23 @@ impl LimitKey {
     pub const AFTER_QUEUE_POOLS: &str = "~g";
 
     pub fn of_key(tenant: TenantNo, digest: KeyDigest) -> Self {
-        let mut bytes = Self::of(Self::KEY, tenant.0);
+        let mut bytes = Self::of(LimitScope::Key, tenant.0);
         bytes[5..].copy_from_slice(digest.as_bytes());
         Self(bytes)
     }
 
     pub const fn of_tenant(tenant: TenantNo) -> Self {
-        Self(Self::of(Self::TENANT, tenant.0))
+        Self(Self::of(LimitScope::Tenant, tenant.0))
     }
 
     pub const fn of_lane(lane: Lane) -> Self {
-        Self(Self::of(Self::LANE, lane as i32))
+        Self(Self::of(LimitScope::Lane, lane as i32))
     }
 
-    const fn of(scope: u8, number: i32) -> [u8; Self::BYTES] {
+    const fn of(scope: LimitScope, number: i32) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let [a, b, c, d] = number.to_be_bytes();
-        (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]) = (scope, a, b, c, d);
+        (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]) = (scope as u8 + 1, a, b, c, d);
         bytes
     }
 
@@ -124,11 +122,7 @@ impl LimitKey {
     }
 
     pub const fn scope(self) -> LimitScope {
-        match self.0[0] {
-            Self::TENANT => LimitScope::Tenant,
-            Self::LANE => LimitScope::Lane,
-            _ => LimitScope::Key,
-        }
+        LimitScope::ALL[self.0[0] as usize - 1]
     }
 
     pub const fn as_bytes(&self) -> &[u8] {
@@ -137,7 +131,7 @@ impl LimitKey {
 
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: [u8; Self::BYTES] = bytes.try_into().ok()?;
-        (Self::KEY..=Self::LANE).contains(&bytes[0]).then_some(Self(bytes))
+        (1..=LimitScope::ALL.len()).contains(&bytes[0].into()).then_some(Self(bytes))
     }
 
     /// Returns the name of the limit's queue, which is a pool that no worker serves.

@@ -22,7 +22,6 @@ impl RandomChance {
         Self(Mutex::new(rng.expect("the operating system provides random numbers")))
     }
 
-    /// Returns the same numbers for the same seed.
     pub fn from_seed(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
     }

@@ -37,8 +37,8 @@ impl Clock for SystemClock {
 
     #[expect(clippy::disallowed_methods, reason = "this type owns the clock")]
     fn monotonic(&self) -> Duration {
-        // The simulation replaces Tokio's clock by simulated time, so this function must not read
-        // the clock of `std`.
+        // Simulation tests pause Tokio's clock to simulate time, so this function must not read the
+        // clock of `std`.
         Instant::now().duration_since(self.started)
     }
 }

@@ -63,7 +63,8 @@ impl Engine {
         Ok(Self { current, drain, task })
     }
 
-    /// Returns the state of the current session, or `None` while the node rejoins the cluster.
+    /// Returns the shared state of the node's session, or `None` while the node rejoins the
+    /// cluster.
     pub fn context(&self) -> Option<Arc<NodeContext>> {
         lock(&self.current).clone()
     }
@@ -76,8 +77,7 @@ impl Engine {
     /// cancels and requeues the attempts that still run, and leaves the cluster.
     pub async fn drain(mut self, grace: Duration) {
         self.drain.send_replace(Some(grace));
-        // The task always finishes, because `grace` and all later waits of a drain have time
-        // limits.
+        // The engine's task always finishes, because every wait of a drain has a time limit.
         let _ = (&mut self.task).await;
     }
 }
@@ -90,7 +90,7 @@ pub struct HealthProbe {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Health {
-    /// True if the node has joined, holds its lease and is not draining.
+    /// True if the node has joined the cluster, holds its lease and is not draining.
     pub ready: bool,
     pub node: Option<i32>,
     /// Number of running attempts.

@@ -28,7 +28,7 @@ pub struct Settings {
     /// Interval at which loops poll the store. A lost wake-up signal delays work by at most one
     /// poll interval.
     pub poll: Duration,
-    /// How long before they are due retries and triggers are loaded into memory.
+    /// Retries and triggers are loaded into memory this long before they are due.
     pub look_ahead: Span,
     /// Delay before a loop under load sends a batch to the store, so that the batch gets larger.
     pub linger: Duration,
@@ -41,9 +41,9 @@ pub struct Settings {
     pub progress_every: Duration,
     /// Approximate limit of stored output per attempt, in bytes.
     pub run_log_bytes: usize,
-    /// Interval at which totals of runs are stored.
+    /// Interval at which the totals of ended runs are stored.
     pub metrics_interval: Duration,
-    /// Duration after which an attempt counts as long. Each ping to the store lists the long
+    /// Duration after which an attempt counts as long. Each ping to the store contains the long
     /// attempts of the node.
     pub long_run_after: Duration,
     pub retention: Retention,
@@ -64,14 +64,14 @@ pub struct Settings {
 /// How targets without a recent success are handled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Staleness {
-    /// Time without a successful run after which a run is triggered for a target. `None` turns this
+    /// A run is triggered for a target that had no successful run for this time. `None` turns this
     /// off.
     pub after: Option<Span>,
     /// Interval of checking targets.
     pub every: Span,
     /// Priority of the triggered runs.
     pub priority: Priority,
-    /// Maximum number of runs triggered per tenant and check.
+    /// Maximum number of runs that one check of the targets triggers per tenant.
     pub batch: u32,
 }
 

@@ -18,8 +18,8 @@ use crate::sync::lock;
 /// when the store refuses to fire a job that is not due yet.
 pub struct DbClock {
     clock: Arc<dyn Clock>,
-    /// For each answer, its time of receipt on this node's clock, and the database time minus the
-    /// time of receipt in microseconds.
+    /// For each answer of the database, its time of receipt on this node's clock, and the database
+    /// time minus this time of receipt, in microseconds.
     bounds: Mutex<VecDeque<(Duration, i64)>>,
 }
 

@@ -13,7 +13,8 @@ use tracing::{error, info};
 use crate::cluster::node_context::{Backoff, NodeContext, instant_now, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// Delay after the end of the lease that shows that the whole process was suspended.
+/// If the heartbeat loop notices the end of the lease more than 1 s late, the process was
+/// suspended.
 const FROZEN: Duration = Duration::from_secs(1);
 
 pub struct Heartbeat {
@@ -36,8 +37,8 @@ impl Heartbeat {
         let long_after = ctx.settings.long_run_after;
         let announcing =
             ctx.low_watermark.announce(|| ctx.worker.oldest_open(long_after), ctx.db_now());
-        // This node may own older attempts that it does not know of. The low watermark must not
-        // rise until the reconciler has found these attempts.
+        // While this node may own older attempts that it does not know of, the low watermark must
+        // not rise.
         let hold = ctx.may_own_unknown_attempts();
         let ping = Ping {
             node: ctx.node,
@@ -58,8 +59,9 @@ impl Heartbeat {
                     changed
                 });
                 if std::mem::take(&mut self.lost) {
-                    info!(node.no = ctx.node.0, "store is reachable again; resuming");
-                    // The store still assigns the cancelled attempts to this node.
+                    info!(node.no = ctx.node.0, "store is reachable again; this node resumes work");
+                    // In the store this node still owns the cancelled attempts, so the reconciler
+                    // must requeue them.
                     ctx.request_reconcile();
                 }
                 Ok(true)
@@ -67,16 +69,16 @@ impl Heartbeat {
             Pinged::Fenced => {
                 error!(
                     node.no = ctx.node.0,
-                    "other nodes declared this node dead because it did not ping; it cancels its attempts and rejoins the cluster"
+                    "other nodes declared this node dead because its pings stopped; this node cancels its attempts and rejoins the cluster"
                 );
-                self.end_bodies();
+                ctx.worker.cancel_all(CancelReason::LeaseLost);
                 ctx.fenced.notify_one();
                 Ok(false)
             }
         }
     }
 
-    /// If this node did not ping for a long time, other nodes have handled its shards. The store
+    /// If this node did not ping for a long time, other nodes have taken over its shards. The store
     /// reports each change of a job only once, so this node may have missed changes.
     fn note_own_silence(&mut self, now: Timestamp) {
         let silent_after = self.ctx.settings.leases.silent_after;
@@ -86,11 +88,7 @@ impl Heartbeat {
         }
     }
 
-    fn end_bodies(&self) {
-        self.ctx.worker.cancel_all(CancelReason::LeaseLost);
-    }
-
-    /// Runs until the node is fenced (declared dead).
+    /// The heartbeat loop runs until the node is fenced (declared dead).
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut signals = ctx.store.signals().subscribe();
@@ -117,30 +115,25 @@ impl Heartbeat {
             if !self.lost && !ctx.lease.holds(instant_now()) {
                 self.lost = true;
                 let bodies = ctx.worker.busy_count();
-                // If the lease ended more than a second ago, the whole process was suspended.
                 let overdue = ctx.lease.until().map(|until| instant_now() - until);
                 let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
                 error!(
                     bodies.count = bodies,
-                    "store unreachable for too long; cancelling all attempts of this node before its lease ends"
+                    "store was unreachable for too long; cancelling all attempts of this node before other nodes start them again"
                 );
-                self.end_bodies();
+                ctx.worker.cancel_all(CancelReason::LeaseLost);
             }
+            // If the last ping succeeded, a change of the cluster members may cause an early ping.
+            let store_answers = wait == Duration::from(ctx.settings.leases.ping);
             tokio::select! {
                 biased;
                 () = lease_end(ctx.lease.until()), if !self.lost => {}
-                () = signalled(&mut signals, Signal::Nodes), if store_answers(wait, &ctx) => {}
+                () = signalled(&mut signals, Signal::Nodes), if store_answers => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
     }
-}
-
-/// True if the last ping succeeded. A change of the cluster members causes an early ping only if
-/// the last ping succeeded.
-fn store_answers(wait: Duration, ctx: &NodeContext) -> bool {
-    wait == Duration::from(ctx.settings.leases.ping)
 }
 
 async fn lease_end(until: Option<tokio::time::Instant>) {

@@ -8,13 +8,11 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
 use evenkeel_core::{Definition, NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, Finish, FinishResult, LostEnd, NewEvent, OwnedAttempt, QueueEntry, QueueWait,
-    Requeue, StoreError, Then,
+    AfterLoss, Finish, FinishResult, LostEnd, OwnedAttempt, QueueEntry, QueueWait, Requeue,
+    StoreError, Then,
 };
 
 use crate::cluster::node_context::NodeContext;
-use crate::insight::run_metrics::earliest_start;
-use crate::upkeep::auto_pauser;
 use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 
 /// The node from which attempts are taken.
@@ -22,8 +20,8 @@ use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 pub struct FormerOwner<'a> {
     pub node: NodeNo,
     pub name: &'a str,
-    /// Time of the node's last ping. Whether attempts of the node still ran after its last ping is
-    /// unknown.
+    /// Time of the node's last ping. It is unknown whether the node's attempts still ran after its
+    /// last ping.
     pub heard_until: Timestamp,
 }
 
@@ -41,19 +39,14 @@ impl GivenBack {
 }
 
 impl FormerOwner<'_> {
-    /// Describes this node as the former owner of attempts that it gives back to the queue.
+    /// Describes this node as the former owner of attempts that it requeues or fails.
     pub fn own(ctx: &NodeContext) -> FormerOwner<'_> {
         let name = &ctx.settings.node_name;
         FormerOwner { node: ctx.node, name, heard_until: Timestamp::MAX }
     }
 
-    /// Builds the store request that takes an attempt from a dead node.
-    pub fn died(&self, ctx: &NodeContext, owned: &OwnedAttempt) -> Requeue {
-        self.requeue(ctx, owned, Loss::NodeDied, None)
-    }
-
-    /// Builds the store request that gives back an attempt which the store assigns to this node but
-    /// which does not run here. `known` is `None` if the node never started the attempt.
+    /// Builds the store request that requeues or fails an attempt which this node owns but does not
+    /// run. `known` is `None` if the node never started the attempt.
     pub fn lost(
         &self,
         ctx: &NodeContext,
@@ -63,7 +56,8 @@ impl FormerOwner<'_> {
         self.requeue(ctx, owned, known.map_or(Loss::NeverStarted, |lost| lost.loss), known)
     }
 
-    fn requeue(
+    /// Builds the store request that takes an attempt from this former owner.
+    pub fn requeue(
         &self,
         ctx: &NodeContext,
         owned: &OwnedAttempt,
@@ -80,7 +74,7 @@ impl FormerOwner<'_> {
                 started_at: owned.started_at,
                 finished_at: now.max(owned.started_at),
                 error: fault.to_string(),
-                then: Then::EndRun { stop_job: false, next_at: None },
+                then: Then::END,
                 hook: Hook::None,
                 unstored_since: now,
             }),
@@ -104,17 +98,10 @@ impl FormerOwner<'_> {
                 None => taken.queued.push(requeue),
             }
         }
-        let failed = &taken.failed[..];
-        if !failed.is_empty() {
-            ctx.worker.stats.ended(failed, &vec![FinishResult::Done; failed.len()]);
-            ctx.overlap_waits.ended(failed.iter().map(|end| end.key.job_no));
-            ctx.run_metrics.ended(failed);
-            ctx.run_log.ended(failed);
-            ctx.events.emit(failed.iter().flat_map(NewEvent::of_end));
-            if auto_pauser::counts(failed) {
-                ctx.failing.notify_one();
-            }
-        }
+        let results = vec![FinishResult::Done; taken.failed.len()];
+        ctx.worker.stats.ended(&taken.failed, &results);
+        ctx.overlap_waits.ended(taken.failed.iter().map(|end| end.key.job_no));
+        ctx.report_ended(&taken.failed, &results);
         Ok(taken)
     }
 }
@@ -135,8 +122,16 @@ fn decide(
     let state = AttemptState::Running { owner: by, fence, crashes };
     let lost = Event::Lost { by, fence, loss, then, max_crashes };
     if let Ok(AttemptState::Ready { .. }) = step(state, lost) {
+        // The time that the attempt waited before its start counts for aging, but the time in which
+        // it ran does not.
         let waited = known.map_or_else(|| waited_before(owned, definition), |lost| lost.waited);
-        return AfterLoss::Queue(queue_entry_of(owned, definition, waited, now, aging));
+        let waited =
+            QueueWait { since: now.saturating_sub(waited), priority: owned.priority, aging };
+        let should_start_by = deadline_without_history(definition, owned.key.scheduled_at);
+        let average = definition.average(None);
+        return AfterLoss::Queue(QueueEntry::new(
+            definition, should_start_by, average, now, waited,
+        ));
     }
     let lost_at = known.map_or(now, |lost| lost.at);
     let finished_at = lost_at.max(owned.started_at);
@@ -158,21 +153,7 @@ fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
         return Span::ZERO;
     }
     let average = definition.average(None);
-    owned.started_at.since(earliest_start(definition, owned.key.scheduled_at, average))
-}
-
-/// Builds the queue entry of an attempt that is requeued at `now`. The time that the attempt waited
-/// before its start counts for aging, but the time in which it ran does not.
-fn queue_entry_of(
-    owned: &OwnedAttempt,
-    definition: &Definition,
-    waited: Span,
-    now: Timestamp,
-    aging: &Aging,
-) -> QueueEntry {
-    let waited = QueueWait { since: now.saturating_sub(waited), priority: owned.priority, aging };
-    let should_start_by = deadline_without_history(definition, owned.key.scheduled_at);
-    QueueEntry::new(definition, should_start_by, definition.average(None), now, waited)
+    owned.started_at.since(definition.may_start_from(owned.key.scheduled_at, average))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The low watermark is the lowest scheduled time for which this node may have open attempts.
 //!
 //! When a node dies, the store searches for its attempts from the watermark of its last ping, so no
-//! open attempt may be older than the watermark. A ping that raises the watermark must therefore
-//! not overtake a fire or claim of an older attempt. While the store has not answered the ping, no
-//! batch with a scheduled time below the new watermark may begin.
+//! open attempt may be older than the watermark. A ping that raises the watermark must not overtake
+//! a fire or claim of an older attempt. Until the store has answered a ping, no batch with a
+//! scheduled time below the new watermark may begin.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -39,7 +39,7 @@ pub struct InFlight<'a> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.watermark.lock().in_flight.remove(&self.batch_no);
+        lock(&self.watermark.state).in_flight.remove(&self.batch_no);
     }
 }
 
@@ -54,16 +54,12 @@ pub struct Announcement<'a> {
 
 impl Drop for Announcement<'_> {
     fn drop(&mut self) {
-        self.watermark.lock().announcing = None;
+        lock(&self.watermark.state).announcing = None;
         self.watermark.ping_over.notify_waiters();
     }
 }
 
 impl LowWatermark {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. Pass
     /// [`Timestamp::MIN`] if the scheduled times of the batch are not known before the store
     /// answers.
@@ -71,7 +67,7 @@ impl LowWatermark {
         loop {
             let ping_over = self.ping_over.notified();
             {
-                let mut state = self.lock();
+                let mut state = lock(&self.state);
                 if state.announcing.is_none_or(|bound| oldest >= bound) {
                     let batch_no = state.next_batch_no;
                     state.next_batch_no += 1;
@@ -83,14 +79,13 @@ impl LowWatermark {
         }
     }
 
-    /// Returns the number that the next batch of store requests will get.
     pub fn next_batch_no(&self) -> u64 {
-        self.lock().next_batch_no
+        lock(&self.state).next_batch_no
     }
 
     /// True if the store has answered all batches with a number below `batch_no`.
     pub fn all_finished_before(&self, batch_no: u64) -> bool {
-        self.lock().in_flight.keys().all(|in_flight| *in_flight >= batch_no)
+        lock(&self.state).in_flight.keys().all(|in_flight| *in_flight >= batch_no)
     }
 
     /// Begins a ping. The new low watermark is the oldest scheduled time among unanswered batches
@@ -100,7 +95,7 @@ impl LowWatermark {
         oldest_running: impl FnOnce() -> Option<Timestamp>,
         horizon: Timestamp,
     ) -> Announcement<'_> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // Unanswered batches must be read before `oldest_running`. If `oldest_running` were read
         // first, an attempt that starts in between would be missed.
         let in_flight = state.in_flight.values().min().copied();

@@ -7,7 +7,9 @@ use std::time::Duration;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::shard::owner_of;
 use evenkeel_core::{NodeNo, RunIds, Shard, Timestamp};
-use evenkeel_store::{EventKind, Events, Member, NewEvent, NodeState, Now, Signal, Store};
+use evenkeel_store::{
+    EventKind, Events, Finish, FinishResult, Hook, Member, NewEvent, NodeState, Now, Signal, Store,
+};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast, watch};
@@ -59,15 +61,15 @@ pub struct NodeContext {
     pub failing: Notify,
     /// Notified when another node has declared this node dead.
     pub fenced: Notify,
-    /// While true, pings do not raise the low watermark. The reconciler sets this flag to false.
+    /// While true, pings do not raise the low watermark. The reconciler resets `hold_watermark`.
     pub hold_watermark: AtomicBool,
-    /// Incremented after this node did not ping for so long that other nodes may have handled its
+    /// Counts how often this node did not ping for so long that other nodes may have taken over its
     /// shards.
     pub shard_absences: AtomicU64,
 }
 
 impl NodeContext {
-    /// The store uses the clock of the database for all decisions.
+    /// The store compares all times with the database's clock, not with a node's clock.
     pub const NOW: Now = Now::Database;
 
     /// Returns a time that the database's clock has certainly reached.
@@ -96,28 +98,36 @@ impl NodeContext {
         self.worker.start(attempt);
     }
 
+    /// Reports stored results to metrics, log, event listeners and the auto-pauser.
+    pub fn report_ended(&self, ends: &[Finish], results: &[FinishResult]) {
+        self.run_metrics.ended(ends);
+        self.run_log.ended(ends);
+        if self.events.has_listeners() {
+            let stored = ends.iter().zip(results).filter(|(_, it)| **it == FinishResult::Done);
+            self.events.emit(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
+        }
+        if ends.iter().any(|end| matches!(end.hook, Hook::CountFailure { .. })) {
+            self.failing.notify_one();
+        }
+    }
+
+    fn alive<'a>(&self, members: &'a [Member]) -> impl Iterator<Item = &'a Member> {
+        let (now, silent_after) = (self.db_now(), self.settings.leases.silent_after);
+        let is_silent = move |member: &Member| now.since(member.last_ping_at) > silent_after;
+        members.iter().filter(move |it| it.state == NodeState::Live && !is_silent(it))
+    }
+
     /// Returns the nodes among `members` that are alive and have the scheduler role. All shards are
     /// divided among the live nodes with the scheduler role.
     pub fn schedulers(&self, members: &[Member]) -> Vec<NodeNo> {
-        let silent_after = self.settings.leases.silent_after;
-        let now = self.db_now();
-        members
-            .iter()
-            .filter(|member| member.roles.scheduler && member.state == NodeState::Live)
-            .filter(|member| now.since(member.last_ping_at) <= silent_after)
-            .map(|member| member.node)
-            .collect()
+        let schedulers = self.alive(members).filter(|member| member.roles.scheduler);
+        schedulers.map(|member| member.node).collect()
     }
 
     /// True if another live node queues or claims attempts.
     pub fn shares_queue(&self) -> bool {
-        let silent_after = self.settings.leases.silent_after;
-        let now = self.db_now();
-        self.members.borrow().iter().any(|member| {
-            member.node != self.node
-                && member.state == NodeState::Live
-                && (member.roles.scheduler || member.roles.worker)
-                && now.since(member.last_ping_at) <= silent_after
+        self.alive(&self.members.borrow()).any(|member| {
+            member.node != self.node && (member.roles.scheduler || member.roles.worker)
         })
     }
 
@@ -128,8 +138,8 @@ impl NodeContext {
         owner_of(Shard(0), &schedulers) == Some(self.node)
     }
 
-    /// Requests a pass of the reconciler. The store may assign attempts to this node that the node
-    /// does not know of.
+    /// Requests a pass of the reconciler, because this node may own attempts that it does not know
+    /// of.
     pub fn request_reconcile(&self) {
         self.hold_watermark.store(true, Ordering::Release);
         self.worker.needs_reconcile.store(true, Ordering::Release);

@@ -54,7 +54,7 @@ pub struct NodeSession {
     pub context: Arc<NodeContext>,
     /// Loops that continue to run while the node drains.
     always: JoinSet<()>,
-    /// Loops that end when the node stops.
+    /// Loops that end when the node begins to drain.
     until_stop: JoinSet<()>,
 }
 
@@ -77,9 +77,7 @@ impl NodeSession {
             node.name = settings.node_name,
             check_interval_ms = settings.poll.as_millis() as u64,
             lock_duration_ms = lock_duration.as_millis(),
-            "node {} joined as number {}",
-            settings.node_name,
-            joined.node
+            "node joined the cluster"
         );
         let holds = Duration::from(settings.leases.bodies_must_end_after());
         let lease = LeaseKeeper::new(joined_at + holds, store.is_shared());
@@ -131,11 +129,11 @@ impl NodeSession {
         let (mut always, mut until_stop) = (JoinSet::new(), JoinSet::new());
         let share = || Arc::clone(&ctx);
         always.spawn(Heartbeat::new(share()).run());
-        always.spawn(Canceller::new(share()).run());
-        always.spawn(Inbox::new(share()).run());
-        always.spawn(Recorder::new(share()).run());
+        always.spawn(Canceller { ctx: share() }.run());
+        always.spawn(Inbox { ctx: share() }.run());
+        always.spawn(Recorder { ctx: share() }.run());
         always.spawn(EventPublisher::new(share()).run());
-        always.spawn(RunLogger::new(share()).run());
+        always.spawn(RunLogger { ctx: share() }.run());
         always.spawn(RunStats::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
         let parallel_batches = ctx.store.batch_sizing().parallel_batches.max(1);
@@ -146,8 +144,8 @@ impl NodeSession {
         until_stop.spawn(Reconciler::new(share()).run());
         until_stop.spawn(Judge::new(share()).run());
         until_stop.spawn(QueueMetrics::new(share()).run());
-        until_stop.spawn(AutoPauser::new(share()).run());
-        until_stop.spawn(LimitRelease::new(share()).run());
+        until_stop.spawn(AutoPauser { ctx: share() }.run());
+        until_stop.spawn(LimitRelease { ctx: share() }.run());
         until_stop.spawn(LimitQueueSweeper::new(share()).run());
         if ctx.settings.roles.scheduler {
             for index in 0..parallel_batches {
@@ -177,7 +175,7 @@ impl NodeSession {
         if let Err(error) = ctx.store.drain(ctx.node).await {
             warn!(
                 error = &error as &dyn std::error::Error,
-                "could not store that this node is draining; other nodes notice it when its pings stop"
+                "could not store that this node is shutting down; other nodes notice the shutdown when its pings stop"
             );
         }
         let _ = ctx.store.announce(Signal::Nodes).await;
@@ -186,8 +184,8 @@ impl NodeSession {
             while self.until_stop.join_next().await.is_some() {}
         })
         .await;
-        // A loop that still waits for the store could start an attempt. Attempts that were claimed
-        // but not started are given back to the queue below.
+        // Abort loops that still wait for the store, because the store's answer could make them
+        // start an attempt. `hand_back` requeues attempts that were claimed but not started.
         self.until_stop.shutdown().await;
         wait_until(deadline, || ctx.worker.busy_count() == 0).await;
         ctx.worker.cancel_all(CancelReason::ShuttingDown);
@@ -198,7 +196,7 @@ impl NodeSession {
         publish_rest(&ctx).await;
     }
 
-    /// Gives attempts that have not finished back to the queue. Retries until `deadline`.
+    /// Requeues or fails attempts that have not finished. Retries until `deadline`.
     async fn hand_back(&self, deadline: Instant) {
         let ctx = &self.context;
         let lost = ctx.worker.all_lost();
@@ -223,9 +221,9 @@ impl NodeSession {
     async fn try_hand_back(&self) -> Result<(), StoreError> {
         let ctx = &self.context;
         let own = FormerOwner::own(ctx);
-        // All loops that could start attempts have ended by now. If the store assigns an attempt to
-        // this node that the node does not know of, the answer to the claim was late or lost, and
-        // the attempt never started.
+        // All loops that could start attempts have ended before this function is called. If the
+        // node does not know an attempt that it owns in the store, the answer to the claim was late
+        // or lost, and the attempt never started.
         let mut owned = ctx.store.list_owned(ctx.node, u32::MAX >> 1).await?;
         owned.retain(|owned| !ctx.worker.has(owned.key));
         let lost =

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_core::attempt::Loss;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{Member, NodeState, Signal, StoreError};
@@ -38,7 +39,7 @@ impl Reaper {
                 NodeState::Gone => Ok(()),
             };
             // An error while one node is checked must not stop the check of the other nodes. Only
-            // an outage of the store ends the pass.
+            // an outage of the store ends the pass over all nodes.
             match done {
                 Err(error) if error.is_outage() => return Err(error),
                 Err(error) => trouble = Err(error),
@@ -60,7 +61,7 @@ impl Reaper {
                     warn!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "another node is silent; its attempts will be taken over unless that node pings again"
+                        "another node has stopped pinging; its attempts will be taken over unless it pings again"
                     );
                 }
                 Ok(())
@@ -95,7 +96,8 @@ impl Reaper {
             if owned.is_empty() {
                 break;
             }
-            let batch = owned.iter().map(|owned| from.died(&self.ctx, owned)).collect();
+            let died = |owned| from.requeue(&self.ctx, owned, Loss::NodeDied, None);
+            let batch = owned.iter().map(died).collect();
             let lock_age = self.ctx.db_now().since(dead.last_ping_at);
             let given = from.give_back(&self.ctx, batch).await?;
             for requeue in &given.queued {

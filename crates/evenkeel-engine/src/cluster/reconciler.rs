@@ -4,8 +4,8 @@
 //!
 //! An assigned attempt does not run if the answer to its claim was lost, or if it was cancelled
 //! while the store was unreachable. No other node takes over an assigned attempt that does not run,
-//! because its owner is alive. While an assigned attempt may not be running, pings do not raise the
-//! low watermark, so that a search from the watermark still finds the attempt.
+//! because its owner is alive. Until all assigned attempts are known to run, pings do not raise the
+//! low watermark, so that a search from the watermark finds all of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use crate::worker::recorder::store_last;
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Interval of regular passes.
 const SELDOM: Duration = Duration::from_secs(60);
-/// Time after a request in which the reconciler runs once per ping interval. A database statement
-/// whose answer was lost may commit up to 20 s later.
+/// After a reconcile was requested, the reconciler runs once per ping interval for at least 20 s. A
+/// database statement whose answer was lost may commit up to 20 s later.
 const RECONCILE_FOR: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
 pub struct Reconciler {
     ctx: Arc<NodeContext>,
-    /// Assigned attempts that did not run here at the last pass. The value is the number that the
-    /// next batch had when the attempt was first found missing.
+    /// Assigned attempts that did not run here at the last pass. The value is the number of the
+    /// store batch that began next after the attempt was first missing.
     missing: BTreeMap<(AttemptKey, Fence), u64>,
     reconcile_until: Duration,
 }
@@ -45,12 +45,12 @@ impl Reconciler {
         Self { ctx, missing: BTreeMap::new(), reconcile_until: Duration::ZERO }
     }
 
-    /// Compares assigned and running attempts once, and gives back attempts that certainly do not
-    /// run here. Returns how many.
+    /// Compares assigned and running attempts, and requeues or fails assigned attempts that
+    /// certainly do not run here. Returns how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let ctx = Arc::clone(&self.ctx);
-        // Read the batch number before the query, because the answer of the query does not contain
-        // batches that begin later.
+        // Read the next batch number before the query, because the query may miss attempts of later
+        // batches.
         let batch_no = ctx.low_watermark.next_batch_no();
         // Read the list of running attempts before the query. The claims of running attempts are
         // committed, so the query finds all running attempts that this node still owns.
@@ -69,7 +69,8 @@ impl Reconciler {
             let since = self.missing.get(&right).copied();
             // An attempt that this node has marked as lost does not run any more. An unknown
             // attempt can still start while the answer to its claim is on the way. After the store
-            // has answered all batches sent earlier, an unknown attempt cannot start any more.
+            // has answered all batches that began before the attempt was first missing, an unknown
+            // attempt cannot start any more.
             let is_certain = known.is_some()
                 || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
             if !is_certain {
@@ -87,19 +88,19 @@ impl Reconciler {
             info!(
                 runs.queued = taken.queued.len(),
                 runs.failed = taken.failed.len(),
-                "returned attempts to the queue that the store assigned to this node but that were not running"
+                "the store assigned attempts to this node that did not run here; returned these attempts to the queue"
             );
             let _ = ctx.store.announce(Signal::Ready).await;
         }
-        // All lost attempts that the store assigned to this node are given back now. All other lost
-        // attempts belong to another node.
+        // Lost attempts that the store assigned to this node are requeued or failed now. Lost
+        // attempts that the store did not list belong to another node.
         lost.retain(|right| !self.missing.contains_key(right));
         ctx.worker.forget_lost(&lost);
         Ok(count)
     }
 
-    /// Cancels running attempts that this node does not own any more. A node no longer owns an
-    /// attempt whose outcome was overridden, and the message about an override can be lost.
+    /// Cancels running attempts that this node does not own any more. An outcome override ends the
+    /// ownership of an attempt, and the message about the override can be lost.
     async fn cancel_disowned_bodies(
         &self,
         mut running: Vec<(AttemptKey, Fence)>,
@@ -120,7 +121,7 @@ impl Reconciler {
         if count > 0 {
             info!(
                 runs.count = count,
-                "cancelled running attempts that no longer belong to this node"
+                "cancelled running attempts that the store no longer assigns to this node"
             );
         }
         Ok(())
@@ -130,7 +131,7 @@ impl Reconciler {
         let ctx = Arc::clone(&self.ctx);
         let mut last_pass = ctx.clock.monotonic();
         // After a reconcile was requested, one pass runs per ping interval. An unknown attempt is
-        // given back only if two passes found it missing.
+        // requeued only after two passes have found it missing.
         let soon = Duration::from(ctx.settings.leases.ping);
         let reconcile_for = RECONCILE_FOR.max(2 * soon);
         while ctx.pause(soon).await {

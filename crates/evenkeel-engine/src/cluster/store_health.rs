@@ -1,6 +1,6 @@
 //! Logs store failures of loops, and tracks whether the database accepts writes.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_store::{StoreError, Unwritable};
@@ -11,8 +11,8 @@ use crate::sync::lock;
 
 /// Interval at which a line is logged while the database refuses writes.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// Time without a refused write after which the database counts as writable again. The retries of
-/// all loops are more frequent, so a single small write that succeeds on a full disk does not count
+/// Time without a refused write after which the database counts as writable again. All loops retry
+/// more often than every 5 s, so a single small write that succeeds on a full disk does not count
 /// as recovery.
 const RECOVERED_AFTER: Duration = Duration::from_secs(5);
 
@@ -46,8 +46,8 @@ struct Refusing {
 /// What to log.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum LogEvent {
-    Begins,
-    Continues { changes: u64 },
+    Begins(Unwritable),
+    Continues { why: Unwritable, changes: u64 },
     Ends { changes: u64, lasted: Duration },
 }
 
@@ -58,51 +58,45 @@ impl WriteHealth {
 
     /// Returns why the database refuses writes, or `None` if it accepts writes.
     pub fn unwritable(&self) -> Option<Unwritable> {
-        self.lock().map(|refusing| refusing.why)
+        lock(&self.0).map(|refusing| refusing.why)
     }
 
     /// Records the result of a store call at `now`. `writes` is true for a store call that always
     /// writes to the database.
     pub(crate) fn answered(&self, error: Option<&StoreError>, writes: bool, now: Instant) {
-        match (error, error.and_then(StoreError::unwritable)) {
-            (Some(error), Some(why)) => {
-                let event = self.refused(why, now);
-                if let Some(event) = event {
-                    let source = error as &dyn std::error::Error;
-                    let way_out = why.way_out();
-                    match event {
-                        LogEvent::Begins => error!(
-                            error = source,
-                            "{why}: nothing can be stored and no run starts; {way_out}, then work \
-                             resumes without a restart"
-                        ),
-                        LogEvent::Continues { changes } => warn!(
-                            error = source,
-                            changes.refused = changes,
-                            "{why}, still; {way_out}, then work resumes without a restart"
-                        ),
-                        LogEvent::Ends { .. } => {}
-                    }
-                }
-            }
-            (None, _) if writes => {
-                if let Some(LogEvent::Ends { changes, lasted }) = self.wrote(now) {
-                    info!(
-                        changes.refused = changes,
-                        trouble.seconds = lasted.as_secs(),
-                        "database accepts writes again; resuming"
-                    );
-                }
-            }
-            _ => {}
+        let event = match error {
+            Some(error) => error.unwritable().and_then(|why| self.refused(why, now)),
+            None if writes => self.wrote(now),
+            None => None,
+        };
+        let error = error.map(|error| error as &dyn std::error::Error);
+        match event {
+            Some(LogEvent::Begins(why)) => error!(
+                error,
+                "{why}: nothing can be stored and no run starts; {}, then work resumes without a \
+                 restart",
+                why.way_out()
+            ),
+            Some(LogEvent::Continues { why, changes }) => warn!(
+                error,
+                changes.refused = changes,
+                "{why}, still; {}, then work resumes without a restart",
+                why.way_out()
+            ),
+            Some(LogEvent::Ends { changes, lasted }) => info!(
+                changes.refused = changes,
+                trouble.seconds = lasted.as_secs(),
+                "database accepts writes again; this node resumes work"
+            ),
+            None => {}
         }
     }
 
     fn refused(&self, why: Unwritable, now: Instant) -> Option<LogEvent> {
-        let mut known = self.lock();
+        let mut known = lock(&self.0);
         let Some(refusing) = &mut *known else {
             *known = Some(Refusing { why, since: now, last: now, changes: 1, logged_at: now });
-            return Some(LogEvent::Begins);
+            return Some(LogEvent::Begins(why));
         };
         (refusing.why, refusing.last) = (why, now);
         refusing.changes += 1;
@@ -110,19 +104,15 @@ impl WriteHealth {
             return None;
         }
         refusing.logged_at = now;
-        Some(LogEvent::Continues { changes: refusing.changes })
+        Some(LogEvent::Continues { why, changes: refusing.changes })
     }
 
     fn wrote(&self, now: Instant) -> Option<LogEvent> {
-        let mut known = self.lock();
+        let mut known = lock(&self.0);
         let over =
             known.take_if(|refusing| now.duration_since(refusing.last) >= RECOVERED_AFTER)?;
         let lasted = now.duration_since(over.since);
         Some(LogEvent::Ends { changes: over.changes, lasted })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Refusing>> {
-        lock(&self.0)
     }
 }
 
@@ -145,13 +135,15 @@ mod tests {
             assert_eq!(health.wrote(at(second)), None);
             assert_eq!(health.unwritable(), Some(Unwritable::DiskFull));
         }
-        let continues = |changes| LogEvent::Continues { changes };
-        assert_eq!(events, [LogEvent::Begins, continues(121), continues(241)]);
+        let why = Unwritable::DiskFull;
+        let continues = |changes| LogEvent::Continues { why, changes };
+        assert_eq!(events, [LogEvent::Begins(why), continues(121), continues(241)]);
         assert_eq!(health.wrote(at(153)), None, "one small write is not a recovery");
         let lasted = Duration::from_secs(154);
         assert_eq!(health.wrote(at(154)), Some(LogEvent::Ends { changes: 300, lasted }));
         assert_eq!((health.unwritable(), health.wrote(at(155))), (None, None));
-        assert_eq!(health.refused(Unwritable::ReadOnly, at(156)), Some(LogEvent::Begins));
+        let why = Unwritable::ReadOnly;
+        assert_eq!(health.refused(why, at(156)), Some(LogEvent::Begins(why)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Collects jobs that may miss their deadline, for the `Judge` loop.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use evenkeel_core::JobNo;
 use tokio::sync::Notify;
@@ -19,13 +19,13 @@ pub struct AtRiskJobs {
 }
 
 impl AtRiskJobs {
-    /// Moves jobs out of `jobs` until the limit is reached. Jobs above the limit stay in `jobs`.
+    /// Moves jobs out of `jobs` into this collection. Jobs above the limit stay in `jobs`.
     pub fn add(&self, jobs: &mut Vec<JobNo>) {
         if jobs.is_empty() {
             return;
         }
         {
-            let mut known = self.lock();
+            let mut known = lock(&self.jobs);
             while known.len() < COUNT_MAX
                 && let Some(job) = jobs.pop()
             {
@@ -36,16 +36,12 @@ impl AtRiskJobs {
     }
 
     pub fn take(&self) -> Vec<JobNo> {
-        std::mem::take(&mut *self.lock()).into_iter().collect()
+        std::mem::take(&mut *lock(&self.jobs)).into_iter().collect()
     }
 
     /// Waits until at-risk jobs were added since the previous call.
     pub async fn added(&self) {
         self.added.notified().await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<JobNo>> {
-        lock(&self.jobs)
     }
 }
 

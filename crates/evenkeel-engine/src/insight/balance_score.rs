@@ -38,7 +38,11 @@ impl BalanceScore {
     pub async fn run_once(&mut self, now: Timestamp, saves: bool) -> Result<usize, StoreError> {
         let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
-        show(&off_thread(&profiles, move |profiles| Shown::of(&profiles.loads(horizon))).await?);
+        let compute = move |profiles: &LoadProfiles| {
+            let all = profiles.loads(horizon);
+            (all.spread(Measure::Runs, Granularity::Slot).score, all.by_hour(Measure::Runs))
+        };
+        show(off_thread(&profiles, compute).await?);
         let hour = beginning(now);
         if !saves || self.saved_hour == Some(hour) {
             return Ok(0);
@@ -50,8 +54,8 @@ impl BalanceScore {
                 move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
             let score = off_thread(&profiles, compute).await?;
             let is_low = score.score < self.settings.alert_below;
-            // Read the previous balance score before the new score is stored. If that read failed
-            // after the new score was stored, the alert would be lost.
+            // Read the previous balance score before the new score is stored. If the previous score
+            // could not be read after the new score was stored, the alert would be lost.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
             let was_low = before.is_some_and(|before| before < self.settings.alert_below);
             if self.store.save_score(tenant, score).await? && is_low && !was_low {
@@ -91,14 +95,9 @@ impl BalanceScore {
                 "mean": saved.mean,
                 "jobs": saved.jobs,
             });
-            self.store.events().emit([NewEvent {
-                kind: EventKind::DistributionDegraded,
-                tenant,
-                job: EventJob::None,
-                run: None,
-                at: now,
-                data: data.to_string(),
-            }]);
+            let kind = EventKind::DistributionDegraded;
+            let event = NewEvent::new(kind, tenant, EventJob::None, now, &data);
+            self.store.events().emit([event]);
         }
     }
 
@@ -146,24 +145,13 @@ fn beginning(now: Timestamp) -> Timestamp {
     Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(hour))
 }
 
-struct Shown {
-    score: f64,
-    hours: [f64; 24],
-}
-
-impl Shown {
-    fn of(all: &Loads) -> Self {
-        let score = all.spread(Measure::Runs, Granularity::Slot).score;
-        Self { score, hours: all.by_hour(Measure::Runs) }
+/// Exports the score, and the number of runs in each hour of the day.
+fn show((score, hours): (f64, [f64; 24])) {
+    metrics::gauge!("scheduler_distribution_score").set(score);
+    for (hour, runs) in hours.into_iter().enumerate() {
+        metrics::gauge!("scheduler_slot_job_count", "hour" => hour.to_string()).set(runs);
     }
-}
-
-fn show(Shown { score, hours }: &Shown) {
-    metrics::gauge!("scheduler_distribution_score").set(*score);
-    for (hour, runs) in hours.iter().enumerate() {
-        metrics::gauge!("scheduler_slot_job_count", "hour" => hour.to_string()).set(*runs);
-    }
-    let peak = hours.iter().copied().fold(0.0, f64::max);
+    let peak = hours.into_iter().fold(0.0, f64::max);
     metrics::gauge!("scheduler_peak_hour_job_count").set(peak);
 }
 

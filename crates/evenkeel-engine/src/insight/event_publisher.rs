@@ -40,7 +40,7 @@ impl EventPublisher {
         publish_batch(&self.ctx).await
     }
 
-    /// Runs until its task is aborted, because a draining node emits events as well.
+    /// The loop also runs while the node drains, because a draining node emits events.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut signals = ctx.store.signals().subscribe();
@@ -80,12 +80,9 @@ async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
         return Ok(false);
     }
     let is_full = batch.len() == BATCH;
-    if let Err(error) = ctx.store.publish(batch, dropped).await {
-        // The batch of events may or may not have been written. Listeners are told that events are
-        // missing, which is better than duplicate events.
-        ctx.events.mark_gap();
-        return Err(error);
-    }
+    // If the store call fails, it is unknown whether the batch of events was written. Listeners are
+    // notified that events are missing, which is better than duplicate events.
+    ctx.store.publish(batch, dropped).await.inspect_err(|_| ctx.events.mark_gap())?;
     Ok(is_full)
 }
 

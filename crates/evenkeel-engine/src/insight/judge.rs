@@ -1,8 +1,8 @@
 //! Computes the condition (OK, WARNING or ERROR) of each job from its deadline.
 //!
-//! The store holds a list of at-risk jobs, and this loop checks only listed jobs. The transaction
-//! that stores the result of an attempt adds its job to the list of at-risk jobs. This loop adds
-//! jobs with late or long runs, which only a node notices.
+//! The store holds a list of at-risk jobs, and the `Judge` loop checks only listed jobs. The
+//! transaction that stores a failed or late attempt adds its job to the list of at-risk jobs. The
+//! `Judge` loop adds jobs with late starts or long runs, which only a node notices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use tracing::{info, warn};
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
 
-/// Minimum time between two passes of the loop.
+/// Minimum time between two passes of the `Judge` loop.
 const GAP: Duration = Duration::from_millis(100);
 /// Poll intervals between two counts of the jobs in each condition.
 const POLLS_PER_COUNT: u32 = 5;
-/// Maximum number of batches per pass. The limit prevents newly noticed at-risk jobs from waiting
-/// long.
+/// Maximum number of batches per pass. The limit on batches prevents newly noticed at-risk jobs
+/// from waiting long.
 const BATCHES_PER_PASS: usize = 100;
 /// Number of queued attempts checked per pass.
 const QUEUE_STEP: u32 = 5000;
@@ -39,7 +39,7 @@ pub struct Judge {
     /// The last queued attempt that was checked in this round over the queue.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
-    /// Nodes with the scheduler role. `shards` holds the shards of this node.
+    /// Nodes with the scheduler role, from which `shards` was computed.
     schedulers: Vec<NodeNo>,
     shards: Vec<Shard>,
 }
@@ -88,25 +88,17 @@ impl Judge {
         if !self.shards.is_empty() {
             let (after, limit) = (self.queue_seen_to, QUEUE_STEP);
             let store = &ctx.store;
-            match store.overdue_in_queue(&self.shards, after, limit, NodeContext::NOW).await {
-                Ok(found) => {
-                    jobs.extend(found.jobs);
-                    self.queue_seen_to = found.next;
-                }
-                Err(error) => {
-                    ctx.at_risk.add(&mut jobs);
-                    return Err(error);
-                }
-            }
+            let found = store.overdue_in_queue(&self.shards, after, limit, NodeContext::NOW).await;
+            let found = found.inspect_err(|_| ctx.at_risk.add(&mut jobs))?;
+            jobs.extend(found.jobs);
+            self.queue_seen_to = found.next;
         }
         jobs.sort_unstable();
         jobs.dedup();
         while !jobs.is_empty() {
             let first = jobs.len().saturating_sub(batch);
-            if let Err(error) = ctx.store.mark_at_risk(&jobs[first..]).await {
-                ctx.at_risk.add(&mut jobs);
-                return Err(error);
-            }
+            let marked = ctx.store.mark_at_risk(&jobs[first..]).await;
+            marked.inspect_err(|_| ctx.at_risk.add(&mut jobs))?;
             jobs.truncate(first);
         }
         Ok(())
@@ -126,8 +118,8 @@ impl Judge {
             let judgements: Vec<Judgement> =
                 due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
             let stored = ctx.store.judge(judgements.clone(), NodeContext::NOW).await;
-            // A condition that was certainly not stored is computed and reported again by the next
-            // pass.
+            // If the conditions were certainly not stored, the next pass computes and reports them
+            // again.
             if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
                 log_changes(&due.jobs, &judgements);
                 if ctx.events.has_listeners() {
@@ -144,17 +136,13 @@ impl Judge {
     }
 
     fn judgement(&self, job: &JobToJudge, now: Timestamp) -> Judgement {
-        let Ok(definition) = self.ctx.definitions.read(job.no, &job.definition) else {
-            // The job cannot run until it is changed, and a change adds the job to the list of
-            // at-risk jobs again.
-            let (reason, again_at) = (Reason::GivenUp, Some(Timestamp::MAX));
-            return Judgement {
-                job: job.no,
-                touched: job.touched,
-                reason,
-                error_at: now,
-                again_at,
-            };
+        let (no, touched) = (job.no, job.touched);
+        let judgement =
+            |reason, error_at, again_at| Judgement { job: no, touched, reason, error_at, again_at };
+        let Ok(definition) = self.ctx.definitions.read(no, &job.definition) else {
+            // A job with an unparsable definition cannot run until it is changed, and a change adds
+            // the job to the list of at-risk jobs again.
+            return judgement(Reason::GivenUp, now, Some(Timestamp::MAX));
         };
         let facts = Facts {
             definition: &definition,
@@ -167,13 +155,7 @@ impl Judge {
             running_since: job.running_since,
         };
         let found = condition(&facts, now);
-        Judgement {
-            job: job.no,
-            touched: job.touched,
-            reason: found.reason,
-            error_at: error_at(&found, job, now),
-            again_at: found.next_check_at(&facts, now),
-        }
+        judgement(found.reason, error_at(&found, job, now), found.next_check_at(&facts, now))
     }
 
     /// Exports how many jobs are in each condition.
@@ -209,8 +191,8 @@ impl Judge {
                 }
                 Err(error) => {
                     log_trouble(&error, "computing the conditions of jobs failed; will retry");
-                    // Jobs whose check failed are at once at risk again, so the loop must wait
-                    // until the store recovers.
+                    // A failed pass returns its jobs to `at_risk`, which would wake the `Judge`
+                    // loop at once, so pause first.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }
@@ -253,19 +235,13 @@ fn changes(
             "before": before.as_str(),
             "reason": judgement.reason.as_str(),
         });
-        (before != after).then(|| NewEvent {
-            kind: EventKind::JobCondition,
-            tenant: job.tenant,
-            job: EventJob::No(job.no),
-            run: None,
-            at: now,
-            data: data.to_string(),
-        })
+        let (kind, about) = (EventKind::JobCondition, EventJob::No(job.no));
+        (before != after).then(|| NewEvent::new(kind, job.tenant, about, now, &data))
     })
 }
 
-/// Logs jobs whose condition became ERROR, up to a limit, and how many jobs recovered. The limit is
-/// needed because thousands of jobs may become late at once.
+/// Logs jobs whose condition became ERROR, up to a limit, and how many jobs recovered. The number
+/// of log lines is limited, because thousands of jobs may become late at once.
 fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
     let (mut worse, mut better) = (0, 0);
     for (job, judgement) in jobs.iter().zip(judgements) {
@@ -274,7 +250,10 @@ fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
             worse += 1;
             if worse <= LOGGED_MAX {
                 let reason = judgement.reason.as_str();
-                warn!(job.no = job.no.0, reason, "job has missed its deadline or will miss it");
+                warn!(
+                    job.no = job.no.0,
+                    reason, "job missed its deadline or will miss it; its condition is now ERROR"
+                );
             }
         }
         better += usize::from(before == Level::Error && after < before);
@@ -283,10 +262,10 @@ fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
         let more = worse - LOGGED_MAX;
         warn!(
             jobs.count = more,
-            "more jobs missed their deadline; they are not logged individually"
+            "too many jobs became ERROR to log each of them; logging only the number of further jobs"
         );
     }
     if better > 0 {
-        info!(jobs.count = better, "jobs meet their deadline again");
+        info!(jobs.count = better, "the condition of some jobs is no longer ERROR");
     }
 }

@@ -15,7 +15,7 @@ pub struct Metered {
     health: Arc<WriteHealth>,
 }
 
-/// Each node writes to the database with this store call every few seconds.
+/// A store call with which each node writes to the database every few seconds.
 const ALWAYS_WRITES: &str = "ping";
 
 impl Metered {

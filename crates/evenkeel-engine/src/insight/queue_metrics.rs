@@ -1,7 +1,7 @@
 //! Exports queue depth, age of queued attempts, and pools without workers.
 //!
 //! One node of the cluster reads the queue, which all nodes share. Each node exports how many due
-//! jobs wait in its memory. No decision depends on these metrics.
+//! jobs wait in its memory. No scheduling decision depends on the exported metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tracing::warn;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Approximate maximum number of queue entries counted per pass. In the worst case, twice as many
-/// entries are read.
+/// Approximate maximum number of queue entries counted per pass. In the worst case, one pass reads
+/// 400,000 queue entries.
 const ROWS_MAX: u32 = 200_000;
 /// Maximum number of pools with separate metrics. Each pool is a metric label, and the process
 /// keeps all labels in memory until it ends.
@@ -100,7 +100,7 @@ impl QueueMetrics {
 
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
-        // The first pass follows as soon as the cluster members are known.
+        // The first pass runs after one poll interval, when the cluster members are known.
         let mut wait = ctx.settings.poll;
         let mut was_ok = true;
         while ctx.pause(wait).await {
@@ -111,7 +111,7 @@ impl QueueMetrics {
                 let error = error as &dyn std::error::Error;
                 warn!(
                     error,
-                    "reading the queue failed; queue metrics keep their last values until it succeeds"
+                    "reading the queue failed; queue metrics keep their last values until a read succeeds"
                 );
             }
             was_ok = result.is_ok();
@@ -170,8 +170,7 @@ impl ClusterFigures {
         figures
     }
 
-    /// Sets the metrics in `figures`. Sets all metrics that an earlier call exported and that are
-    /// not in `figures` to 0.
+    /// Sets the metrics in `figures`. Resets to 0 all exported metrics that are not in `figures`.
     fn show(&mut self, figures: BTreeMap<Figure, f64>) {
         for (name, labels) in self.shown.iter().filter(|figure| !figures.contains_key(*figure)) {
             metrics::gauge!(*name, labels).set(0.0);

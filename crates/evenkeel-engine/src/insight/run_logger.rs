@@ -119,14 +119,10 @@ fn first_line(results: &Results) -> String {
 }
 
 pub struct RunLogger {
-    ctx: Arc<NodeContext>,
+    pub ctx: Arc<NodeContext>,
 }
 
 impl RunLogger {
-    pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx }
-    }
-
     /// Waits for log lines and writes them.
     pub async fn run_once(&self) {
         let run_log = &self.ctx.run_log;
@@ -143,19 +139,18 @@ impl RunLogger {
         if more > 0 {
             info!(
                 runs.count = more,
-                "more runs started or ended; they are not logged individually"
+                "too many runs started or ended to log each of them; logging only the number of further runs"
             );
         }
         let more = run_log.failures_left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
             warn!(
                 runs.count = more,
-                "more runs failed or were taken over; they are not logged individually"
+                "too many runs failed or were taken over to log each of them; logging only the number of further runs"
             );
         }
     }
 
-    /// Runs until its task is aborted.
     pub async fn run(self) {
         loop {
             self.run_once().await;

@@ -8,7 +8,8 @@ use evenkeel_core::after_attempt::Then;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::Lane;
-use evenkeel_core::{AttemptNo, Definition, Span, Timestamp};
+use evenkeel_core::status::JobStatus;
+use evenkeel_core::{AttemptNo, Timestamp};
 use evenkeel_store::{Finish, JobCounts};
 use metrics::{Counter, Histogram};
 
@@ -50,8 +51,8 @@ impl Default for RunMetrics {
 
 impl RunMetrics {
     /// Records that a run starts at `now`. A deadline that was missed because of a blackout is not
-    /// counted in the metric, because no worker could have met it. The condition of the job shows a
-    /// deadline that was missed because of a blackout.
+    /// counted in the metric, because no worker could have met it. Only the condition of the job
+    /// shows a deadline missed because of a blackout.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));
@@ -67,25 +68,16 @@ impl RunMetrics {
 
     pub fn ended(&self, ends: &[Finish]) {
         for (outcome, (count, duration)) in Outcome::ALL.into_iter().zip(&self.ended) {
-            let mut of = 0;
             for end in ends.iter().filter(|end| end.outcome == outcome) {
-                of += 1;
+                count.increment(1);
                 duration.record(Duration::from(end.finished_at.since(end.started_at)));
-            }
-            if of > 0 {
-                count.increment(of);
             }
         }
         let retried = ends.iter().filter(|end| matches!(end.then, Then::Retry { .. })).count();
-        if retried > 0 {
-            self.retries.increment(retried as u64);
-        }
+        self.retries.increment(retried as u64);
         let has_recovered =
             |end: &&Finish| end.outcome.is_success() && end.key.attempt > AttemptNo::FIRST;
-        let recovered = ends.iter().filter(has_recovered).count();
-        if recovered > 0 {
-            self.recovered.increment(recovered as u64);
-        }
+        self.recovered.increment(ends.iter().filter(has_recovered).count() as u64);
         ends.iter().for_each(count_dead);
     }
 }
@@ -109,27 +101,11 @@ fn register_counters() {
 }
 
 pub fn show_jobs_by_state(counts: &JobCounts) {
-    let JobCounts { pending, scheduled, running, paused, completed, failed, cancelled, .. } =
-        *counts;
-    for (state, count) in [
-        ("pending", pending),
-        ("scheduled", scheduled),
-        ("running", running),
-        ("paused", paused),
-        ("completed", completed),
-        ("failed", failed),
-        ("cancelled", cancelled),
-    ] {
-        metrics::gauge!("evenkeel_jobs_by_state", "state" => state).set(count as f64);
+    let mut counts = *counts;
+    for status in JobStatus::ALL {
+        let count = *counts.of_mut(status) as f64;
+        metrics::gauge!("evenkeel_jobs_by_state", "state" => status.as_str()).set(count);
     }
-}
-
-/// Returns the earliest time at which the run for `scheduled` may start.
-pub fn earliest_start(definition: &Definition, scheduled: Timestamp, average: Span) -> Timestamp {
-    if definition.blackout_periods.is_empty() {
-        return scheduled;
-    }
-    definition.may_start_from(scheduled, average)
 }
 
 /// Counts scheduled times that were recorded as skipped.

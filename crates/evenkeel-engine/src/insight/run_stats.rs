@@ -4,10 +4,10 @@
 //! finishing do not wait for statistics. A crash of the node loses the run totals of a few seconds.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, AttemptNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{FailureDelta, Finish, FinishResult, Role, RunStatsDelta, Scope, StoreError};
@@ -21,13 +21,13 @@ use crate::sync::lock;
 const GROUPS_MAX: usize = 1_000;
 /// Maximum number of stored characters of the error of a failure group.
 const ERROR_CHARS_MAX: usize = 1_000;
-/// Maximum number of attempts whose result another node has stored and which this node has not read
-/// yet (about 1 MB). Further attempts are not counted.
+/// Maximum number of attempts in `ended_elsewhere`, whose results this node must still read (about
+/// 1 MB). Further attempts are not counted.
 const ENDED_ELSEWHERE_MAX: usize = 20_000;
 /// Interval at which a node without new results of runs still writes its statistics.
 const WRITE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
-/// Totals of runs that are not stored yet.
+/// Totals of ended runs that are not written to the store yet.
 #[derive(Debug, Default)]
 pub struct PendingStats(Mutex<Sums>);
 
@@ -51,7 +51,7 @@ struct End<'a> {
 impl PendingStats {
     /// Adds results to the totals, except results that the store refused.
     pub fn ended(&self, batch: &[Finish], results: &[FinishResult]) {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         let taken = batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
         for (finish, _) in taken {
             sums.add(&End {
@@ -67,7 +67,7 @@ impl PendingStats {
 
     /// Adds an attempt of this node whose result was stored by another node.
     pub fn ended_elsewhere(&self, tenant: TenantNo, key: AttemptKey) {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         if sums.ended_elsewhere.len() < ENDED_ELSEWHERE_MAX {
             sums.ended_elsewhere.push((tenant, key));
         }
@@ -75,16 +75,16 @@ impl PendingStats {
 
     /// Counts an attempt taken over from a lost node.
     pub fn taken_over(&self, tenant: TenantNo) {
-        self.lock().of(tenant).stolen += 1;
+        lock(&self.0).of(tenant).stolen += 1;
     }
 
     fn take(&self) -> Sums {
-        std::mem::take(&mut self.lock())
+        std::mem::take(&mut lock(&self.0))
     }
 
-    /// Adds totals that could not be stored to the current totals.
+    /// Adds earlier totals, which could not be stored, to the current totals.
     fn put_back(&self, earlier: Sums) {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         for (tenant, delta) in earlier.tenants {
             sums.of(tenant).merge(&delta);
         }
@@ -99,10 +99,6 @@ impl PendingStats {
             merged.count += count;
             sums.failures.insert(key, merged);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Sums> {
-        lock(&self.0)
     }
 }
 
@@ -213,7 +209,7 @@ impl RunStats {
         Ok(true)
     }
 
-    /// Runs until its task is aborted, because attempts of a draining node finish as well.
+    /// The loop also runs while the node drains, because attempts of a draining node finish.
     pub async fn run(mut self) {
         loop {
             tokio::time::sleep(self.ctx.settings.metrics_interval).await;
@@ -244,18 +240,11 @@ async fn look_up(ctx: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
     while let Some((tenant, key)) = sums.ended_elsewhere.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
         let run = ctx.store.get_attempt(&scope, key).await?;
-        // The attempt is removed only after a successful read, so a failed read is repeated.
+        // An attempt is removed from the list only after its result was read, so a failed read is
+        // repeated.
         sums.ended_elsewhere.pop();
         let Some(run) = run else { continue };
-        let outcome = match run.status {
-            AttemptStatus::Completed => Outcome::Completed,
-            AttemptStatus::PartlyFailed => Outcome::PartlyFailed,
-            AttemptStatus::Failed => Outcome::Failed,
-            AttemptStatus::TimedOut => Outcome::TimedOut,
-            AttemptStatus::Cancelled => Outcome::Cancelled,
-            AttemptStatus::Superseded => Outcome::Superseded,
-            AttemptStatus::Pending | AttemptStatus::Running | AttemptStatus::Skipped => continue,
-        };
+        let Some(outcome) = run.status.outcome() else { continue };
         let (Some(began), Some(at)) = (run.started_at, run.finished_at) else { continue };
         let (took, error) = (at.since(began), run.results.error.as_deref());
         sums.add(&End { tenant, key: run.key, outcome, took, at, error });

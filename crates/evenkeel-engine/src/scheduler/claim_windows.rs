@@ -1,6 +1,6 @@
 //! A queued attempt can be claimed only within its claim window, which ends before a blackout of
-//! its job. After a claim window has ended, this module sets the next one. Cancels active runs of
-//! jobs whose overlap policy is `replace` when the next run is due.
+//! its job. After a claim window has ended, this module sets the next one. This module also cancels
+//! active runs of jobs with the overlap policy `replace` when their next run is due.
 
 use std::time::Duration;
 

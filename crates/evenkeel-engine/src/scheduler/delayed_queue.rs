@@ -50,8 +50,8 @@ impl DelayedQueue {
         }
     }
 
-    /// Takes in the delayed attempts that the store returned at `now`, oldest first. `are_all` is
-    /// false if the store did not return all delayed attempts.
+    /// Adds the delayed attempts that the store returned at `now`, oldest first. `are_all` is false
+    /// if the store did not return all delayed attempts.
     pub fn learn(&mut self, found: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
         self.forget_order();
         self.has_more_due = !are_all && found.last().is_some_and(|last| last.due <= now);
@@ -173,7 +173,6 @@ mod tests {
         Timestamp::from_micros(secs * 1_000_000)
     }
 
-    /// Returns a retry with the given priority.
     fn retry(job: i64, due: i64, priority: u8) -> DelayedAttempt {
         let job = DueJob {
             no: JobNo(job),

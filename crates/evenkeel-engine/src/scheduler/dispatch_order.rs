@@ -2,7 +2,7 @@
 //!
 //! The rank of an entry is the higher of two numbers: its priority, and a number that grows with
 //! its waiting time (aging). Ranks change over time, but the order of entries by priority and their
-//! order by waiting time do not change. So entries are kept in two sorted sets, one by priority and
+//! order by waiting time do not change. Entries are kept in two sorted sets, one by priority and
 //! one by waiting time. The entry with the highest rank is the first entry of one of the two sets.
 //! An entry that has not waited long enough for aging is only in the set by priority, so an entry
 //! that is taken soon costs one insertion.
@@ -55,7 +55,7 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         let since = std::mem::replace(&mut self.gained_before, gained_before);
         for (all, aged) in self.by_priority.iter().zip(&mut self.aged) {
             if gained_before < since {
-                // The clock of the database was set back.
+                // The database's clock was set back, so some entries are not aged any more.
                 aged.retain(|(.., key)| key.ready_at < gained_before);
                 continue;
             }
@@ -200,7 +200,7 @@ mod tests {
                 .prop_map(|(lane, priority, by, since)| Step::Insert(lane, priority, by, since)),
             1 => (0_usize..50).prop_map(Step::Remove),
             3 => (0_u8..3).prop_map(Step::Pop),
-            // The clock may be set back as well as forward.
+            // Negative steps simulate a database clock that is set back.
             2 => (-500_i64..3_000).prop_map(Step::Advance),
         ]
     }

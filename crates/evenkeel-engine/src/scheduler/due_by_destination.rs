@@ -88,7 +88,6 @@ impl<Id: Ord + Copy> DueByDestination<Id> {
         self.order(destination)?.first_rank(lane)
     }
 
-    /// Returns the number of due jobs per lane.
     pub fn count(&self, destination: Destination<'_>) -> [usize; LANES] {
         self.order(destination).map_or([0; LANES], DispatchOrder::count)
     }
@@ -100,7 +99,6 @@ impl<Id: Ord + Copy> DueByDestination<Id> {
         }
     }
 
-    /// Returns the pools with due jobs.
     pub fn pools(&self) -> &BTreeMap<String, DispatchOrder<Id>> {
         &self.pools
     }

@@ -25,8 +25,8 @@ pub type LaneRanks = [Option<Rank>; LANES];
 pub struct SharedDueJobs {
     due_jobs: Mutex<DueJobs>,
     /// Notified by the first scheduler of the node when nodes have joined or left the cluster. The
-    /// other schedulers do not watch the members of the cluster directly: a watch channel wakes its
-    /// receivers in random order, and a simulation must be repeatable.
+    /// other schedulers do not watch the cluster members directly, because a watch channel wakes
+    /// its receivers in random order and simulations must be repeatable.
     pub members_changed: Notify,
 }
 

@@ -13,19 +13,18 @@ use tracing::debug;
 use super::Scheduler;
 use super::start_capacity::{LaneQuota, StartCapacity};
 use crate::cluster::node_context::NodeContext;
-use crate::insight::run_metrics::{count_skipped, earliest_start};
+use crate::insight::run_metrics::count_skipped;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::TakenDue;
 use crate::worker::open_attempt::AttemptToStart;
 
-/// Delay before a job that still has an active run is tried again. The delay doubles with each try
-/// of the same scheduled time,
+/// First delay before a job that still has an active run is tried again.
 const BUSY_WAIT: Span = Span::from_millis(100);
-/// up to 3.2 s.
+/// The delay doubles with each try of the same scheduled time, up to 3.2 s.
 const BUSY_DOUBLINGS: u8 = 5;
 
-/// Due jobs that were taken to be fired.
+/// Due jobs that a scheduler has taken to fire them.
 #[derive(Debug, Default)]
 pub(super) struct Picked {
     batch: Vec<Fire>,
@@ -224,7 +223,7 @@ impl Scheduler {
 
     fn start(&self, fire: &Fire, entry: &JobEntry, fence: Fence, now: Timestamp) {
         if let Some((scheduled, Start::Claimed)) = fire.start {
-            let earliest_start = earliest_start(&entry.definition, scheduled, entry.past().average);
+            let earliest_start = entry.definition.may_start_from(scheduled, entry.past().average);
             self.ctx.run_metrics.started(earliest_start, entry.deadline_of(scheduled), now);
             self.ctx.run_metrics.waited(entry.definition.lane, earliest_start, now);
             self.ctx.start(AttemptToStart {
@@ -279,8 +278,8 @@ impl Scheduler {
         let (job, mut entry) = (taken.job, taken.entry.clone());
         entry.try_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
-            // The run has finished on this node, but its result is not stored yet. The job will be
-            // free in a moment, so try it again instead of skipping.
+            // The active run has finished on this node, but its result is not stored yet. The job
+            // can run in a moment, so try it again instead of skipping the scheduled time.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
                 entry.try_at = now.saturating_add(BUSY_WAIT);
                 return self.ctx.due.lock().put_back(taken, Some(entry));

@@ -4,11 +4,10 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use evenkeel_core::aging::Aging;
-use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::{AttemptNo, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
-    DelayedAttempt, FireDelayed, FireResult, Fired, OwnedAttempt, Postpone, QueueEntry, QueueWait,
+    DelayedAttempt, Finish, FireDelayed, FireResult, Fired, Postpone, QueueEntry, QueueWait,
     Signal, Start, StoreError,
 };
 
@@ -77,13 +76,12 @@ impl Scheduler {
         }
         ctx.worker.slots.give(slots);
         if !put_off.is_empty() {
-            // The store postpones attempts whose job is in blackout. Without this, each look-ahead
-            // would return them again instead of attempts that may start. If the store call fails,
-            // the whole batch is loaded again.
-            if let Err(error) = ctx.store.postpone(&put_off).await {
+            // The store postpones attempts whose job is in blackout, so that the next look-ahead
+            // returns attempts that may start instead. If the store call fails, the whole batch is
+            // loaded again.
+            ctx.store.postpone(&put_off).await.inspect_err(|_| {
                 ctx.worker.slots.give(batch.iter().filter(|delayed| delayed.has_slot()).count());
-                return Err(error);
-            }
+            })?;
         }
         let woken = self.fire_delayed_batch(batch, now).await;
         let done = woken + put_off.len();
@@ -134,27 +132,23 @@ impl Scheduler {
         slots: &mut usize,
     ) -> Decided {
         let priority = delayed.priority;
-        let definition = match read {
-            Ok(definition) => definition,
-            Err(fault) => {
-                let (due, key, tenant) = (delayed.due, delayed.key, delayed.job.tenant);
-                let fire = FireDelayed { due, key, tenant, start: Start::Claimed };
-                return Decided { fire, definition: Err(fault), priority };
+        let start = match &read {
+            Err(_) => Start::Claimed,
+            Ok(definition) if *slots > 0 && is_direct(&self.ctx, definition, &delayed) => {
+                *slots -= 1;
+                Start::Claimed
             }
-        };
-        let start = if *slots > 0 && is_direct(&self.ctx, &definition, &delayed) {
-            *slots -= 1;
-            Start::Claimed
-        } else {
-            let past = definition.past(&delayed.job.history, delayed.job.since);
-            let deadline = deadline(&definition, &delayed, &past);
-            let aging = &self.ctx.settings.aging;
-            let waited = QueueWait { since: delayed.due, priority, aging };
-            Start::Queued(QueueEntry::new(&definition, deadline, past.average, now, waited))
+            Ok(definition) => {
+                let past = definition.past(&delayed.job.history, delayed.job.since);
+                let deadline = deadline(definition, &delayed, &past);
+                let aging = &self.ctx.settings.aging;
+                let waited = QueueWait { since: delayed.due, priority, aging };
+                Start::Queued(QueueEntry::new(definition, deadline, past.average, now, waited))
+            }
         };
         let (due, key, tenant) = (delayed.due, delayed.key, delayed.job.tenant);
         let fire = FireDelayed { due, key, tenant, start };
-        Decided { fire, definition: Ok(definition), priority }
+        Decided { fire, definition: read, priority }
     }
 
     fn apply_delayed(&mut self, batch: Vec<Decided>, fired: Fired) -> usize {
@@ -168,7 +162,10 @@ impl Scheduler {
                     let definition = match definition {
                         Ok(definition) => definition,
                         Err(fault) => {
-                            self.refuse_delayed(&delayed, fence, fired.now, &fault);
+                            let attempt = (delayed.key, fence, delayed.tenant);
+                            let error = Some(fault.to_string());
+                            let end = Finish::without_report(attempt, error, fired.now);
+                            self.ctx.worker.refuse(end);
                             continue;
                         }
                     };
@@ -195,7 +192,8 @@ impl Scheduler {
                 }
             }
             if delayed.key.attempt == AttemptNo::FIRST {
-                // The triggered run is now the newest run of its job.
+                // The triggered run is now the newest run of its job, so the job's copy in memory
+                // is outdated.
                 self.ctx.due.lock().reload.push(delayed.key.job_no);
             }
         }
@@ -205,25 +203,6 @@ impl Scheduler {
             self.ctx.announce(Signal::Ready);
         }
         count
-    }
-
-    fn refuse_delayed(
-        &self,
-        delayed: &FireDelayed,
-        fence: Fence,
-        now: Timestamp,
-        fault: &StoreError,
-    ) {
-        let owned = OwnedAttempt {
-            key: delayed.key,
-            fence,
-            tenant: delayed.tenant,
-            started_at: now,
-            crashes: 0,
-            definition: String::new(),
-            priority: None,
-        };
-        self.ctx.worker.refuse(&owned, &fault.to_string());
     }
 }
 
@@ -270,9 +249,6 @@ fn opens_at(
     delayed: &DelayedAttempt,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if definition.blackout_periods.is_empty() {
-        return None;
-    }
     let average = definition.average(delayed.job.history.average_good_duration);
     Some(definition.may_start_from(now, average)).filter(|open| *open > now)
 }

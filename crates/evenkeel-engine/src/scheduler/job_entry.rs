@@ -38,9 +38,9 @@ pub struct JobEntry {
     pub reported_late: bool,
     /// True if the next scheduled time will be computed anew when the active run ends.
     awaits_end: bool,
-    /// Latest start of the next run that meets the deadline. The value is cached, because it is
-    /// slow to compute for some schedules, and because a sort key must not change while the job is
-    /// in the dispatch order.
+    /// Latest start of the next run that meets the deadline. The latest start is cached, because it
+    /// is slow to compute for some schedules, and because a sort key must not change while the job
+    /// is in the dispatch order.
     should_start_by: Timestamp,
     /// Earliest possible start of the next run.
     since: Timestamp,
@@ -69,14 +69,15 @@ impl JobEntry {
             reported_late: false,
             awaits_end: job.live > 0 && definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&definition, next_at, &past),
-            since: earliest_start(&definition, next_at, &past),
+            since: definition.may_start_from(next_at, past.average),
             definition,
         }
         .postponed_by_blackout(now)
     }
 
-    /// Returns the copy of the job after a fire at `now`, with its next scheduled time. Assumes
-    /// that the started run will succeed. If the run fails, the store reports a change of its job.
+    /// Returns the copy of the job after a fire at `now`, with its next scheduled time. The new
+    /// copy assumes that the started run will succeed. If the run fails, the store reports a change
+    /// of its job.
     pub fn after(self, fire: &Fire, next_at: Timestamp, now: Timestamp) -> Self {
         let started = fire.start.as_ref().map(|(scheduled, _)| *scheduled);
         let newest = started.or(fire.skip.map(|skip| skip.from));
@@ -94,7 +95,7 @@ impl JobEntry {
             reported_late: false,
             awaits_end: started.is_some() && self.definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&self.definition, next_at, &past),
-            since: earliest_start(&self.definition, next_at, &past),
+            since: self.definition.may_start_from(next_at, past.average),
             ..self
         }
         .postponed_by_blackout(now)
@@ -125,9 +126,6 @@ impl JobEntry {
 
     /// Returns the end of a blackout if the job may not start now.
     pub fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.definition.blackout_periods.is_empty() {
-            return None;
-        }
         Some(self.definition.may_start_from(now, self.past.average)).filter(|open| *open > now)
     }
 
@@ -180,11 +178,8 @@ fn should_start_by(definition: &Definition, time: Timestamp, past: &Past) -> Tim
     definition.must_be_over_by(time, past.reference).saturating_sub(past.average)
 }
 
-fn earliest_start(definition: &Definition, time: Timestamp, past: &Past) -> Timestamp {
-    crate::insight::run_metrics::earliest_start(definition, time, past.average)
-}
-
-/// Assumes that the active run will succeed, unless one of its attempts has failed.
+/// Returns the run history for the next deadline. Assumes that the active run will succeed, unless
+/// one of its attempts has failed.
 fn past_of(job: &DueJob, definition: &Definition) -> Past {
     let past = definition.past(&job.history, job.since);
     let hopeful = job.live > 0 && job.history.consecutive_failures == 0;

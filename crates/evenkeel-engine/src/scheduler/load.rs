@@ -8,7 +8,7 @@ use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 use crate::scheduler::job_entry::JobEntry;
 
-/// How long before their scheduled time jobs are loaded into memory.
+/// Jobs are loaded into memory this long before their scheduled time.
 const LOAD_AHEAD: Span = Span::from_secs(60);
 /// Jobs per query.
 const PAGE: u32 = 5000;
@@ -51,13 +51,8 @@ impl Scheduler {
         if stale.is_empty() {
             return Ok(());
         }
-        let jobs = match self.ctx.store.load_jobs(&stale).await {
-            Ok(jobs) => jobs,
-            Err(error) => {
-                self.ctx.due.lock().reload.extend(stale);
-                return Err(error);
-            }
-        };
+        let jobs = self.ctx.store.load_jobs(&stale).await;
+        let jobs = jobs.inspect_err(|_| self.ctx.due.lock().reload.extend(&stale))?;
         {
             let due_jobs = &mut *self.ctx.due.lock();
             stale.into_iter().for_each(|job| due_jobs.upcoming.remove(job));
@@ -79,17 +74,14 @@ impl Scheduler {
         }
         let until = self.ctx.db_now().saturating_add(self.ctx.settings.look_ahead);
         let shards: Vec<Shard> = self.shards.iter().copied().collect();
-        let found = match self.ctx.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
-            Ok(found) => found,
-            Err(error) => {
-                // The store reports each change of a job only once, and the lost answer may have
-                // contained a change. For this reason all shards are loaded again.
-                if error.unwritable().is_none() {
-                    self.unload_shards();
-                }
-                return Err(error);
+        let found = self.ctx.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await;
+        let found = found.inspect_err(|error| {
+            // The store reports each change of a job only once, and the lost answer may have
+            // contained a change, so all shards are loaded again.
+            if error.unwritable().is_none() {
+                self.unload_shards();
             }
-        };
+        })?;
         self.ctx.db_clock.observe(found.now);
         metrics::gauge!("evenkeel_near_future_jobs")
             .set(self.ctx.due.lock().upcoming.count() as f64);
@@ -137,7 +129,7 @@ impl Scheduler {
                 error!(
                     job.no = job.no.0,
                     error = &fault as &dyn std::error::Error,
-                    "job is not scheduled because its stored definition is not readable"
+                    "stored definition of a job cannot be read; the job does not run"
                 );
                 upcoming.remove(job.no);
             }

@@ -40,7 +40,7 @@ use start_capacity::QueueObservation;
 
 /// Delay before a full queue is checked again.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
-/// Delay after a batch in which the copies of all jobs in memory were outdated.
+/// Delay after a batch whose jobs were all outdated in this node's memory.
 const STALE_WAIT: Duration = Duration::from_millis(20);
 
 /// One of the scheduler loops of a node, with its share of the node's shards.
@@ -81,7 +81,7 @@ pub struct Scheduler {
     /// True if due jobs must wait until another scheduler of this node has queued jobs with a
     /// higher rank.
     is_held_back: bool,
-    /// True if the last pass served jobs for this node before jobs for pool queues.
+    /// True if the last pass fired jobs for this node before jobs for pool queues.
     local_first: bool,
     /// State of the queue of each pool, for due jobs that this node may not start itself.
     pool_observations: BTreeMap<String, QueueObservation>,
@@ -106,8 +106,7 @@ pub struct Pass {
 }
 
 impl Scheduler {
-    /// Creates scheduler `index` of the `count` schedulers of a node. The scheduler has no shards
-    /// yet.
+    /// Creates scheduler `index` of the `count` schedulers of a node, without shards.
     pub fn new(ctx: Arc<NodeContext>, index: usize, count: usize) -> Self {
         let aging = ctx.settings.aging;
         Self {
@@ -151,13 +150,13 @@ impl Scheduler {
             shards.count = mine.len(),
             nodes.count = schedulers.len(),
             scheduler.index = self.index,
-            "number of job shards of this scheduler changed"
+            "schedulers joined or left the cluster; this scheduler takes its new share of the job shards"
         );
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.ctx.store.is_shared() {
-            // Shards that this node already owned are loaded again as well. The store may have
-            // reported changes of jobs in any shard to a node that now rejoins.
+            // Shards that this node already owned are loaded again as well, because the store may
+            // have reported changes of their jobs to a node that now rejoins.
             self.load_again.extend(mine.iter().map(|shard| (*shard, handed_over_at)));
         }
         self.schedulers = schedulers;
@@ -212,7 +211,7 @@ impl Scheduler {
         let wants_slot = delayed_wants_slot || due_wants_slot;
         let has_stale = !self.ctx.due.lock().reload.is_empty();
         let again_in = if !all_loaded || has_stale {
-            // If the copies of all jobs in memory were outdated, this node may have been declared
+            // If all jobs of the batch were outdated in memory, this node may have been declared
             // dead. The next ping will show whether this node was declared dead.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if woken > 0 && self.delayed.has_more_due() {
@@ -327,13 +326,8 @@ impl Scheduler {
                 () = ctx.due.members_changed.notified(), if self.index > 0 => {}
                 signal = signals.recv() => match signal {
                     Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look_ahead_now = true,
-                    Ok(
-                        Signal::Ready
-                        | Signal::Cancel
-                        | Signal::Nodes
-                        | Signal::Messages
-                        | Signal::Events,
-                    ) => {}
+                    // Other signals only start the next pass early.
+                    Ok(_) => {}
                     Err(RecvError::Closed) => return,
                 },
                 Ok(()) = ends.changed(), if self.index == 0 => {}

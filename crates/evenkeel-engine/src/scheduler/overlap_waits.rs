@@ -1,7 +1,7 @@
 //! Tracks jobs whose next run waits for the end of their active run.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use evenkeel_core::JobNo;
 use rustc_hash::FxHashMap;
@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use crate::sync::lock;
 
-/// Maximum number of tracked jobs. A waiting job above this limit is tried again after a delay, and
-/// so is a job whose active run is on another node.
+/// Maximum number of tracked jobs. A waiting job above this limit, or with an active run on another
+/// node, is tried again after a delay.
 const COUNT_MAX: usize = 100_000;
 
 /// Schedulers add waiting jobs, and the finisher marks jobs whose run has ended. While no job
@@ -32,7 +32,7 @@ impl Default for OverlapWaits {
 impl OverlapWaits {
     /// Records that the next run of the job waits for the end of the active run.
     pub fn await_end(&self, job: JobNo) {
-        let mut jobs = self.lock();
+        let mut jobs = lock(&self.jobs);
         if jobs.len() < COUNT_MAX {
             jobs.insert(job, false);
             self.any.store(true, Ordering::Release);
@@ -40,19 +40,19 @@ impl OverlapWaits {
     }
 
     pub fn forget(&self, job: JobNo) {
-        let mut jobs = self.lock();
+        let mut jobs = lock(&self.jobs);
         jobs.remove(&job);
         self.any.store(!jobs.is_empty(), Ordering::Release);
     }
 
-    /// Marks jobs as free after the result of one of their attempts was stored.
+    /// Marks waiting jobs as free to run after a result of their active run was stored.
     pub fn ended(&self, ended: impl Iterator<Item = JobNo>) {
         if !self.any.load(Ordering::Acquire) {
             return;
         }
         let mut found = false;
         {
-            let mut jobs = self.lock();
+            let mut jobs = lock(&self.jobs);
             for job in ended {
                 if let Some(over) = jobs.get_mut(&job) {
                     (*over, found) = (true, true);
@@ -70,7 +70,7 @@ impl OverlapWaits {
         if !self.any.load(Ordering::Acquire) {
             return Vec::new();
         }
-        let mut jobs = self.lock();
+        let mut jobs = lock(&self.jobs);
         let ended: Vec<JobNo> =
             jobs.iter().filter(|(job, over)| **over && mine(**job)).map(|(job, _)| *job).collect();
         for job in &ended {
@@ -83,10 +83,6 @@ impl OverlapWaits {
     /// Returns a channel that changes whenever the active run of a waiting job has ended.
     pub fn ends(&self) -> watch::Receiver<u64> {
         self.ends.subscribe()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<JobNo, bool>> {
-        lock(&self.jobs)
     }
 }
 

@@ -8,9 +8,9 @@ use crate::cluster::node_context::Backoff;
 use crate::cluster::store_health::log_trouble;
 
 impl Scheduler {
-    /// Asks the store whether a batch was committed, until the store answers. `claimed` holds the
-    /// attempt that each entry of the batch claims for this node. Batch entries whose attempt was
-    /// claimed count as fired. The jobs of all other entries are loaded again.
+    /// Asks the store whether a batch was committed, until the store answers. For each batch entry,
+    /// `claimed` holds the attempt that the entry claims for this node. Batch entries whose attempt
+    /// was claimed count as fired. The jobs of all other batch entries are loaded again.
     pub(super) async fn read_back(
         &mut self,
         claimed: Vec<Option<AttemptKey>>,

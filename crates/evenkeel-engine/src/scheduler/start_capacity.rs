@@ -18,18 +18,17 @@ const QUEUED_BATCHES: usize = 4;
 const QUEUE_STUCK: Duration = Duration::from_secs(2);
 /// Interval at which the first entries of a full queue are read.
 const FRONT_EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of queue entries read per lane. The number is large, because the first queue
+/// Maximum number of queue entries read per lane. Many entries are read, because the first queue
 /// entries may be attempts that no worker can claim.
 const FRONT_ROWS: u32 = 500;
-/// Time for which a full queue is not checked again for jobs of the same lane with the same or a
-/// lower rank.
+/// After a full queue had no capacity for a job, jobs of the same lane with the same or a lower
+/// rank wait for this time.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
 /// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum StartCapacity {
-    /// Due jobs start on this node. The number is the count of worker slots that were taken for
-    /// them.
+    /// Due jobs start on this node, in this number of taken worker slots.
     Slots(usize),
     /// Due jobs are queued, and each node that serves their pool may claim them.
     Queue,
@@ -183,8 +182,8 @@ impl Scheduler {
     }
 
     /// Returns how many jobs of each lane may be queued although the queue is full, because they
-    /// rank higher than most of its entries. One query per lane uses the rank of the first job, and
-    /// the answer applies to all jobs of the same rank.
+    /// rank higher than most of its entries. The store is asked once per lane, with the rank of the
+    /// lane's first due job, and the answer applies to all due jobs of that rank.
     async fn quota_ahead_of_queue(
         &mut self,
         destination: Destination<'_>,

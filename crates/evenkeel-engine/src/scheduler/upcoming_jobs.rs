@@ -21,7 +21,7 @@ enum State {
     /// In dispatch order, in `due`.
     Due,
     /// A scheduler is firing the job. `changed` is true if the store has reported a change of the
-    /// job since it was taken.
+    /// job since the scheduler took it.
     Taken { serial: u64, changed: bool },
 }
 
@@ -32,7 +32,7 @@ struct Held {
 }
 
 impl Held {
-    /// True if the job is upcoming and still has this try time, so the timeline entry is not
+    /// True if the job is upcoming and its `try_at` is unchanged, so the timeline entry is not
     /// outdated.
     fn is_awaited(&self, try_at: Timestamp) -> bool {
         self.state == State::Coming && self.entry.try_at == try_at
@@ -42,7 +42,7 @@ impl Held {
 #[derive(Debug)]
 pub struct TakenDue {
     pub job: JobNo,
-    /// Copy of the job at the moment when it was taken.
+    /// Copy of the job as it was when a scheduler took it.
     pub entry: JobEntry,
     serial: u64,
 }
@@ -54,13 +54,14 @@ pub struct UpcomingJobs {
     /// is outdated and ignored.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueByDestination<JobNo>,
-    /// Number of jobs taken so far. The counter gives each taken job a unique serial number.
+    /// Number of jobs that schedulers took so far. The counter gives each taken job a unique serial
+    /// number.
     serial: u64,
     /// Jobs that have missed or will miss their deadline. A job is added to this list at most once
     /// per scheduled time.
     late: Vec<JobNo>,
-    /// Time up to which the search for late jobs is complete. All due jobs with an earlier latest
-    /// start were already reported.
+    /// Time up to which the search for late jobs is complete. All due jobs whose latest start is
+    /// before this time were already reported.
     late_checked_until: Timestamp,
 }
 
@@ -105,8 +106,7 @@ impl UpcomingJobs {
 
     fn put(&mut self, job: JobNo, mut entry: JobEntry) {
         if entry.will_be_late() {
-            entry.reported_late = true;
-            self.late.push(job);
+            report_late(&mut self.late, job, &mut entry);
         }
         self.timeline.push(Reverse((entry.try_at, job)));
         let before = self.jobs.insert(job, Held { entry, state: State::Coming });
@@ -124,13 +124,10 @@ impl UpcomingJobs {
             return;
         }
         let is_due = held.state == State::Due;
-        let late = held.entry.will_be_late()
-            || (is_due
-                && !held.entry.reported_late
-                && held.entry.should_start_by() < self.late_checked_until);
-        if late {
-            held.entry.reported_late = true;
-            self.late.push(job.no);
+        if held.entry.will_be_late()
+            || (is_due && held.entry.should_start_by() < self.late_checked_until)
+        {
+            report_late(&mut self.late, job.no, &mut held.entry);
         }
         if is_due {
             let destination = held.entry.destination();
@@ -176,11 +173,8 @@ impl UpcomingJobs {
                 Some(_) if try_at > now => return,
                 Some(held) => {
                     held.state = State::Due;
-                    if !held.entry.reported_late
-                        && held.entry.should_start_by() < now.max(self.late_checked_until)
-                    {
-                        held.entry.reported_late = true;
-                        self.late.push(job);
+                    if held.entry.should_start_by() < now.max(self.late_checked_until) {
+                        report_late(&mut self.late, job, &mut held.entry);
                     }
                     self.due.insert(held.entry.destination(), held.entry.dispatch_key(), job);
                 }
@@ -209,11 +203,8 @@ impl UpcomingJobs {
                 let from = (at(since, Timestamp::MIN), JobNo(i64::MIN));
                 let to = (at(now, Timestamp::MIN), JobNo(i64::MIN));
                 for (_, job) in lane.range(from..to) {
-                    if let Some(held) =
-                        self.jobs.get_mut(job).filter(|held| !held.entry.reported_late)
-                    {
-                        held.entry.reported_late = true;
-                        self.late.push(*job);
+                    if let Some(held) = self.jobs.get_mut(job) {
+                        report_late(&mut self.late, *job, &mut held.entry);
                     }
                 }
                 let last = (at(Timestamp::MAX, Timestamp::MAX), JobNo(i64::MAX));
@@ -227,8 +218,7 @@ impl UpcomingJobs {
         self.late.push(job);
     }
 
-    /// Returns the list of jobs that miss their deadline. The caller removes the jobs from the
-    /// list.
+    /// Returns the list of jobs that miss their deadline, from which the caller removes jobs.
     pub fn late(&mut self) -> &mut Vec<JobNo> {
         &mut self.late
     }
@@ -300,6 +290,13 @@ impl UpcomingJobs {
             self.timeline.pop();
         }
         None
+    }
+}
+
+/// Adds a job to `late`, unless the job was already reported for its next scheduled time.
+fn report_late(late: &mut Vec<JobNo>, job: JobNo, entry: &mut JobEntry) {
+    if !std::mem::replace(&mut entry.reported_late, true) {
+        late.push(job);
     }
 }
 

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use evenkeel_core::on_failure::{Hook, pause_note};
+use evenkeel_core::on_failure::pause_note;
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Action, Applied, AuditEntry, CommandEffect, EventJob, EventKind, FailingJob, Finish,
-    JobCommand, NewEvent, Role, Scope, StoreError,
+    Action, Applied, AuditEntry, CommandEffect, EventJob, EventKind, FailingJob, JobCommand,
+    NewEvent, Role, Scope, StoreError,
 };
 use serde_json::json;
 use tracing::warn;
@@ -29,21 +29,12 @@ const POLLS_PER_CHECK: u32 = 5;
 const SUBJECT: &str = "evenkeel";
 
 pub struct AutoPauser {
-    ctx: Arc<NodeContext>,
-}
-
-/// True if one of these results is a failure that counts towards an automatic pause.
-pub fn counts(ends: &[Finish]) -> bool {
-    ends.iter().any(|end| matches!(end.hook, Hook::CountFailure { .. }))
+    pub ctx: Arc<NodeContext>,
 }
 
 impl AutoPauser {
-    pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx }
-    }
-
-    /// Pauses one batch of the jobs that must be paused. Returns whether the list may contain more
-    /// jobs.
+    /// Pauses one batch of the jobs that must be paused. Returns whether the list of failing jobs
+    /// may contain more jobs.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let failing = self.ctx.store.list_failing(BATCH).await?;
         let may_be_more = failing.len() == BATCH as usize;
@@ -116,17 +107,16 @@ impl AutoPauser {
 
     fn report(&self, job: &FailingJob, note: &str, done: &CommandEffect, at: Timestamp) {
         metrics::counter!("evenkeel_jobs_paused_by_failures_total").increment(1);
-        warn!(job.id = %job.id, job.failures = job.failures, note, "job paused after failed runs");
+        warn!(
+            job.id = %job.id,
+            job.failures = job.failures,
+            note,
+            "paused a job after too many consecutive failed runs; an operator can resume it"
+        );
         if self.ctx.events.has_listeners() {
             let data = json!({"note": note, "consecutive_failed_runs": job.failures});
-            let paused = NewEvent {
-                kind: EventKind::JobPaused,
-                tenant: job.tenant,
-                job: EventJob::Id(job.id),
-                run: None,
-                at,
-                data: data.to_string(),
-            };
+            let (kind, about) = (EventKind::JobPaused, EventJob::Id(job.id));
+            let paused = NewEvent::new(kind, job.tenant, about, at, &data);
             let withdrawn =
                 done.withdrawn.iter().map(|run| NewEvent::run_withdrawn(job.tenant, *run, at));
             self.ctx.events.emit([paused].into_iter().chain(withdrawn));
@@ -145,13 +135,10 @@ impl AutoPauser {
             };
             let mut may_be_more = check;
             while may_be_more && !*stopping.borrow() {
-                may_be_more = match self.run_once().await {
-                    Ok(may_be_more) => may_be_more,
-                    Err(error) => {
-                        log_trouble(&error, "could not pause jobs that fail too often; will retry");
-                        false
-                    }
-                };
+                may_be_more = self.run_once().await.unwrap_or_else(|error| {
+                    log_trouble(&error, "could not pause jobs that fail too often; will retry");
+                    false
+                });
             }
         }
     }

@@ -26,7 +26,7 @@ impl DedupSweeper {
     }
 
     /// Checks `per_step` keys. Returns whether the current round over the deduplication keys
-    /// continues. The next round starts at the key where this round ended.
+    /// continues. The next round resumes at the deduplication key where this round stopped.
     pub async fn step<S>(&mut self, store: &S, now: Timestamp) -> Result<bool, StoreError>
     where
         S: DedupStore + ?Sized,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::LimitKey;
@@ -25,9 +25,10 @@ const QUEUES: u32 = 500;
 const STEPS: usize = 40;
 /// Every 30th sweep also checks runs that wait for a concurrency key against the limits of their
 /// tenant and lane. A run that is blocked by a tenant or lane limit moves to the queue of that
-/// limit. Usually a blocked run has already moved to the other queue when an earlier run ended.
+/// limit. Usually the end of an earlier run has already moved the blocked run to the queue of the
+/// tenant or lane limit.
 const TO_WIDER: u64 = 30;
-/// Number of permits per pass that are checked for runs that have ended.
+/// Number of permits per pass that are checked for being held by ended runs.
 const PERMITS: u32 = 1_000;
 
 /// Permits that attempts of this node hold. While no concurrency limits are used, the end of an
@@ -49,7 +50,7 @@ impl HeldPermits {
     pub fn take(&self, run: AttemptKey, limits: Vec<LimitKey>) {
         if !limits.is_empty() {
             self.is_used.store(true, Ordering::Release);
-            self.lock().held.insert(run, limits);
+            lock(&self.known).held.insert(run, limits);
         }
     }
 
@@ -58,7 +59,7 @@ impl HeldPermits {
         if !self.is_used.load(Ordering::Acquire) {
             return;
         }
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         let before = known.ended.len();
         for run in runs {
             let limits = known.held.remove(&run).unwrap_or_default();
@@ -70,11 +71,7 @@ impl HeldPermits {
     }
 
     fn take_ended(&self) -> Vec<Permit> {
-        std::mem::take(&mut self.lock().ended)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+        std::mem::take(&mut lock(&self.known).ended)
     }
 }
 
@@ -105,14 +102,10 @@ fn log_failure(passed: Result<u64, StoreError>) {
 }
 
 pub struct LimitRelease {
-    ctx: Arc<NodeContext>,
+    pub ctx: Arc<NodeContext>,
 }
 
 impl LimitRelease {
-    pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx }
-    }
-
     /// Requeues runs that wait for permits which this node has released since the last call.
     /// Returns how many.
     pub async fn run_once(&self) -> Result<u64, StoreError> {
@@ -173,8 +166,8 @@ impl LimitQueueSweeper {
     }
 
     /// Requeues waiting runs whose limit has free permits, and deletes permits of runs that have
-    /// ended. A pass over the limit queues has a limited number of steps, and the next pass resumes
-    /// where it stopped. Returns how many runs were requeued.
+    /// ended. A pass has a limited number of steps, and the next pass resumes at the limit queue
+    /// where the pass stopped. Returns how many runs were requeued.
     pub async fn run_once(&mut self) -> Result<u64, StoreError> {
         let (ctx, terms) = (Arc::clone(&self.ctx), terms(&self.ctx));
         let (mut moved, mut begins) = (0, false);
@@ -183,7 +176,8 @@ impl LimitQueueSweeper {
             if after.is_none() && !std::mem::replace(&mut begins, true) {
                 self.sweeps += 1;
             }
-            // `to_wider` is constant for a whole sweep, so that every limit queue is covered.
+            // `to_wider` does not change during a sweep, so that every 30th sweep covers all limit
+            // queues.
             let to_wider = self.sweeps % TO_WIDER == 1;
             let rooms = ReleaseStep { after, limit: QUEUES, terms, to_wider };
             let step = ctx.store.release_all_limited(rooms, NodeContext::NOW).await?;

@@ -1,6 +1,6 @@
 //! Background work on stored data.
 //!
-//! [`pruner`] deletes old history, and with [`dedup_sweeper`] old deduplication keys.
+//! [`pruner`] deletes old history, and [`dedup_sweeper`] deletes old deduplication keys.
 //! [`auto_pauser`] pauses failing jobs, and [`limit_release`] requeues runs that wait for a permit.
 //! [`reprioritizer`] recomputes the ranks of queued attempts after the aging settings change.
 //! [`load_recount`] updates the load that balancing expects from each job. [`stale_targets`]

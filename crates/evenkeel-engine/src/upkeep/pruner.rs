@@ -14,8 +14,8 @@ use crate::upkeep::dedup_sweeper::DedupSweeper;
 /// Delay between two steps, so that firing jobs never waits for pruning.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Number of crawled pages deleted per step. The number is small, because stored pages are larger
-/// than runs.
+/// Number of crawled pages deleted per step. Only few pages are deleted per step, because stored
+/// pages are larger than runs.
 const PAGES_STEP: u32 = 100;
 
 /// How long stored answers to requests with an idempotency key are kept.
@@ -27,8 +27,8 @@ const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
 const PLANS_KEPT: Span = Span::from_secs(3600);
 const BALANCE_STEP: u32 = 500;
 
-/// Number of stored requests with an idempotency key deleted per step. The number is small, because
-/// stored answers to requests may be long.
+/// Number of stored requests with an idempotency key deleted per step. Only few requests are
+/// deleted per step, because stored answers to requests may be long.
 const REQUESTS_STEP: u32 = 100;
 const FAILURES_STEP: u32 = 500;
 
@@ -138,7 +138,10 @@ impl Pruner {
                 Ok(true) => {
                     let deleted = std::mem::take(&mut self.deleted);
                     if deleted > 0 {
-                        info!(runs.count = deleted, "deleted old runs");
+                        info!(
+                            runs.count = deleted,
+                            "deleted old runs, as the retention settings require"
+                        );
                     }
                     ctx.settings.retention.every
                 }

@@ -18,7 +18,7 @@ use crate::cluster::store_health::log_trouble;
 
 /// Attempts per step.
 const STEP: u32 = 1000;
-/// Delay after a step that changed ranks, so that claims never wait for this loop.
+/// Delay after a step that changed ranks, so that claims never wait for the reprioritizer.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Number of poll intervals between two checks for changed cluster members.

@@ -154,8 +154,8 @@ impl StaleChecker {
         }
     }
 
-    /// The targets are checked at whole multiples of the interval since 1970. A restart or a change
-    /// of the housekeeping node therefore does not change the number of checks.
+    /// The targets are checked at whole multiples of the interval since 1970, so a restart or a
+    /// change of the housekeeping node does not change the number of checks.
     pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let every = self.settings.every.as_micros().max(1).cast_signed();
         let turn_of = |now: Timestamp| now.as_micros().div_euclid(every);

@@ -41,7 +41,7 @@ impl Worker {
         self.arrivals.notified().await;
     }
 
-    /// Takes up to `wanted` worker slots for a claim. The claim holds these slots until
+    /// Takes up to `wanted` worker slots for a claim. A claim holds its worker slots until
     /// [`Worker::note_claimed`] or [`Worker::claim_failed`] is called.
     pub fn take_slots_to_claim(&self, wanted: usize) -> usize {
         let slots = self.take_slots(wanted);
@@ -59,19 +59,20 @@ impl Worker {
         due > self.slots.free() + self.claiming.load(Ordering::Acquire)
     }
 
-    /// Returns how often attempts were queued since the start. Callers read the number before a
+    /// Returns how often claimable attempts were queued so far. Claimers read this number before a
     /// claim and pass it to [`Worker::note_claimed`].
     pub fn queued_before(&self) -> u64 {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// Returns the number of attempts that this node has claimed since it joined the cluster.
+    /// Number of attempts that this node has claimed since it joined the cluster.
     pub fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Acquire)
     }
 
-    /// Records that a claim returned `found` attempts, and whether `more` attempts wait in the
-    /// queue. The claim may have missed attempts that were queued after `queued_before` was read.
+    /// Records that a claim returned `found` attempts. `more` is true if more attempts wait in the
+    /// queue. If attempts were queued after `queued_before` was read, the claim may have missed
+    /// them.
     pub fn note_claimed(&self, found: usize, more: bool, queued_before: u64) {
         self.claimed.fetch_add(found as u64, Ordering::AcqRel);
         self.claiming.store(0, Ordering::Release);

@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::Timestamp;
-use evenkeel_store::{Claim, ClaimedAttempt, OwnedAttempt, Signal, StoreError};
+use evenkeel_store::{Claim, ClaimedAttempt, Finish, Signal, StoreError};
 
 use crate::cluster::node_context::{Backoff, NodeContext, signalled};
 use crate::cluster::store_health::log_trouble;
-use crate::insight::run_metrics::earliest_start;
 use crate::worker::open_attempt::{AttemptToStart, deadline_without_history};
 
 pub struct Claimer {
     ctx: Arc<NodeContext>,
-    /// Maximum number of attempts per claim. The maximum is halved whenever the store does not
-    /// answer a claim, because checkpoints can make the answer so large that it always exceeds the
-    /// time limit.
+    /// Maximum number of attempts per claim. The claimer halves this maximum after each failed
+    /// claim, because checkpoints can make the answer to a claim so large that the claim always
+    /// times out.
     claim_max: AtomicUsize,
 }
 
@@ -46,24 +45,21 @@ impl Claimer {
             aging: ctx.settings.aging,
             limits: ctx.settings.limits.clone(),
         };
-        // The scheduled times of the claimed attempts are not known before the answer, so no ping
-        // may raise the low watermark until then.
+        // The node learns the scheduled times of claimed attempts only from the answer, so no ping
+        // may raise the low watermark before the answer arrives.
         let in_flight = ctx.low_watermark.begin_batch(Timestamp::MIN).await;
         let queued_before = ctx.worker.queued_before();
-        let claimed = match ctx.store.claim(&claim, NodeContext::NOW).await {
-            Ok(claimed) => claimed,
-            Err(error) => {
-                ctx.worker.claim_failed();
-                ctx.worker.slots.give(slots);
-                self.claim_max.store((claim_max / 2).max(1), Ordering::Relaxed);
-                // The claim may have been committed. The reconciler finds claimed attempts that
-                // were not started.
-                if error.unwritable().is_none() {
-                    ctx.request_reconcile();
-                }
-                return Err(error);
+        let claimed = ctx.store.claim(&claim, NodeContext::NOW).await;
+        let claimed = claimed.inspect_err(|error| {
+            ctx.worker.claim_failed();
+            ctx.worker.slots.give(slots);
+            self.claim_max.store((claim_max / 2).max(1), Ordering::Relaxed);
+            // The claim may have been committed. The reconciler finds claimed attempts that were not
+            // started.
+            if error.unwritable().is_none() {
+                ctx.request_reconcile();
             }
-        };
+        })?;
         let batch = ctx.store.batch_sizing().batch;
         self.claim_max.store((claim_max * 2).min(batch), Ordering::Relaxed);
         ctx.db_clock.observe(claimed.now);
@@ -76,8 +72,8 @@ impl Claimer {
         drop(in_flight);
         ctx.worker.slots.give(slots - got);
         if more && got == 0 {
-            // Wait a moment, because another node is handing out permits, or because many attempts
-            // at the front of the queue may not be claimed.
+            // Wait a moment, because another node is assigning permits, or because many attempts at
+            // the front of the queue cannot be claimed now.
             tokio::time::sleep(ctx.settings.linger).await;
         }
         Ok(more)
@@ -89,7 +85,7 @@ impl Claimer {
             Ok(definition) => {
                 let (scheduled, average) = (claimed.key.scheduled_at, definition.average(None));
                 ctx.run_metrics.started(
-                    earliest_start(&definition, scheduled, average),
+                    definition.may_start_from(scheduled, average),
                     deadline_without_history(&definition, scheduled),
                     now,
                 );
@@ -108,16 +104,9 @@ impl Claimer {
             }
             Err(fault) => {
                 ctx.worker.slots.give(1);
-                let owned = OwnedAttempt {
-                    key: claimed.key,
-                    fence: claimed.fence,
-                    tenant: claimed.tenant,
-                    started_at: now,
-                    crashes: 0,
-                    definition: claimed.definition,
-                    priority: claimed.priority,
-                };
-                ctx.worker.refuse(&owned, &fault.to_string());
+                let attempt = (claimed.key, claimed.fence, claimed.tenant);
+                let end = Finish::without_report(attempt, Some(fault.to_string()), now);
+                ctx.worker.refuse(Finish { priority: claimed.priority, ..end });
             }
         }
     }
@@ -152,8 +141,8 @@ impl Claimer {
                 _ = stopping.changed() => {}
                 () = ctx.worker.slots.freed(wait), if full => {}
                 () = signalled(&mut signals, Signal::Ready) => if full {
-                    // The next free worker slot is for the queued attempt, unless a due job of this
-                    // node ranks higher.
+                    // The next free worker slot is reserved for the queued attempt, unless a due
+                    // job of this node ranks higher.
                     ctx.worker.note_queued();
                 },
                 () = ctx.worker.arrived(), if !full => {}

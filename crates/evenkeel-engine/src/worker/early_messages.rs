@@ -24,7 +24,7 @@ impl EarlyMessages {
     pub(super) fn cancel(&mut self, key: AttemptKey, reason: CancelReason) {
         if self.cancels.len() >= EARLY_MAX {
             warn!(
-                "too many cancellations of attempts that have not started here; dropping the oldest"
+                "too many cancellations wait for attempts that have not started on this node; dropping the oldest"
             );
             self.cancels.pop_first();
         }
@@ -32,13 +32,13 @@ impl EarlyMessages {
     }
 
     /// Keeps the message that the outcome of an attempt was overridden on another node. `fence` is
-    /// the fence that the override ended.
+    /// the fence that the override made invalid.
     pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
         if self.ended.len() >= EARLY_MAX {
             // Most dropped messages are about attempts that have already finished. The reconciler
             // finds attempts whose message was dropped.
             debug!(
-                "too many messages for attempts that have not started here; dropping the oldest"
+                "too many messages wait for attempts that have not started on this node; dropping the oldest"
             );
             self.ended.pop_first();
         }

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, Finish, FinishResult, NewEvent, Results, Signal,
-    StoreError, Then, discard_unwritten_dead_letters,
+    Attachments, CheckpointDisposition, Finish, FinishResult, Results, Signal, StoreError, Then,
+    discard_unwritten_dead_letters,
 };
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
 
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
-use crate::upkeep::auto_pauser;
 use crate::worker::recorder::BATCH_BYTES_MAX;
 
 /// Stores the results of attempts in batches. Results that arrive while a batch is being stored
@@ -29,8 +28,8 @@ impl Finisher {
         Self { ctx, ended, last_batch: 0 }
     }
 
-    /// Waits for results of attempts and stores one batch. Returns `None` after the channel of
-    /// results was closed.
+    /// Waits for results of attempts and stores one batch. Returns `None` if the channel of results
+    /// is closed.
     pub async fn run_once(&mut self) -> Option<usize> {
         let batch_max = self.ctx.store.batch_sizing().batch;
         let mut batch = Vec::new();
@@ -82,21 +81,7 @@ impl Finisher {
             self.ctx.announce(Signal::Jobs);
         }
         discard_unwritten_dead_letters(&*self.ctx.store, &mut batch, &results).await;
-        self.report(&batch, &results);
-    }
-
-    /// Reports stored results to metrics, log, event listeners and the auto-pauser.
-    fn report(&self, batch: &[Finish], results: &[FinishResult]) {
-        self.ctx.run_metrics.ended(batch);
-        self.ctx.run_log.ended(batch);
-        if self.ctx.events.has_listeners() {
-            let stored =
-                batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
-            self.ctx.events.emit(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
-        }
-        if auto_pauser::counts(batch) {
-            self.ctx.failing.notify_one();
-        }
+        self.ctx.report_ended(&batch, &results);
     }
 
     /// Sends a batch of results again until the store answers. An error means that the store
@@ -148,12 +133,12 @@ impl Finisher {
     }
 }
 
-/// Time between the end of an attempt and the storing of its result above which the result counts
-/// as late. Until the result is stored, other nodes count the run as active.
+/// A result that is stored more than 1 s after the end of its attempt counts as late. Until a
+/// result is stored, other nodes count the run as active.
 const LATE: Span = Span::from_secs(1);
 
-/// Marks late results. For a late result, the store corrects records that it made while the
-/// finished run still counted as active.
+/// Marks late results. While a result was late, its finished run counted as active in the store, so
+/// the store corrects what it recorded in that time.
 fn mark_late(batch: &mut [Finish], now: Timestamp) {
     for end in batch {
         let is_late = end.finished_at.saturating_add(LATE) < now;

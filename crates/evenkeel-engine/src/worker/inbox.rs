@@ -11,27 +11,23 @@ use crate::cluster::store_health::log_trouble;
 const LIMIT: u32 = 1000;
 
 pub struct Inbox {
-    ctx: Arc<NodeContext>,
+    pub ctx: Arc<NodeContext>,
 }
 
 impl Inbox {
-    pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx }
-    }
-
     /// Delivers one batch of messages from the store. Returns whether the store may have more
     /// messages.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let taken = self.ctx.store.take_messages(self.ctx.node, LIMIT).await;
-        // If the answer was lost, the store may have removed the messages. The reconciler finds
-        // attempts that are affected by lost messages.
+        // If the store's answer was lost, the store may already have deleted the messages. The
+        // reconciler finds attempts that are affected by lost messages.
         let messages = taken.inspect_err(|_| self.ctx.request_reconcile())?;
         messages.iter().for_each(|message| self.ctx.worker.deliver(*message));
         Ok(messages.len() >= LIMIT as usize)
     }
 
-    /// Runs until its task is aborted, because attempts of a draining node receive messages as
-    /// well.
+    /// The loop also runs while the node drains, because attempts of a draining node receive
+    /// messages.
     pub async fn run(self) {
         let mut signals = self.ctx.store.signals().subscribe();
         loop {
@@ -42,11 +38,8 @@ impl Inbox {
                     log_trouble(&error, "reading messages of other nodes failed; will retry");
                 }
             }
-            tokio::select! {
-                biased;
-                () = signalled(&mut signals, Signal::Messages) => {}
-                () = tokio::time::sleep(self.ctx.settings.poll) => {}
-            }
+            let signal = signalled(&mut signals, Signal::Messages);
+            let _ = tokio::time::timeout(self.ctx.settings.poll, signal).await;
         }
     }
 }

@@ -40,21 +40,22 @@ use crate::cluster::db_clock::DbClock;
 use crate::insight::run_stats::PendingStats;
 use crate::sync::lock;
 use crate::upkeep::limit_release::HeldPermits;
-use crate::worker::open_attempt::{AttemptStage, AttemptToStart, OpenAttempt, finish_of, refused};
+use crate::worker::open_attempt::{AttemptStage, AttemptToStart, OpenAttempt, finish_of};
 use crate::worker::slots::Slots;
 
 use self::early_messages::EarlyMessages;
 
-/// Maximum number of finished attempts whose result is not stored yet. At the maximum, the node
-/// starts no further attempts.
+/// Maximum number of finished attempts whose result is not stored yet. A node with this many
+/// unstored results starts no further attempts.
 const UNSTORED_MAX: usize = 8192;
 
 /// All open attempts of this node, from their start until their result is stored.
 pub struct Worker {
     pub slots: Arc<Slots>,
-    /// True if the store may assign attempts to this node that the node does not know of.
+    /// True if the store may list this node as the owner of attempts that the node does not know
+    /// of.
     pub needs_reconcile: AtomicBool,
-    /// Totals of runs that are not stored yet.
+    /// Totals of ended runs that are not written to the store yet.
     pub stats: PendingStats,
     pub permits: HeldPermits,
     backlog: AtomicBool,
@@ -116,8 +117,7 @@ impl Worker {
         }
     }
 
-    /// Takes up to `wanted` worker slots, or fewer if many results are not stored yet. Returns how
-    /// many.
+    /// Takes up to `wanted` worker slots, or fewer if many results are not stored yet.
     pub fn take_slots(&self, wanted: usize) -> usize {
         let behind = self.open_count().saturating_sub(self.slots.total());
         self.slots.take(wanted.min(UNSTORED_MAX.saturating_sub(behind)))
@@ -125,24 +125,23 @@ impl Worker {
 
     /// Starts an attempt for which a worker slot was taken.
     ///
-    /// If the lease ended before the claim was answered, another node may own the attempt by now.
-    /// An attempt is not started after the lease has ended. If this node still owns the attempt,
-    /// the reconciler requeues or fails it.
+    /// After the node's lease has ended, another node may own the attempt, so it is not started. If
+    /// this node still owns the attempt, the reconciler requeues or fails it.
     pub fn start(self: &Arc<Self>, attempt: AttemptToStart) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
         let live = LiveReport::new(attempt.started_at, self.log_bytes);
         let mut open = OpenAttempt::new(&attempt, handle, live.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
-        // A lost attempt may start again with a higher fence, or if it never started before.
+        // A lost attempt may start again if its new fence is higher or if its body never started.
         let may_start = |known: &OpenAttempt| {
             let lost = known.lost();
             lost.is_some_and(|lost| known.fence < fence || !lost.loss.body_may_have_started())
         };
         if let Some(known) = all.get(&key).filter(|known| !may_start(known)) {
             if known.fence < fence {
-                // An override requeued the attempt and this node claimed it again, but its old
-                // execution still runs here. After the old execution has ended, the reconciler
+                // An outcome override requeued the attempt and this node claimed it again, but its
+                // old execution still runs here. After the old execution has ended, the reconciler
                 // requeues the attempt.
                 self.needs_reconcile.store(true, Ordering::Release);
             } else {
@@ -183,8 +182,8 @@ impl Worker {
             live,
         };
         let (worker, printed) = (Arc::clone(self), open.live.clone());
-        // The task is spawned while the lock is held, so the attempt cannot finish before it is in
-        // the map.
+        // The task is spawned while `self.open` is locked, so the attempt cannot finish before it
+        // is inserted there.
         let task = tokio::spawn(async move {
             let report = AssertUnwindSafe(worker.run_body(invocation)).catch_unwind().await;
             let mut report = report.unwrap_or_else(|_| Report::failed("the executor panicked"));
@@ -202,9 +201,9 @@ impl Worker {
         let Some(open) = all.get_mut(&key).filter(|open| open.fence == fence) else { return };
         let was_ended = report.outcome == Outcome::Cancelled;
         match open.cancel.reason() {
-            // The attempt was cancelled because the node's lease ended. If the attempt has
-            // succeeded or failed instead, its result is sent to the store, which accepts it if the
-            // fence is still valid.
+            // The attempt was cancelled because the node's lease ended. If a cancelled attempt has
+            // succeeded or failed nevertheless, its result is sent to the store. The store accepts
+            // the result if the fence is still valid.
             None | Some(CancelReason::LeaseLost) if was_ended => {
                 open.lose(Loss::StoreUnreachable, self.db_clock.now());
                 self.needs_reconcile.store(true, Ordering::Release);
@@ -220,27 +219,29 @@ impl Worker {
                 open.stage = AttemptStage::Ended;
                 let took = self.clock.monotonic().saturating_sub(open.since);
                 let finish = finish_of(key, open, report, took.into(), self.chance.unit());
-                // The receiver of results is dropped only when the whole session ends.
+                // Sending fails only after the node's session has ended and the finisher was
+                // dropped.
                 let _ = self.ended.send(finish);
             }
         }
     }
 
-    /// Records the end of an attempt whose outcome was overridden and which does not run on this
-    /// node.
+    /// Updates statistics and permits for an overridden attempt that does not run on this node any
+    /// more.
     fn drop_overridden(&self, tenant: TenantNo, key: AttemptKey) {
         self.stats.ended_elsewhere(tenant, key);
         self.permits.release([key]);
     }
 
-    /// Marks an attempt of this node that can never start as failed. This needs no worker slot.
-    pub fn refuse(&self, attempt: &evenkeel_store::OwnedAttempt, why: &str) {
-        let id = self.run_ids.attempt_id(attempt.key);
+    /// Sends the failed result of an attempt that can never start to the finisher. Needs no worker
+    /// slot.
+    pub fn refuse(&self, end: Finish) {
+        let (id, why) = (self.run_ids.attempt_id(end.key), end.results.error.as_deref());
         error!(run.id = %id, reason = why, "attempt cannot be started; marking it as failed");
-        let _ = self.ended.send(refused(attempt, why));
+        let _ = self.ended.send(end);
     }
 
-    /// Removes attempts whose result is stored, or which another node owns now.
+    /// Removes open attempts whose result is stored, or which another node owns now.
     pub fn stored<'a>(&self, ends: impl IntoIterator<Item = &'a Finish>) {
         let mut open = lock(&self.open);
         for end in ends {
@@ -260,7 +261,7 @@ impl Worker {
         }
     }
 
-    /// Removes lost attempts that were given back or that another node owns now.
+    /// Removes lost attempts that were requeued or failed, or that another node owns now.
     pub fn forget_lost(&self, lost: &[(AttemptKey, Fence)]) {
         let mut all = lock(&self.open);
         for (key, fence) in lost {

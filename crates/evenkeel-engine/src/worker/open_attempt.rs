@@ -4,20 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::after_attempt::{Ended, after_end};
-use evenkeel_core::attempt::{Loss, Outcome};
+use evenkeel_core::attempt::Loss;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::on_failure::{Hook, hook_of};
+use evenkeel_core::on_failure::hook_of;
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, Definition, Span, TenantNo, Timestamp};
 use evenkeel_executors::{CancelHandle, LiveReport, LiveUpdate, Report};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, Finish, LongAttempt, OwnedAttempt, ProgressNote, Results,
-    Then,
+    Attachments, CheckpointDisposition, Finish, LongAttempt, ProgressNote, Results, Then,
 };
 use tokio::task::AbortHandle;
 
-/// An attempt that this node has claimed and must start. A worker slot was already taken for this
-/// attempt.
+/// An attempt that this node has claimed and must start, and for which a worker slot was taken.
 #[derive(Clone, Debug)]
 pub struct AttemptToStart {
     pub key: AttemptKey,
@@ -30,7 +28,7 @@ pub struct AttemptToStart {
     pub waited: Span,
     /// The checkpoint that an earlier attempt of the run saved.
     pub checkpoint: Option<Vec<u8>>,
-    /// Set if this run has a different priority than its job.
+    /// Set if the run has another priority than its job.
     pub priority: Option<Priority>,
 }
 
@@ -40,7 +38,7 @@ pub enum AttemptStage {
     /// The attempt has finished, but its result is not stored yet.
     Ended,
     /// The attempt is lost, which means that it no longer runs on this node and has no result. The
-    /// store may still show a lost attempt as running on this node.
+    /// store may still list a lost attempt as running on this node.
     Lost(LossInfo),
 }
 
@@ -98,7 +96,6 @@ impl OpenAttempt {
         self.tenant
     }
 
-    /// Marks the attempt as lost, which means that it neither runs nor has a result.
     pub fn lose(&mut self, loss: Loss, at: Timestamp) {
         self.stage = AttemptStage::Lost(LossInfo { loss, at, waited: self.waited });
     }
@@ -142,8 +139,8 @@ pub fn unsaved_note(key: AttemptKey, fence: Fence, live: &LiveReport) -> Option<
     Some(ProgressNote { key, fence, progress: None, log: None, checkpoint })
 }
 
-/// Returns the latest start with which a run scheduled for `time` meets its deadline. The result
-/// does not depend on past runs of the job.
+/// Returns the latest start with which a run scheduled for `time` meets its deadline. The returned
+/// time does not depend on past runs of the job.
 pub fn deadline_without_history(definition: &Definition, time: Timestamp) -> Timestamp {
     must_end_by(definition, time).saturating_sub(definition.average(None))
 }
@@ -152,11 +149,12 @@ fn must_end_by(definition: &Definition, time: Timestamp) -> Timestamp {
     definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
 }
 
-/// Minimum interval between two scheduled times of a job, and minimum deadline of a job.
+/// Minimum duration of a run that is compared with its deadline; equals the minimum job interval.
 const SHORTEST_PROMISE: Span = Span::from_secs(1);
 
-/// True if the run finished after the deadline of its job. A run shorter than one second can be
-/// late only by a late start, which was already reported when the run started.
+/// True if the run finished after the deadline of its job. Runs shorter than one second are not
+/// compared, because usually only a late start makes them late, and a late start is reported when
+/// the run starts.
 fn misses_its_deadline(
     definition: &Definition,
     time: Timestamp,
@@ -212,25 +210,6 @@ pub fn finish_of(
     }
 }
 
-/// Builds the failed result of an attempt that never started.
-pub fn refused(attempt: &OwnedAttempt, why: &str) -> Finish {
-    Finish {
-        key: attempt.key,
-        fence: attempt.fence,
-        tenant: attempt.tenant,
-        outcome: Outcome::Failed,
-        started_at: attempt.started_at,
-        finished_at: attempt.started_at,
-        results: Results { error: Some(why.to_owned()), ..Results::default() },
-        then: Then::EndRun { stop_job: false, next_at: None },
-        priority: attempt.priority,
-        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
-        judge: true,
-        hook: Hook::None,
-        unstored_since: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Once, Periodic, Schedule};
@@ -256,7 +235,7 @@ mod tests {
         ] {
             assert!(!breaks(schedule.clone(), 3600, 7190), "{schedule:?}");
             assert!(breaks(schedule.clone(), 3600, 7201), "{schedule:?}");
-            // A late start was already reported when the run started.
+            // A run that starts after its deadline is reported at its start, not at its end.
             assert!(!breaks(schedule.clone(), 9000, 9000), "{schedule:?}");
         }
         // The deadline of a one-time job applies to its start, not to its end.

@@ -1,4 +1,4 @@
-//! Queries for the open attempts of a worker.
+//! Queries about the open attempts of a worker, which are attempts without a stored result.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -62,7 +62,7 @@ impl Worker {
         Some(lost)
     }
 
-    /// Returns all lost attempts that were not given back yet.
+    /// Returns all lost attempts that are neither requeued nor failed yet.
     pub fn all_lost(&self) -> Vec<(AttemptKey, Fence)> {
         let all = lock(&self.open);
         let lost = all.iter().filter(|(_, open)| open.lost().is_some());

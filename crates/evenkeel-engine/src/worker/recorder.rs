@@ -16,25 +16,21 @@ use crate::cluster::store_health::log_trouble;
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Progress, output and checkpoint of an attempt, with the number of checkpoints that the attempt
-/// had made by then.
+/// has saved so far.
 pub type VersionedNote = (ProgressNote, u64);
 
-/// Progress notes that are not stored yet, by attempt. A running attempt does not send the same
-/// progress again. Only the holder of the lock writes progress notes to the store, so an older note
-/// never overwrites a newer note.
+/// Progress notes that are not stored yet, by attempt. A running attempt reports each progress only
+/// once, so the note is kept in memory until it is stored. Only the holder of the `UnsavedNotes`
+/// lock writes progress notes to the store, so an older note never overwrites a newer note.
 pub type UnsavedNotes = Mutex<BTreeMap<AttemptKey, VersionedNote>>;
 
 pub struct Recorder {
-    ctx: Arc<NodeContext>,
+    pub ctx: Arc<NodeContext>,
 }
 
 impl Recorder {
-    pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx }
-    }
-
-    /// Stores new progress, output and checkpoints. Returns the number of attempts that had new
-    /// progress, output or checkpoints.
+    /// Stores new progress, output and checkpoints. Returns the number of attempts with new
+    /// progress.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut unsaved = self.ctx.unsaved_notes.lock().await;
         for (note, version) in self.ctx.worker.notes() {
@@ -47,7 +43,7 @@ impl Recorder {
         Ok(count)
     }
 
-    /// Runs until its task is aborted, because attempts of a draining node make progress as well.
+    /// The loop also runs while the node drains, because attempts of a draining node make progress.
     pub async fn run(self) {
         let mut backoff = Backoff::default();
         let mut wait = self.ctx.settings.progress_every;
@@ -67,8 +63,8 @@ impl Recorder {
     }
 }
 
-/// Stores the last checkpoints of attempts before the attempts are requeued, so that the next
-/// execution resumes there. Gives up after `patience`.
+/// Stores the last checkpoints of attempts before the attempts are requeued, so that their next
+/// execution resumes at these checkpoints. Gives up after `patience`.
 pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: Duration) {
     if notes.is_empty() {
         return;
@@ -86,12 +82,12 @@ pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: D
             warn!(
                 error,
                 runs.count = count,
-                "storing the last checkpoints failed; retries continue from older checkpoints"
+                "storing the last checkpoints of stopped attempts failed; they restart from older checkpoints"
             );
         }
         Err(_) => warn!(
             runs.count = count,
-            "storing the last checkpoints took too long; retries continue from older checkpoints"
+            "storing the last checkpoints of stopped attempts took too long; they restart from older checkpoints"
         ),
     }
 }
@@ -109,7 +105,7 @@ async fn flush(
             Err(refusal) if !refusal.is_outage() => {
                 error!(
                     error = &refusal as &dyn std::error::Error,
-                    "store refuses the progress of running attempts; dropping it"
+                    "store refuses progress reports of running attempts; dropping these reports"
                 );
                 vec![false; batch.len()]
             }

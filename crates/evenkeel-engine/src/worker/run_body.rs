@@ -30,8 +30,8 @@ fn has_limits(definition: &Definition) -> bool {
 }
 
 /// Returns the time limits that an attempt can reach, soonest first, with the delay from `now` to
-/// each of them. A time limit that cancels the attempt is the last limit in the list. `started_at`
-/// is the time of the claim.
+/// each of them. The list ends with the first limit that cancels the attempt. `started_at` is the
+/// time of the claim.
 fn limits_of(
     definition: &Definition,
     started_at: Timestamp,
@@ -41,7 +41,7 @@ fn limits_of(
     let closing = dark.then(|| definition.blackouts().next_start(started_at)).flatten();
     let limits = [
         // If a blackout begins at the same moment as another limit, the blackout comes first,
-        // because it is the more specific reason.
+        // because it is the more specific reason for cancelling the attempt.
         (closing.map(|closing| closing.since(now)), Limit::Blackout),
         (definition.max_allowed_duration, Limit::Allowed),
         (definition.max_expected_duration, Limit::Expected),
@@ -65,7 +65,8 @@ impl Worker {
         if !has_limits(&invocation.definition) {
             return executor.run(invocation).await;
         }
-        // The future is boxed, so that the task of an attempt without limits stays small.
+        // The future with timers is boxed, so that the task of an attempt without limits stays
+        // small.
         Box::pin(self.run_limited(&**executor, invocation)).await
     }
 
@@ -107,11 +108,11 @@ fn log_limit(id: AttemptId, job: JobNo, definition: &Definition, limit: Limit) {
                 job.no = job.0,
                 expected_ms = expected.as_millis(),
                 allowed_ms = definition.max_allowed_duration.map(Span::as_millis),
-                "run takes longer than max_expected_duration; it continues until max_allowed_duration"
+                "run takes longer than its max_expected_duration; it continues until it ends or reaches max_allowed_duration"
             );
         }
         (Limit::Blackout, _) => {
-            error!(run.id = %id, job.no = job.0, "a blackout begins; cancelling the run");
+            error!(run.id = %id, job.no = job.0, "blackout of the job begins; stopping its run");
         }
         (Limit::Expected | Limit::Allowed, _) => {}
     }
@@ -166,7 +167,8 @@ mod tests {
         let job = Definition { blackout_periods: vec![dark(11, 14)], ..job() };
         let at_once = [(Duration::ZERO, Limit::Blackout)];
         assert_eq!(limits_of(&job, NOON, NOON), at_once);
-        // The answer to the claim arrived late.
+        // The attempt was claimed before the blackout, but the answer to the claim arrived during
+        // it.
         let morning = Timestamp::from_micros(10 * 3600 * 1_000_000);
         assert_eq!(limits_of(&job, morning, NOON), at_once);
     }

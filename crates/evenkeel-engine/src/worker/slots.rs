@@ -11,8 +11,7 @@ use tokio::sync::Notify;
 pub struct Slots {
     total: usize,
     free: AtomicUsize,
-    /// Number of worker slots given back since the start. The number grows whenever an attempt
-    /// finishes.
+    /// Number of worker slots given back so far.
     returned: AtomicU64,
     closed: AtomicBool,
     changed: Notify,
@@ -29,7 +28,7 @@ impl Slots {
         }
     }
 
-    /// Takes up to `wanted` worker slots. Returns how many were taken.
+    /// Takes up to `wanted` worker slots, and returns the number of taken slots.
     pub fn take(&self, wanted: usize) -> usize {
         if self.closed.load(Ordering::Acquire) {
             return 0;
@@ -50,7 +49,7 @@ impl Slots {
         }
     }
 
-    /// Lets `take` return no more slots, because the node is draining.
+    /// From now on, `take` returns 0, because the node is draining.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }

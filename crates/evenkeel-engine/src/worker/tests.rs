@@ -113,7 +113,7 @@ async fn attempt_overridden_before_its_start_has_no_body() {
     rig.start(1);
     rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // The message ends only fence 1 of the attempt, so a new claim with fence 2 starts the attempt.
+    // The override message names fence 1, so a new claim with fence 2 starts the attempt.
     rig.start(2);
     assert_eq!(rig.begun.recv().await, Some(Fence(2)));
 }
@@ -135,8 +135,8 @@ async fn attempt_claimed_again_waits_for_its_old_body_to_end() {
     let mut rig = Rig::new();
     rig.start(1);
     assert_eq!(rig.begun.recv().await, Some(Fence(1)));
-    // The attempt was requeued and claimed by this node again. The message about the override
-    // arrives later.
+    // This node claims the requeued attempt again before the message about the outcome override
+    // arrives.
     rig.start(3);
     assert_eq!(rig.worker.slots.free(), SLOTS - 1);
     assert!(rig.worker.needs_reconcile.swap(false, Ordering::AcqRel), "a reconcile is requested");
@@ -144,7 +144,7 @@ async fn attempt_claimed_again_waits_for_its_old_body_to_end() {
     rig.end_by_message(1);
     rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // After the attempt was given back and claimed once more, it starts.
+    // After the attempt was requeued and claimed once more, it starts.
     rig.start(5);
     assert_eq!(rig.begun.recv().await, Some(Fence(5)));
 }

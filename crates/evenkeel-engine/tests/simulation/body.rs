@@ -50,7 +50,7 @@ pub struct SimExecutor {
     pub chance: Arc<dyn Chance>,
     pub process: u32,
     pub node: usize,
-    /// False once the process has died.
+    /// False after the simulated process has died.
     pub alive: watch::Receiver<bool>,
 }
 
@@ -93,14 +93,15 @@ impl Executor for SimExecutor {
         };
         let checkpoint = format!("{} {}", invocation.id, invocation.fence.0);
         invocation.live.checkpoint(checkpoint.into_bytes()).unwrap();
-        // The drop of `end` records the end of the attempt even if the process dies.
+        // Dropping `end` records the end of the attempt, even if the simulated process dies.
         let mut end = End { executor: self, index, outcome: None };
         let mut lease = invocation.lease.clone();
         let report = tokio::select! {
             biased;
             _ = alive.wait_for(|alive| !alive) => None,
             reason = invocation.cancel.cancelled() => Some(Report::cancelled(reason)),
-            // The attempt ends with its lease, as the supervisor process of a shell job ensures.
+            // The attempt stops when the node's lease ends, as the supervisor process of a shell
+            // job ensures.
             () = lease.expired() => Some(Report::cancelled(evenkeel_executors::CancelReason::LeaseLost)),
             () = tokio::time::sleep(length) => Some(match fail {
                 true => Report::failed("simulated failure"),

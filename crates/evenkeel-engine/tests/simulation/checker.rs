@@ -85,7 +85,8 @@ pub fn is_punctual(planned: &PlannedJob) -> bool {
     let definition = &planned.definition;
     definition.overlap == OverlapPolicy::Skip
         && definition.blackout_periods.is_empty()
-        // If a job may run only on some nodes, the signal to these nodes can be lost.
+        // A job that may run only on some nodes can be late, because the signal to these nodes can
+        // be lost.
         && definition.dont_run_on_nodes.is_empty()
         && matches!(planned.timing, Timing::Fixed { .. })
 }
@@ -96,7 +97,7 @@ fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
         evidence.plan.iter().filter(|it| is_punctual(it)).map(|planned| planned.job).collect();
     let first = |body: &&BodyRecord| {
         let regular = AttemptKey::regular(body.key.job_no, body.key.scheduled_at);
-        // At the end of the simulation the nodes drain one after the other.
+        // The end of the simulation is ignored, because the nodes drain one after the other.
         let before_the_end = body.began < Duration::from_secs(evidence.scenario.hours * 3600);
         before_the_end && body.key == regular && punctual.contains(&body.key.job_no)
     };
@@ -139,7 +140,7 @@ fn every_time_is_run_or_skipped(
         if let Some(skip) = run.skipped {
             skips.entry(run.key.job_no).or_default().push((skip.from, skip.to, skip.count));
         } else {
-            // Attempts are sorted, so the last attempt gives the status of the run.
+            // Attempts are sorted, so the last attempt of a run determines the status of the run.
             runs_by_time
                 .entry(run.key.job_no)
                 .or_default()

@@ -29,7 +29,7 @@ pub fn time_series(planned: &PlannedJob, until: Timestamp) -> Vec<TimeSeries> {
             ScheduleChange::Resumed { first, every, .. } => (None, Some((first, every))),
             ScheduleChange::Moved { next_at, first, every } => (next_at, Some((first, every))),
         };
-        // A scheduled time that was not fired before the command is never fired.
+        // A scheduled time that was not fired before a command changed the schedule is never fired.
         if let (Some(last), Some(next_at)) = (all.last_mut(), next_at) {
             last.end = last.end.min(next_at);
         }

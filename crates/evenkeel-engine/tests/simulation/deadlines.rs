@@ -1,5 +1,5 @@
-//! Tests on one node with a few jobs how soon a missed deadline is noticed, and how policies affect
-//! it.
+//! Tests how soon a missed deadline is noticed, and how job policies affect deadlines. Each test
+//! runs a few jobs on one node.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! While workers are scarce, no run starts before a waiting run of a higher priority. The order is
-//! tested on one node with several schedulers and on several nodes.
+//! While workers are scarce, no run starts before a waiting run of a higher priority. The dispatch
+//! order is tested on one node with several schedulers and on several nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn cluster_with_too_few_workers_keeps_the_dispatch_order() {
     for seed in 700..702 {
         let scenario = Scenario { workers: 3, ..Scenario::dense(seed, Faults::NONE) };
         let outcome = world::run(scenario);
-        // The limit of lateness (I5) applies only while there are enough workers.
+        // Invariant I5 limits the lateness of starts only while there are enough workers.
         let (of_lateness, others): (Vec<_>, Vec<_>) =
             outcome.violations.into_iter().partition(|broken| broken.starts_with("I5: "));
         assert!(others.is_empty(), "seed {seed}: {others:?}");
@@ -220,6 +220,7 @@ fn checker_detects_an_overtaking_run() {
     let found =
         |workers, learn_delay| overtaking(&starts, workers, Span::from_secs(learn_delay)).len();
     assert_eq!((found(1, 0), found(2, 0), found(3, 0)), (1, 1, 0));
-    // One of the runs with a higher priority had been due for only a second.
+    // One of the runs with a higher priority had been due for only a second, so it does not count
+    // as waiting.
     assert_eq!((found(1, 2), found(2, 2)), (1, 0));
 }

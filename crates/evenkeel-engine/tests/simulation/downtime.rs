@@ -75,7 +75,7 @@ fn periodic_job_starts_milliseconds_after_its_pause() {
         let starts: &Vec<(_, Timestamp)> = seen.starts.as_ref().unwrap();
         assert!(starts.len() > 150, "{}", starts.len());
         for pair in starts.windows(2) {
-            // The runs take 0.5 s to 1.5 s.
+            // Each run takes 0.5 s to 1.5 s.
             let gap = pair[1].1.since(pair[0].1).as_millis();
             assert!((20_500..21_520).contains(&gap), "{gap} ms from {:?}", pair[0]);
             let late = pair[1].1.since(pair[1].0.scheduled_at).as_millis();

@@ -83,8 +83,8 @@ fn housekeeper_pauses_a_job_whose_result_was_stored_by_a_dead_client() {
             tokio::time::sleep(Duration::from_secs(60)).await;
             owned = cluster.model.list_owned(node, 9).await.unwrap();
         }
-        // A client has reported this result of the attempt, and the client's node died directly
-        // after storing the result.
+        // A client has reported this result of the attempt, and the node that received the report
+        // died directly after storing the result.
         let attempt = &owned[0];
         let end = Finish {
             key: attempt.key,

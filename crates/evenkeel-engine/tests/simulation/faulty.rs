@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 /// The faults between one node and the store.
 #[derive(Default)]
 pub struct Link {
-    /// Every call fails after 500 ms.
+    /// Every store call fails after 500 ms.
     pub down: AtomicBool,
     /// The disk of the database is full, so reads succeed and writes are refused.
     pub full: AtomicBool,
@@ -50,14 +50,14 @@ impl Link {
     }
 }
 
-/// Store traits without simulated faults. The simulation does not use these store traits, or their
-/// faults do not matter.
+/// Store traits without simulated faults, because the simulation does not use them or their faults
+/// do not matter.
 const DIRECT_STORES: [&str; 12] = [
     "AccessStore", "BalanceStore", "DeadStore", "DedupStore", "EventStore", "LimitStore",
     "OverrideStore", "QueueStore", "RequestStore", "RunStatsStore", "SecretStore", "TargetStore",
 ];
 
-/// Calls of other store traits that have no simulated faults for the same reasons.
+/// Further store calls that the simulation does not use, or whose faults do not matter.
 const DIRECT_VERBS: [&str; 17] = [
     "all_job_counts", "condition_counts", "get_jobs", "get_page", "ids_of_numbers", "job_counts",
     "jobs_named", "known_pages", "list_at_risk", "list_jobs", "list_pages", "prune_pages", "purge",
@@ -141,8 +141,8 @@ impl Relay for FaultyStore {
         verb: Verb,
         call: OwnedCall<ModelStore, T>,
     ) -> Result<T, StoreError> {
-        // A cluster loads its 256 shards with 256 calls. To keep the simulation fast, these calls
-        // take no simulated time.
+        // A cluster loads its 256 shards with 256 calls of `load_due`. To keep the simulation fast,
+        // a call of `load_due` takes no simulated time.
         let is_direct = verb.name == "load_due"
             || DIRECT_STORES.contains(&verb.store)
             || DIRECT_VERBS.contains(&verb.name);
@@ -150,7 +150,7 @@ impl Relay for FaultyStore {
             return Err(unavailable());
         }
         // One in three wake-up signals is lost, because correctness must not depend on signals. To
-        // lose a signal, it is sent to a store without listeners.
+        // lose a signal, the simulation sends it to a store without listeners.
         if verb.name == "announce" && self.chance.bits().is_multiple_of(3) {
             return call(ModelStore::new(Arc::new(|| evenkeel_core::Timestamp::MIN))).await;
         }

@@ -25,7 +25,7 @@ use crate::small_cluster::{SmallCluster, job, run_paused};
 const AT_ONCE: Span = Span::from_millis(1_200);
 
 /// With `on_lost_worker: fail`, a run is executed a second time only if the first execution failed
-/// without being cancelled. A run whose execution was cut off has failed. Runs requeued by an
+/// without being cancelled. A run whose execution was cut off must have failed. Runs requeued by an
 /// override are not checked.
 pub fn at_most_once_attempts_run_once(
     evidence: &Evidence<'_>,
@@ -61,9 +61,9 @@ pub fn at_most_once_attempts_run_once(
     }
 }
 
-/// For each scheduled time that was skipped because of an overlap, an earlier run was active. With
-/// store faults, the earlier run may finish between the decision to skip and the skip record, which
-/// a separate test covers.
+/// Checks that an earlier run was active when a scheduled time was skipped because of an overlap.
+/// With store faults, the earlier run may finish after the decision to skip but before the skip is
+/// stored, which a separate test covers.
 pub fn skipped_times_overlapped(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
@@ -82,11 +82,10 @@ pub fn skipped_times_overlapped(
     overlaps_are_true(runs, &plan.map(|planned| planned.job).collect(), violations);
 }
 
-/// For each skip record with the reason `overlap`, a run was active between the skipped times and
-/// the decision, or ended shortly before.
+/// Checks for each skip record with the reason `overlap` that a run was active between the first
+/// skipped time and the decision to skip, or ended shortly before.
 fn overlaps_are_true(runs: &[Attempt], judged: &BTreeSet<JobNo>, violations: &mut Vec<String>) {
-    // According to the store, the scheduled time of each run, and the time until which the run was
-    // active.
+    // For each run, its scheduled time and the time until which the store counted it as active.
     let mut active: BTreeMap<JobNo, BTreeMap<AttemptKey, (Timestamp, Timestamp)>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.skipped.is_none()) {
         let ended = run.finished_at.unwrap_or(Timestamp::MAX);

@@ -70,8 +70,8 @@ fn scenario_of(seed: u64) -> Scenario {
     };
     let overrides = |faults: Faults| Scenario {
         overrides: true,
-        // After a step of the database's clock, the time of a pause cannot be compared with the
-        // times of starts.
+        // If the database's clock is set, the time of a pause command cannot be compared with start
+        // times.
         commands: seed % 2 == 1 && !faults.time,
         fault_every: 10,
         ..Scenario::dense(seed, faults)
@@ -89,7 +89,7 @@ fn scenario_of(seed: u64) -> Scenario {
         602..608 => overrides(Faults::ALL),
         608..700 => overrides(crashes_and_store),
         700..706 => Scenario::dense(seed, Faults::FULL),
-        // One node with a store that no other node uses, as with SQLite.
+        // Seeds 706 to 799 simulate a single node that does not share its store, as with SQLite.
         706..800 => Scenario { nodes: 1, ..Scenario::dense(seed, Faults::FULL) },
         800..1000 => Scenario::dense(seed, Faults::ALL),
         1000.. => Scenario::long(seed, Faults::ALL),

@@ -13,8 +13,9 @@ use crate::world::Override;
 
 /// Maximum time from an override until the attempt stops running, without faults.
 const BY_MESSAGE: Duration = Duration::from_secs(1);
-/// Maximum time from an override until the attempt stops running, if messages get lost. Without the
-/// message, the reconciler cancels the attempt, or the lease of the node ends.
+/// Maximum time from an override until the attempt stops running, if messages get lost. If the
+/// message about the override is lost, the reconciler cancels the attempt, or the node's lease
+/// ends.
 const BY_RECONCILER: Duration = Duration::from_secs(15);
 
 /// I8: the store keeps the overridden outcome, and the run does not start again.
@@ -51,15 +52,15 @@ pub fn overridden_bodies_end(evidence: &Evidence<'_>, violations: &mut Vec<Strin
     }
 }
 
-/// Returns the time at which an override ended the fence of an execution.
+/// Returns the time at which an override made the fence of an execution invalid.
 pub fn fence_ended_at(overrides: &[Override], body: &BodyRecord) -> Option<Duration> {
     let about =
         |change: &&Override| change.key == body.key && change.ended_fence == Some(body.fence);
     overrides.iter().find(about).map(|change| change.at)
 }
 
-/// Returns the time until which an execution counts as running. An execution counts as running
-/// until it ends or its outcome is overridden.
+/// Returns the time at which an execution ended or its outcome was overridden, whichever is
+/// earlier.
 pub fn may_run_until(overrides: &[Override], body: &BodyRecord) -> Duration {
     fence_ended_at(overrides, body).map_or(body.ended, |at| body.ended.min(at))
 }

@@ -18,7 +18,7 @@ const DAY: i64 = 86_400 * 1_000_000;
 /// Maximum time from the cancellation of an attempt until it stops, and from the commit of its
 /// claim until it starts.
 const AT_ONCE: Span = Span::from_millis(100);
-/// The database's clock is set by at most 30 s, and at most twice during an execution.
+/// The database's clock is moved by at most 30 s, and at most twice during an execution.
 const CLOCK_STEPS: Span = Span::from_secs(60);
 
 pub fn check(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mut Vec<String>) {
@@ -108,8 +108,8 @@ fn only_newer_times_replace(
     let Timing::Fixed { first, every } = planned.timing else { return };
     for run in runs.iter().filter(|run| run.status == AttemptStatus::Superseded) {
         let after = run.key.scheduled_at.max(first.saturating_sub(every)).saturating_add(every);
-        // A call whose answer was lost may be committed after the newer run began, and the clock
-        // may be set back.
+        // A store call whose answer was lost may be committed after the newer run began, and the
+        // clock may be set back.
         let late = evidence.scenario.faults.delay_changes() || evidence.scenario.faults.time;
         let replaced = run.finished_at.is_some_and(|ended| late || ended >= after)
             || run.key.sequence != Sequence::REGULAR;

@@ -1,4 +1,4 @@
-//! Tests with several pools that jobs for one pool do not wait for workers of another pool.
+//! Tests that jobs for one pool do not wait for workers of another pool.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn in_pool(pool: &str, priority: u8, definition: Definition) -> Definition {
     Definition { pool: pool.into(), priority, ..definition }
 }
 
-/// Returns the first start of a job.
+/// Returns the time at which the first run of a job started.
 fn started(cluster: &SmallCluster, job: JobNo) -> Option<Timestamp> {
     let seen = cluster.seen.lock().unwrap();
     seen.starts.iter().flatten().find(|(key, _)| key.job_no == job).map(|(_, at)| *at)

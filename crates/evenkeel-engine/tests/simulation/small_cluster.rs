@@ -135,7 +135,7 @@ pub struct SmallCluster {
     /// Number of schedulers per node. If `schedulers` is set, store calls take time and some
     /// signals are lost.
     pub schedulers: Option<usize>,
-    /// The connection to the store, if it can have faults.
+    /// The connection of the nodes to the store, or `None` if the store has no simulated faults.
     pub link: Option<Arc<Link>>,
 }
 

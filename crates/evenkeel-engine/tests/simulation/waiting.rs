@@ -114,7 +114,7 @@ fn regular_time_of_high_priority_overtakes_a_full_queue() {
         pass(12).await;
         let before_high = before(&cluster, high).unwrap();
         assert!(before_high < so_far + 24, "{before_high} of {so_far}");
-        // The other job waits in memory, or at the end of the queue.
+        // The job with the low priority still waits, in memory or at the end of the queue.
         assert_eq!(before(&cluster, low), None);
     });
 }

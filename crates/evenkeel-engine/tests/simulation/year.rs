@@ -114,9 +114,8 @@ fn plan() -> Vec<Definition> {
 #[derive(Debug, Default)]
 struct Year {
     runs: u64,
-    /// The hour with the most jobs that were not OK before the node was lost, with the numbers of
-    /// jobs in WARNING and ERROR. `worst_while_lost` is the same for the time in which the node is
-    /// lost.
+    /// The hour before the loss of the node in which the most jobs were in WARNING or ERROR, with
+    /// the numbers of these jobs. `worst_while_lost` is the worst hour while the node is lost.
     worst_before: (u64, u64, u64),
     worst_while_lost: (u64, u64, u64),
     /// The first hour after the loss of the node in which all jobs were OK.

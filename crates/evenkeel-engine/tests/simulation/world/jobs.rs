@@ -1,5 +1,4 @@
-//! Creates jobs of all kinds. The expected run times of the jobs are computed here, without code of
-//! the engine.
+//! Creates jobs of all kinds, and computes their expected run times without code of the engine.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::chance::Chance;
@@ -127,7 +126,7 @@ impl World {
             definition.dont_run_on_nodes = vec![format!("node-{}", draw(3))];
         }
         if self.scenario.nodes == 1 {
-            // With only one node, no other node could run the job.
+            // In a cluster with only one node, no other node could run the job.
             definition.dont_run_on_nodes.clear();
         }
         let next_at = match timing {
@@ -167,7 +166,7 @@ impl World {
                 kind: "noop".into(),
                 config: json!({ "ms": 1 + draw(longest), "fails_percent": fails_percent }),
             },
-            // The policies `Queue` and `All` can catch up only if the job does not run all the
+            // A job with the policy `Queue` or `All` can catch up only if it does not run all the
             // time.
             overlap: match draw(3) {
                 0 if (10..60).contains(&secs) => OverlapPolicy::Queue,

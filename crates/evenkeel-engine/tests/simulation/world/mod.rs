@@ -163,7 +163,7 @@ impl World {
             node: index,
             alive: listen,
         };
-        // Number of parallel batches, one as with SQLite or two as with PostgreSQL.
+        // The store processes one batch at a time, as SQLite does, or two, as PostgreSQL does.
         let parallel_batches = 1 + (self.scenario.seed % 2) as usize;
         let model = self.model.clone().with_parallel_batches(parallel_batches);
         let chance_of_faults = RandomChance::from_seed(seed ^ 1);
