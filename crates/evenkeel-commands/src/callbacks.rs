@@ -7,7 +7,7 @@ use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
-use evenkeel_core::secret::{self, Masks, SecretSource};
+use evenkeel_core::secret::{Masks, SecretSource};
 use evenkeel_core::{
     AttemptId, AttemptKey, AttemptNo, AttemptTokens, Definition, Progress, RunIds, TenantNo,
 };
@@ -18,7 +18,8 @@ use evenkeel_store::{
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::{CommandError, Conflict};
+use crate::jobs::references;
+use crate::{CommandError, Conflict, Result};
 
 /// The outcome of an attempt that an external service reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,8 +32,8 @@ pub struct AttemptReport {
 }
 
 /// Accepts callbacks of services that answered the HTTP call of an attempt with 202 and continue to
-/// work on it. Each callback must contain the token of the attempt's HTTP call. The token is valid
-/// for one attempt, while that attempt is running.
+/// work on the attempt. Each callback must contain the token of the attempt's HTTP call. The token
+/// is valid for one attempt, while that attempt is running.
 #[derive(Clone)]
 pub struct Callbacks {
     store: Arc<dyn Store>,
@@ -75,13 +76,12 @@ impl Callbacks {
         definition: &Definition,
         texts: impl Iterator<Item = &'t mut String>,
     ) {
-        let (config, payload) = (&definition.executor.config, &definition.payload);
         let Some(source) = &self.secrets else { return };
-        if !secret::has_references(config, payload) {
+        let mut names: Vec<String> =
+            references(definition).into_iter().map(|found| found.name).collect();
+        if names.is_empty() {
             return;
         }
-        let references = secret::references(config, payload);
-        let mut names: Vec<String> = references.into_iter().map(|found| found.name).collect();
         names.sort_unstable();
         names.dedup();
         let values = source.values(tenant, &names).await;
@@ -97,12 +97,7 @@ impl Callbacks {
 
     /// Finishes an attempt with the reported outcome. The outcome is stored when this function
     /// returns.
-    pub async fn end(
-        &self,
-        id: AttemptId,
-        token: &str,
-        report: AttemptReport,
-    ) -> Result<Then, CommandError> {
+    pub async fn end(&self, id: AttemptId, token: &str, report: AttemptReport) -> Result<Then> {
         let (key, fence, running, _permit) = self.find(id, token).await?;
         let definition = definition_of(key, &running)?;
         let attempt = running.attempt;
@@ -137,17 +132,18 @@ impl Callbacks {
         let finished = finish.clone();
         let results = self.store.finish(running.node, vec![finish], self.alpha).await?;
         if results != [FinishResult::Done] {
-            return Err(CommandError::Conflict(Conflict::NotRunning));
+            return Err(Conflict::NotRunning.into());
         }
         let mut finished = [finished];
         discard_unwritten_dead_letters(&*self.store, &mut finished, &results).await;
         finished.iter().for_each(|finished| self.publish(finished));
-        // If this message is lost, the node that runs the attempt gives up after its time-out.
+        // If this message is lost, the node that waits for the callback frees the attempt after its
+        // time-out.
         let message = NodeMessage { key, fence, kind: MessageKind::Ended };
         if let Err(error) = self.store.send_message(running.node, message).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "failed to notify the node that its attempt has ended; the node frees it after the time-out"
+                "could not notify a node that its attempt has ended; the node frees the attempt after its time-out"
             );
         }
         if matches!(then, Then::Retry { .. } | Then::EndRun { next_at: Some(_), .. }) {
@@ -156,7 +152,7 @@ impl Callbacks {
         Ok(then)
     }
 
-    /// Counts the outcome in the metrics and publishes its event, as the node would have done.
+    /// Counts the reported outcome in the metrics and publishes its event, as a worker would do.
     fn publish(&self, end: &Finish) {
         let outcome = AttemptStatus::from(end.outcome).as_str();
         let took = end.finished_at.since(end.started_at).as_micros() as f64 / 1_000_000.0;
@@ -178,7 +174,7 @@ impl Callbacks {
     }
 
     /// Restarts the time-out of a running attempt.
-    pub async fn heartbeat(&self, id: AttemptId, token: &str) -> Result<(), CommandError> {
+    pub async fn heartbeat(&self, id: AttemptId, token: &str) -> Result<()> {
         let (key, fence, running, _permit) = self.find(id, token).await?;
         let message = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
         Ok(self.store.send_message(running.node, message).await?)
@@ -192,7 +188,7 @@ impl Callbacks {
         token: &str,
         mut progress: Progress,
         checkpoint: Option<Vec<u8>>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         let (key, fence, running, _permit) = self.find(id, token).await?;
         let mut checkpoint = checkpoint.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let texts = progress.message.iter_mut().chain(&mut checkpoint);
@@ -206,7 +202,7 @@ impl Callbacks {
         let note = ProgressNote { key, fence, progress: Some(saved), log: None, checkpoint };
         let saved_notes = self.store.save_progress(running.node, vec![note], Now::Database).await?;
         if saved_notes != [true] {
-            return Err(CommandError::Conflict(Conflict::NotRunning));
+            return Err(Conflict::NotRunning.into());
         }
         let message = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
         let sent = self.store.send_message(running.node, message).await;
@@ -219,7 +215,7 @@ impl Callbacks {
         &self,
         id: AttemptId,
         token: &str,
-    ) -> Result<(AttemptKey, Fence, Running, Option<SemaphorePermit<'_>>), CommandError> {
+    ) -> Result<(AttemptKey, Fence, Running, Option<SemaphorePermit<'_>>)> {
         let key = self.run_ids.key(id);
         let fence = self.tokens.verify(key, token).ok_or(CommandError::BadAttemptToken)?;
         // The semaphore is never closed.
@@ -227,8 +223,8 @@ impl Callbacks {
         let running = self.store.find_running(key).await?;
         match running {
             Some(running) if running.attempt.fence == fence => Ok((key, fence, running, permit)),
-            Some(_) => Err(CommandError::Conflict(Conflict::TakenOver)),
-            None => Err(CommandError::Conflict(Conflict::NotRunning)),
+            Some(_) => Err(Conflict::TakenOver.into()),
+            None => Err(Conflict::NotRunning.into()),
         }
     }
 }

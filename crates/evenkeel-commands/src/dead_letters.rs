@@ -2,21 +2,18 @@
 
 use evenkeel_core::{AttemptId, AttemptKey, RunId};
 use evenkeel_store::{
-    DEAD_LETTERS_MAX, DeadCursor, DeadFilter, DeadLetter, EventJob, EventKind, NewEvent, Now, Page,
-    PageRequest, Redriven, Scope, Signal,
+    DEAD_LETTERS_MAX, DeadLetter, EventJob, EventKind, NewEvent, Now, Redriven, Scope, Signal,
 };
 use serde_json::{Value, json};
 
 use crate::fault::shown;
 use crate::read::Fields;
-use crate::{CommandError, Conflict, Fault, Runs};
+use crate::{CommandError, Conflict, Fault, Result, Runs};
 
 /// Reads `{"ids": […]}` and drops repeated ids.
 pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
-    Fields::read_object(document, "the body", |fields| {
-        if fields.value("ids").is_none() {
-            fields.fault("ids", "is missing; give a list of ids of dead letters");
-        }
+    Fields::read_object(document, "the body is an object", |fields| {
+        fields.require("ids", "give a list of ids of dead letters");
         let mut ids: Vec<AttemptId> = Vec::new();
         for item in fields.items("ids", DEAD_LETTERS_MAX) {
             match item.as_str().and_then(|text| text.parse::<AttemptId>().ok()) {
@@ -34,28 +31,13 @@ pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
 const REDRIVE_BATCH: usize = 50;
 
 impl Runs {
-    /// Lists the tenant's dead letters that match the filter, newest first.
-    pub async fn list_dead(
-        &self,
-        scope: &Scope,
-        filter: DeadFilter,
-        page: PageRequest<DeadCursor>,
-    ) -> Result<Page<DeadLetter, DeadCursor>, CommandError> {
-        Ok(self.store.list_dead(scope, filter, page).await?)
-    }
-
-    /// Returns the dead letter of a run.
-    pub async fn get_dead(&self, scope: &Scope, id: RunId) -> Result<DeadLetter, CommandError> {
+    pub async fn get_dead(&self, scope: &Scope, id: RunId) -> Result<DeadLetter> {
         self.store.get_dead(scope, self.run_ids.run_key(id)).await?.ok_or(CommandError::NotFound)
     }
 
     /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters: each dead letter becomes a new run of its
     /// job, if the job allows that. Returns one result per dead letter.
-    pub async fn redrive(
-        &self,
-        scope: &Scope,
-        ids: &[RunId],
-    ) -> Result<Vec<Result<AttemptKey, CommandError>>, CommandError> {
+    pub async fn redrive(&self, scope: &Scope, ids: &[RunId]) -> Result<Vec<Result<AttemptKey>>> {
         let keys: Vec<AttemptKey> = ids.iter().map(|id| self.run_ids.run_key(*id)).collect();
         let mut answers = Vec::with_capacity(keys.len());
         for some in keys.chunks(REDRIVE_BATCH) {
@@ -85,26 +67,22 @@ impl Runs {
 
     /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. The runs of the dead letters stay in the
     /// history. Returns for each dead letter whether it existed.
-    pub async fn delete_dead(
-        &self,
-        scope: &Scope,
-        ids: &[RunId],
-    ) -> Result<Vec<bool>, CommandError> {
+    pub async fn delete_dead(&self, scope: &Scope, ids: &[RunId]) -> Result<Vec<bool>> {
         let keys: Vec<AttemptKey> = ids.iter().map(|id| self.run_ids.run_key(*id)).collect();
         Ok(self.store.delete_dead(scope, &keys).await?)
     }
 
-    fn result_of(&self, redriven: Redriven) -> Result<AttemptKey, CommandError> {
+    fn result_of(&self, redriven: Redriven) -> Result<AttemptKey> {
         match redriven {
             Redriven::Accepted(key) => Ok(key),
             Redriven::NotFound => Err(CommandError::NotFound),
             Redriven::AlreadyRedriven(run) => {
-                Err(CommandError::Conflict(Conflict::Redriven { run: self.run_ids.run_id(run) }))
+                Err(Conflict::Redriven { run: self.run_ids.run_id(run) }.into())
             }
-            Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobDeleted)),
-            Redriven::Busy => Err(CommandError::Conflict(Conflict::Busy)),
+            Redriven::JobGone => Err(Conflict::JobDeleted.into()),
+            Redriven::Busy => Err(Conflict::Busy.into()),
             Redriven::Duplicate(id) => Err(CommandError::Duplicate { id }),
-            Redriven::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
+            Redriven::NotAllowed(refusal) => Err(refusal.into()),
         }
     }
 }

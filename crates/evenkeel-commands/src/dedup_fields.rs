@@ -24,8 +24,8 @@ impl DedupFields {
         Self { unique: true, key: Some(dedup.key.clone()), scope: Some(scope), window_seconds }
     }
 
-    /// Returns the deduplication fields of a job document. A default key is left out, so that it
-    /// follows changes of the job's target, source or URL.
+    /// Returns the deduplication fields of a job document. A default deduplication key is left out,
+    /// so that it follows changes of the job's target, source or URL.
     pub(crate) fn document_fields(dedup: Option<&Dedup>) -> [(&'static str, Value); 4] {
         let Self { unique, key, scope, window_seconds } = Self::of(dedup);
         let key = key.filter(|_| dedup.is_some_and(|dedup| !dedup.by_target));

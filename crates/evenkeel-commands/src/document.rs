@@ -4,21 +4,18 @@ use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::executor::{ExecutorCatalog, StartFields};
 use evenkeel_core::schedule::Periodic;
 use evenkeel_core::{About, Definition, Schedule};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::Object;
 use crate::dedup_fields::DedupFields;
 use crate::read::job_fields;
 use crate::retry_fields::RetryFields;
 
-/// Builds a JSON document from which [`read_job`](crate::read_job) reads the same job again. Values
-/// that are derived from others, such as the URL of the target, are left out, so that they stay
-/// derived.
-pub fn document_of(
-    about: &About,
-    definition: &Definition,
-    catalog: ExecutorCatalog,
-) -> Map<String, Value> {
-    let mut document = Map::new();
+/// Builds a JSON document from which [`read_job`](crate::read_job) reads the same job again.
+/// Derived values, such as a URL that comes from the target, are left out, so that they are derived
+/// again when the document is read.
+pub fn document_of(about: &About, definition: &Definition, catalog: ExecutorCatalog) -> Object {
+    let mut document = Object::new();
     job_fields::write(job_fields::ABOUT, about, &mut document);
     job_fields::write(job_fields::TIMES, definition, &mut document);
     job_fields::write(job_fields::POLICIES, definition, &mut document);

@@ -6,6 +6,8 @@ use evenkeel_store::{Applied, StoreError};
 
 use crate::{Fault, RebalanceConflict};
 
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The object does not exist or belongs to another tenant; the caller cannot tell which.
@@ -38,12 +40,12 @@ pub enum CommandError {
     )]
     Duplicate { id: JobId },
     /// The present state of the run does not allow the command.
-    #[error("{0}")]
-    Conflict(Conflict),
-    #[error("{0}")]
-    Rebalance(RebalanceConflict),
-    #[error("{0}")]
-    NotAllowed(NotAllowed),
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    #[error(transparent)]
+    Rebalance(#[from] RebalanceConflict),
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
     /// The job has another generation than the client expected.
     #[error("the job has changed: its generation is now {generation}; read it again")]
     Stale {

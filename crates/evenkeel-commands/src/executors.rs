@@ -21,22 +21,16 @@ pub trait ExecutorCheck: Send + Sync {
     fn kinds(&self) -> Vec<String>;
 
     /// Returns the declarations of all executors, including disabled ones. If the executor of a job
-    /// is not declared here, its whole configuration is redacted.
+    /// has no declaration, its whole configuration is redacted.
     fn catalog(&self) -> ExecutorCatalog {
         ExecutorCatalog::EMPTY
     }
 }
 
-/// Accepts every configuration of the declared executors. Import plans use this check, because only
-/// the server knows which configurations it allows.
+/// Accepts every configuration of the declared executors, for import plans: only the server knows
+/// which configurations it allows.
 impl ExecutorCheck for ExecutorCatalog {
-    fn check(
-        &self,
-        _tenant: TenantNo,
-        _kind: &str,
-        _config: &Value,
-        _payload: &Value,
-    ) -> Result<(), (String, String)> {
+    fn check(&self, _: TenantNo, _: &str, _: &Value, _: &Value) -> Result<(), (String, String)> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use evenkeel_core::condition::{Condition, Reason};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
 use evenkeel_core::limit::LimitScope;
+use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
 
@@ -22,56 +23,44 @@ fn from_now(until: Timestamp, now: Timestamp) -> String {
     format!("in {}", span_words(Span::from_secs(secs / unit * unit)))
 }
 
-/// Describes the condition of a job.
 pub fn condition_text(condition: &Condition, definition: &Definition) -> String {
-    let by = condition.deadline.map(|deadline| moment(deadline, &definition.timezone));
-    // A job that runs once promises to start before its deadline; other jobs promise to succeed
-    // before it.
+    let when = |time: Option<Timestamp>| time.map(|time| moment(time, &definition.timezone));
+    let by = when(condition.deadline);
+    // A job that runs once must start before its deadline; a run of another job must succeed before
+    // its deadline.
     let starts = matches!(definition.schedule, Schedule::Once(_));
-    match (condition.reason, by) {
-        (Reason::OnTime, None) => "It runs as planned.".into(),
-        (Reason::OnTime, Some(by)) if starts => {
-            format!("It runs as planned, and must have started by {by}.")
+    let with_deadline = |text: &str, start: &str, success: &str| match &by {
+        Some(by) => format!("{text}{} {by}.", if starts { start } else { success }),
+        None => format!("{text}."),
+    };
+    match condition.reason {
+        Reason::OnTime => with_deadline(
+            "It runs as planned", ", and must have started by", ". The next run must succeed by",
+        ),
+        Reason::NeverRan => with_deadline(
+            "It has not run yet, and no run was due", ". It must have started by",
+            ". A run must succeed by",
+        ),
+        Reason::LastRunFailed => with_deadline(
+            "Its last run failed",
+            ". The promise still holds if it starts by",
+            ". The promise still holds if a run succeeds by",
+        ),
+        Reason::Paused => "It is paused or cancelled, so it has no deadline.".into(),
+        Reason::Over => "It has no further run, and needs none.".into(),
+        Reason::FinishedFailed => "Its only run failed more than a day ago, and no other follows. \
+                                   The failure is no longer an error; its status stays failed."
+            .into(),
+        Reason::GivenUp => "Its last run failed, and no other follows.".into(),
+        reason => {
+            let until = when(condition.blackout_ends_at).unwrap_or_default();
+            missed_deadline(reason, starts, &by.unwrap_or_default(), &until)
         }
-        (Reason::OnTime, Some(by)) => {
-            format!("It runs as planned. The next run must succeed by {by}.")
-        }
-        (Reason::NeverRan, None) => "It has not run yet, and no run was due.".into(),
-        (Reason::NeverRan, Some(by)) if starts => {
-            format!("It has not run yet, and no run was due. It must have started by {by}.")
-        }
-        (Reason::NeverRan, Some(by)) => {
-            format!("It has not run yet, and no run was due. A run must succeed by {by}.")
-        }
-        (Reason::Paused, _) => "It is paused or cancelled, so it has no deadline.".into(),
-        (Reason::Over, _) => "It has no further run, and needs none.".into(),
-        (Reason::LastRunFailed, None) => "Its last run failed.".into(),
-        (Reason::LastRunFailed, Some(by)) if starts => {
-            format!("Its last run failed. The promise still holds if it starts by {by}.")
-        }
-        (Reason::LastRunFailed, Some(by)) => {
-            format!("Its last run failed. The promise still holds if a run succeeds by {by}.")
-        }
-        (Reason::FinishedFailed, _) => {
-            "Its only run failed more than a day ago, and no other follows. The failure is no longer \
-             an error; its status stays failed."
-                .into()
-        }
-        (Reason::GivenUp, _) => "Its last run failed, and no other follows.".into(),
-        (reason, by) => missed_deadline(reason, starts, &by.unwrap_or_default(), || {
-            let until = condition.blackout_ends_at.map(|end| moment(end, &definition.timezone));
-            until.unwrap_or_default()
-        }),
     }
 }
 
 /// Describes a deadline that was missed or will probably be missed.
-fn missed_deadline(
-    reason: Reason,
-    starts: bool,
-    by: &str,
-    blackout_end: impl Fn() -> String,
-) -> String {
+fn missed_deadline(reason: Reason, starts: bool, by: &str, blackout_end: &str) -> String {
     match reason {
         Reason::LikelyViolatedRunning => {
             format!("It runs, but by its average duration it will not end by {by}.")
@@ -84,8 +73,7 @@ fn missed_deadline(
         }
         Reason::HeldByBlackout => {
             let promise = if starts { "It had to start by" } else { "A run had to succeed by" };
-            let end = blackout_end();
-            format!("{promise} {by}, but a blackout kept it from starting until {end}.")
+            format!("{promise} {by}, but a blackout kept it from starting until {blackout_end}.")
         }
         _ if starts => format!("It had to start by {by}, and has not."),
         _ => format!("A run had to succeed by {by}, and none did."),
@@ -117,13 +105,26 @@ pub fn reason_text(why: &Why, zone: &Zone, now: Timestamp) -> String {
         Why::TriggerPending { until: at } => {
             format!("A triggered run starts at {}.", until(*at))
         }
-        Why::WaitingInQueue { .. } => in_queue(why, zone),
+        Why::WaitingInQueue { ahead, since, priority, effective_priority, .. } => {
+            in_queue(*ahead, &when(*since), *priority, *effective_priority)
+        }
         Why::Limited { .. } => over_limit(why, zone),
-        Why::NoNodeAllowed { .. }
-        | Why::NoWorker
-        | Why::NoWorkerForPool { .. }
-        | Why::NoExecutor
-        | Why::NoCapacity { .. } => no_worker(why, zone),
+        Why::NoNodeAllowed { forbidden } => format!(
+            "No node may run it: all live nodes that serve its pool are in its dont_run_on_nodes ({}).",
+            listed(forbidden, "and")
+        ),
+        Why::NoWorkerForPool { pool } => format!(
+            "No live node serves its pool {pool:?}: start one with --pools {pool}, or give the job \
+             another pool."
+        ),
+        Why::NoExecutor => "It has no executor and no target with a url. Its runs fail until the \
+                            target gets a url, or the job an executor_type."
+            .into(),
+        Why::NoCapacity { since } => {
+            let since = when(*since);
+            format!("It has been due since {since} and starts as soon as a worker has capacity.")
+        }
+        Why::NoWorker => "No live node runs jobs.".into(),
         Why::PreviousRunActive { since, busy } => previous_run(busy, &when(*since)),
         Why::Starting => "It is due and starts in a moment.".into(),
         Why::Paused => "It is paused; resume it to give it a next time.".into(),
@@ -133,25 +134,21 @@ pub fn reason_text(why: &Why, zone: &Zone, now: Timestamp) -> String {
     }
 }
 
-fn in_queue(why: &Why, zone: &Zone) -> String {
-    let Why::WaitingInQueue { ahead, since, priority, effective_priority, .. } = why else {
-        return String::new();
-    };
+fn in_queue(ahead: u32, since: &str, priority: Priority, effective: Priority) -> String {
     let position = match ahead {
         0 => "it is the next of your runs".into(),
         1 => "1 of your runs is before it".into(),
         1000.. => "1000 of your runs or more are before it".into(),
         n => format!("{n} of your runs are before it"),
     };
-    let raised = if effective_priority > priority {
-        let (base, raised) = (priority.get(), effective_priority.get());
+    let raised = if effective > priority {
+        let (base, raised) = (priority.get(), effective.get());
         format!(" Waiting has raised its priority from {base} to {raised}.")
     } else {
         String::new()
     };
     format!(
-        "It has waited since {} and starts as soon as a worker is free; {position}.{raised}",
-        moment(*since, zone)
+        "It has waited since {since} and starts as soon as a worker is free; {position}.{raised}"
     )
 }
 
@@ -171,27 +168,6 @@ fn over_limit(why: &Why, zone: &Zone) -> String {
         "It has waited since {} for a permit: at most {limit} of {of} may be active at once{running}.",
         moment(*since, zone)
     )
-}
-
-fn no_worker(why: &Why, zone: &Zone) -> String {
-    match why {
-        Why::NoNodeAllowed { forbidden } => format!(
-            "No node may run it: all live nodes that serve its pool are in its dont_run_on_nodes ({}).",
-            listed(forbidden, "and")
-        ),
-        Why::NoWorkerForPool { pool } => format!(
-            "No live node serves its pool {pool:?}: start one with --pools {pool}, or give the job \
-             another pool."
-        ),
-        Why::NoExecutor => "It has no executor and no target with a url. Its runs fail until the \
-                            target gets a url, or the job an executor_type."
-            .into(),
-        Why::NoCapacity { since } => {
-            let since = moment(*since, zone);
-            format!("It has been due since {since} and starts as soon as a worker has capacity.")
-        }
-        _ => "No live node runs jobs.".into(),
-    }
 }
 
 /// Describes a run that is due while an earlier run of the job is still active.
@@ -235,7 +211,7 @@ fn next_time(busy: &Busy, at: &str) -> String {
 mod tests {
     use evenkeel_core::schedule::{Interval, Once};
 
-    use evenkeel_core::order::{Lane, Priority};
+    use evenkeel_core::order::Lane;
 
     use super::*;
 

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::Object;
+
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fault {
     /// Name of the field, such as `executor_config.url`.
@@ -59,6 +61,12 @@ impl Faults {
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
+}
+
+/// Returns the fields of a JSON object; `what` begins the message for another value.
+pub(crate) fn object_of<'a>(document: &'a Value, what: &str) -> Result<&'a Object, Vec<Fault>> {
+    let message = || format!("{what}, not {}", shown(document));
+    document.as_object().ok_or_else(|| vec![Fault::new("", message())])
 }
 
 /// Formats a value for a message, shortened to 60 characters.

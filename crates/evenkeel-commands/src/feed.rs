@@ -9,21 +9,22 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-use crate::CommandError;
+use crate::Result;
+use crate::runs::check_job;
 
-/// Nodes publish events until this long after the store last recorded a listening client. A client
+/// Nodes publish events for this long after the store last recorded a listening client. A client
 /// that reconnects within this time misses no events.
 const LISTENER_TTL: Span = Span::from_secs(60);
 /// Interval at which the server records in the store that a client is listening.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// Number of events per store request.
 const PAGE: u32 = 500;
-/// Interval of polling; it limits the delay after a lost signal.
+/// Interval at which a subscription polls for events, which limits the delay after a lost signal.
 const POLL: Duration = Duration::from_secs(1);
 /// Pause between two reads, so that events that happen at about the same time are read together.
 const READ_PAUSE: Duration = Duration::from_millis(50);
-/// Within this time all nodes know that a client is listening. During this time, nodes report a gap
-/// for earlier events, which a new client does not need.
+/// Within this time, all nodes notice that a client is listening. A new subscription ignores gaps
+/// during this time, because they concern earlier events.
 const START_UP: Duration = Duration::from_secs(2);
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -64,12 +65,8 @@ impl Feed {
         scope: &Scope,
         filter: EventFilter,
         after: Option<EventNo>,
-    ) -> Result<EventSubscription, CommandError> {
-        if let Some(job) = filter.job
-            && self.store.get(scope, job).await?.is_none()
-        {
-            return Err(CommandError::NotFound);
-        }
+    ) -> Result<EventSubscription> {
+        check_job(&*self.store, scope, filter.job).await?;
         let signals = self.store.signals().subscribe();
         self.renew().await?;
         self.wait_for_publisher().await;
@@ -131,7 +128,7 @@ impl EventSubscription {
     }
 
     /// Waits for the next events. Cancelling the future loses no events.
-    pub async fn next(&mut self) -> Result<Vec<FeedItem>, CommandError> {
+    pub async fn next(&mut self) -> Result<Vec<FeedItem>> {
         if std::mem::take(&mut self.owes_gap) {
             return Ok(vec![FeedItem::Gap]);
         }
@@ -157,7 +154,7 @@ impl EventSubscription {
     async fn read(&mut self) -> Result<Vec<FeedItem>, StoreError> {
         self.feed.renew().await?;
         let page = self.feed.store.events_after(&self.scope, self.at, PAGE).await?;
-        // No `await` follows, so all events that count as read are really returned.
+        // No `await` follows, so a cancelled future cannot lose events that count as read.
         self.at = page.seen;
         let is_starting =
             self.began.is_some_and(|began| instant_now().duration_since(began) < START_UP);
@@ -183,6 +180,6 @@ impl EventSubscription {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
-fn instant_now() -> Instant {
+pub(crate) fn instant_now() -> Instant {
     Instant::now()
 }

@@ -45,9 +45,7 @@ pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<()
             let words = Level::ALL.map(|level| (level.as_str(), level));
             filter.condition = Some(read_word(&words, value).map_err(fault)?);
         }
-        "lane" => {
-            filter.lane = Some(read_word(&LANES, value).map_err(fault)?);
-        }
+        "lane" => filter.lane = Some(read_word(&LANES, value).map_err(fault)?),
         "target" => {
             let number = value.parse().ok().filter(|number| *number > 0);
             let message = || fault(format!("{value:?} is not the number of a target"));

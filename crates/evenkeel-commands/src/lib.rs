@@ -61,6 +61,7 @@ pub use dead_letters::read_letter_ids;
 pub use dedup_fields::DedupFields;
 pub use describe::describe;
 pub use document::document_of;
+pub(crate) use error::Result;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use explain_text::{condition_text, reason_text};
@@ -70,8 +71,7 @@ pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_so
 pub use jobs::{
     BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, ControlCommand, CreatedJob, DeletedJob, Edit,
     FollowerUpdate, JobCondition, JobExplanation, JobSelection, Jobs, LOAD_COUNTED_MAX, NextTimes,
-    REFUSALS_LISTED_MAX, Refusal, Registration, RequestedRun, SlotLoad, TriggerResult, WaitingRun,
-    condition_of,
+    REFUSALS_LISTED_MAX, Refusal, Registration, SlotLoad, TriggerResult, WaitingRun, condition_of,
 };
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
@@ -85,3 +85,6 @@ pub use starts::NextTime;
 pub use stats::{RunSearch, TenantStats};
 pub use update::EditMode;
 pub use warnings::warnings_of;
+
+/// A JSON object.
+type Object = serde_json::Map<String, serde_json::Value>;

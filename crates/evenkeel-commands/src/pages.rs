@@ -5,7 +5,8 @@ use std::sync::Arc;
 use evenkeel_core::PageId;
 use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest, Scope, Store, StoredPage};
 
-use crate::CommandError;
+use crate::runs::check_job;
+use crate::{CommandError, Result};
 
 #[derive(Clone)]
 pub struct Pages {
@@ -17,7 +18,7 @@ impl Pages {
         Self { store }
     }
 
-    pub async fn get(&self, scope: &Scope, id: PageId) -> Result<StoredPage, CommandError> {
+    pub async fn get(&self, scope: &Scope, id: PageId) -> Result<StoredPage> {
         self.store.get_page(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
@@ -28,12 +29,8 @@ impl Pages {
         scope: &Scope,
         filter: &PageFilter,
         page: PageRequest<PageNo>,
-    ) -> Result<Page<PageHit, PageNo>, CommandError> {
-        if let Some(job) = filter.job
-            && self.store.get(scope, job).await?.is_none()
-        {
-            return Err(CommandError::NotFound);
-        }
+    ) -> Result<Page<PageHit, PageNo>> {
+        check_job(&*self.store, scope, filter.job).await?;
         Ok(self.store.list_pages(scope, filter, page).await?)
     }
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 use crate::Fault;
 use crate::balance::has_chosen_times;
 use crate::describe::describe;
-use crate::fault::{Faults, shown};
 use crate::read::{Fields, Timing, read_timing};
 use crate::starts::{NextTime, Starts};
 
@@ -16,9 +15,9 @@ pub const PREVIEW_TIMES_MAX: u64 = 1000;
 pub const NEXT_TIMES_MAX: u64 = 10_000;
 const TIMES_DEFAULT: u64 = 10;
 
-/// Length of the period for which `slots` are returned.
+/// Length of the period that `slots` cover, from the first start time on.
 const DAY: Span = Span::from_secs(86_400);
-/// Maximum number of time slots, because counting the jobs of each costs a query.
+/// Maximum number of time slots, because counting the jobs of each time slot costs a query.
 const SLOTS_MAX: usize = 24;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,16 +38,12 @@ pub struct Preview {
 /// Previews the schedule in `document`, from its field `from` on, or from `now` on. The field
 /// `count` may be at most `times_max`.
 pub fn preview(document: &Value, now: Timestamp, times_max: u64) -> Result<Preview, Vec<Fault>> {
-    let mut faults = Faults::default();
-    let Some(object) = document.as_object() else {
-        faults.add("", format!("a preview needs an object, not {}", shown(document)));
-        return Err(faults.or::<()>(None).err().unwrap_or_default());
+    let read = |fields: &mut Fields<'_>| {
+        let timing = read_timing(fields);
+        let (from, count) = (fields.moment("from"), fields.number("count", 1..=times_max));
+        Some((timing?, from, count))
     };
-    let mut fields = Fields::new(object, "", faults);
-    let timing = read_timing(&mut fields);
-    let from = fields.moment("from");
-    let count = fields.number("count", 1..=times_max);
-    let timing = fields.finish(|_| None).or(timing)?;
+    let (timing, from, count) = Fields::read_object(document, "a preview needs an object", read)?;
     let count = usize::try_from(count.unwrap_or(TIMES_DEFAULT)).unwrap_or(usize::MAX);
     Ok(preview_timing(timing, from.unwrap_or(now), count))
 }
@@ -68,7 +63,7 @@ fn preview_timing(timing: Timing, from: Timestamp, count: usize) -> Preview {
         matches!(&given.schedule, Schedule::Cron(by) if has_own_times(by.cron.expression()));
     let exact_times =
         exact && !has_own && !given.schedule.follows_its_end() && !has_chosen_times(&given);
-    // The schedule has no job yet, so a fixed id is used instead.
+    // The previewed schedule has no job yet, so a fixed job id is used.
     let no_job = JobId(Default::default());
     let schedule = match &given.schedule {
         Schedule::Cron(_) => given.schedule.clone().resolved(no_job, from, Some(true)),

@@ -50,8 +50,8 @@ impl RetryFields {
         }
     }
 
-    /// Returns the retry fields of a job document. The name of the policy is left out, because the
-    /// fields describe it completely.
+    /// Returns the retry fields of a job document. The name of the retry policy is left out,
+    /// because the other fields describe the policy completely.
     pub(crate) fn document_fields(self) -> [(&'static str, Value); 7] {
         [
             ("max_retries", self.max_retries.into()),

@@ -7,7 +7,7 @@ use evenkeel_store::{
     Attempt, AttemptFilter, NewEvent, Now, Page, PageRequest, RunCancelled, Scope, Signal, Store,
 };
 
-use crate::{CommandError, Conflict};
+use crate::{CommandError, Conflict, Result};
 
 #[derive(Clone)]
 pub struct Runs {
@@ -21,16 +21,16 @@ impl Runs {
     }
 
     /// Returns the attempt with this id, or the latest attempt of the run with this id.
-    pub async fn get(&self, scope: &Scope, id: AttemptId) -> Result<Attempt, CommandError> {
+    pub async fn get(&self, scope: &Scope, id: AttemptId) -> Result<Attempt> {
         self.store.get_attempt(scope, self.run_ids.key(id)).await?.ok_or(CommandError::NotFound)
     }
 
     /// Cancels a run, given by its id or by the id of one of its attempts. Returns the attempt that
     /// was asked to stop, or that was withdrawn before it started.
-    pub async fn cancel(&self, scope: &Scope, id: AttemptId) -> Result<RunCancelled, CommandError> {
+    pub async fn cancel(&self, scope: &Scope, id: AttemptId) -> Result<RunCancelled> {
         match self.store.cancel_run(scope, self.run_ids.key(id), Now::Database).await? {
             RunCancelled::NotFound => Err(CommandError::NotFound),
-            RunCancelled::Over => Err(CommandError::Conflict(Conflict::RunEnded)),
+            RunCancelled::Over => Err(Conflict::RunEnded.into()),
             cancelled @ RunCancelled::Asked(_) => {
                 // A lost signal does no harm, because nodes also poll.
                 let _ = self.store.announce(Signal::Cancel).await;
@@ -46,27 +46,23 @@ impl Runs {
             }
         }
     }
-
-    /// Lists the tenant's attempts and records of skipped runs, newest first.
+    /// Lists the attempts and records of skipped runs of a job, which must exist, or of all jobs of
+    /// the tenant, newest first.
     pub async fn list(
         &self,
         scope: &Scope,
+        job: Option<JobId>,
         page: PageRequest<AttemptKey>,
-    ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
-        Ok(self.store.list_attempts(scope, AttemptFilter::default(), page).await?)
+    ) -> Result<Page<Attempt, AttemptKey>> {
+        check_job(&*self.store, scope, job).await?;
+        Ok(self.store.list_attempts(scope, AttemptFilter { job }, page).await?)
     }
+}
 
-    /// Lists the attempts of a job, which must exist.
-    pub async fn list_of_job(
-        &self,
-        scope: &Scope,
-        job: JobId,
-        page: PageRequest<AttemptKey>,
-    ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
-        if self.store.get(scope, job).await?.is_none() {
-            return Err(CommandError::NotFound);
-        }
-        let filter = AttemptFilter { job: Some(job) };
-        Ok(self.store.list_attempts(scope, filter, page).await?)
+/// Fails if the given job does not exist.
+pub(crate) async fn check_job(store: &dyn Store, scope: &Scope, job: Option<JobId>) -> Result<()> {
+    match job {
+        Some(job) if store.get(scope, job).await?.is_none() => Err(CommandError::NotFound),
+        _ => Ok(()),
     }
 }

@@ -7,11 +7,12 @@ use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
-    Attempt, AttemptFilter, FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page,
-    PageRequest, RunTotals, Scope,
+    Attempt, AttemptFilter, FailureCursor, FailureGroup, JobCounts, NodeState, Page, PageRequest,
+    RunTotals, Scope,
 };
 
-use crate::{CommandError, Jobs, Runs};
+use crate::runs::check_job;
+use crate::{Jobs, Result, Runs};
 
 /// Maximum number of runs of one job that are read to group its failures.
 const RUNS_GROUPED_MAX: usize = 2_000;
@@ -22,7 +23,6 @@ const RUNS_STEP: u32 = 200;
 /// Maximum number of runs that one page of a filtered list scans.
 const RUNS_SCANNED_MAX: usize = 2_000;
 
-/// Statistics of a tenant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TenantStats {
     pub jobs: JobCounts,
@@ -32,12 +32,7 @@ pub struct TenantStats {
 }
 
 impl Jobs {
-    /// Returns all nodes that have not left the cluster, and the time of the store's clock.
-    pub async fn nodes(&self) -> Result<(Timestamp, Vec<Member>), CommandError> {
-        Ok(self.store.members().await?)
-    }
-
-    pub async fn tenant_stats(&self, scope: &Scope) -> Result<TenantStats, CommandError> {
+    pub async fn tenant_stats(&self, scope: &Scope) -> Result<TenantStats> {
         let jobs = self.store.job_counts(scope).await?;
         let runs = self.store.run_totals(scope).await?;
         let (_, members) = self.store.members().await?;
@@ -75,21 +70,17 @@ impl RunSearch {
 impl Runs {
     /// Lists the runs that match the search, newest first. A filtered page scans a limited number
     /// of runs, so it may have fewer runs than the limit, or none, although a next page exists. An
-    /// offset can only skip runs within this limit.
+    /// offset can skip only runs among those that one page scans.
     pub async fn search(
         &self,
         scope: &Scope,
         search: RunSearch,
         page: PageRequest<AttemptKey>,
-    ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
-        match search.job {
-            Some(job) if search.is_open() => return self.list_of_job(scope, job, page).await,
-            None if search.is_open() => return self.list(scope, page).await,
-            Some(job) if self.store.get(scope, job).await?.is_none() => {
-                return Err(CommandError::NotFound);
-            }
-            Some(_) | None => {}
+    ) -> Result<Page<Attempt, AttemptKey>> {
+        if search.is_open() {
+            return self.list(scope, search.job, page).await;
         }
+        check_job(&*self.store, scope, search.job).await?;
         let mut to_skip = page.offset;
         let (mut items, mut scanned) = (Vec::new(), 0);
         let mut after = page.after.or_else(|| search.start());
@@ -100,30 +91,26 @@ impl Runs {
             let is_last = found.next.is_none();
             for run in found.items {
                 scanned += 1;
-                // The list is ordered by scheduled time, so all further runs are older than the
-                // search wants.
+                // The list is ordered by scheduled time, so all further runs were scheduled before
+                // `from`.
                 let is_over = search.job.is_none()
                     && search.from.is_some_and(|from| run.key.scheduled_at < from);
                 if is_over {
                     return Ok(searched(items, None));
                 }
-                if !search.passes(&run) {
-                    after = Some(run.key);
-                } else if to_skip > 0 {
-                    to_skip -= 1;
-                    after = Some(run.key);
-                } else if items.len() == page.limit as usize {
+                let passes = search.passes(&run);
+                if passes && to_skip == 0 && items.len() == page.limit as usize {
                     return Ok(searched(items, after));
-                } else {
-                    after = Some(run.key);
+                }
+                after = Some(run.key);
+                if passes && to_skip > 0 {
+                    to_skip -= 1;
+                } else if passes {
                     items.push(run);
                 }
             }
-            if is_last {
-                return Ok(searched(items, None));
-            }
-            if scanned >= RUNS_SCANNED_MAX {
-                return Ok(searched(items, after));
+            if is_last || scanned >= RUNS_SCANNED_MAX {
+                return Ok(searched(items, after.filter(|_| !is_last)));
             }
         }
     }
@@ -135,14 +122,14 @@ impl Runs {
         scope: &Scope,
         job: Option<JobId>,
         page: PageRequest<FailureCursor>,
-    ) -> Result<Page<FailureGroup, FailureCursor>, CommandError> {
+    ) -> Result<Page<FailureGroup, FailureCursor>> {
         let Some(job) = job else { return Ok(self.store.list_failures(scope, page).await?) };
         let mut after = None;
         let mut groups = BTreeMap::new();
         let mut scanned = 0;
         let is_truncated = loop {
             let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
-            let found = self.list_of_job(scope, job, step).await?;
+            let found = self.list(scope, Some(job), step).await?;
             scanned += found.items.len();
             found.items.iter().for_each(|run| add_to_group(&mut groups, run));
             after = found.next;
@@ -168,7 +155,7 @@ impl RunSearch {
     }
 }
 
-/// Returns a page with an unknown total, which is at least the number of its runs.
+/// Returns a page whose `total` is only a lower bound, because the real total is unknown.
 fn searched(items: Vec<Attempt>, next: Option<AttemptKey>) -> Page<Attempt, AttemptKey> {
     let total = items.len() as u64 + u64::from(next.is_some());
     Page { items, total, total_is_estimate: true, next }

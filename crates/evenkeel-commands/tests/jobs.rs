@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_commands::{
-    Balance, CommandError, Conflict, ControlCommand, ExecutorCheck, Jobs, Runs, read_job,
+    Balance, CommandError, Conflict, ControlCommand, ExecutorCheck, Jobs, Runs, TriggerResult,
+    read_job,
 };
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Origin, RunIds, Schedule, Span, TenantNo, Timestamp};
-use evenkeel_store::{Applied, JobFilter, JobSort, PageRequest, Role, Scope, Store};
+use evenkeel_store::{Applied, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ fn named(name: &str) -> Value {
 #[tokio::test]
 async fn new_job_first_runs_within_one_interval() {
     let (jobs, _, scope) = open().await;
-    let job = jobs.create(&scope, &named("news")).await.unwrap();
+    let job = jobs.create_or_find(&scope, &named("news")).await.unwrap().job;
     assert_eq!(job.created_at, at(0));
     assert!(is_within_an_interval(job.next_at), "{:?}", job.next_at);
     assert_eq!(jobs.get(&scope, job.id).await.unwrap(), job);
@@ -68,39 +69,35 @@ async fn new_job_first_runs_within_one_interval() {
 #[tokio::test]
 async fn taken_name_does_not_affect_other_jobs_of_a_batch() {
     let (jobs, _, scope) = open().await;
-    let taken = jobs.create(&scope, &named("a")).await.unwrap().id;
+    let taken = jobs.create_or_find(&scope, &named("a")).await.unwrap().job.id;
     let specs = ["b", "a", "c", "b"]
         .map(|name| read_job(&named(name), TenantNo(1), jobs.executors()).unwrap());
     let created = jobs.create_each(&scope, specs.to_vec()).await.unwrap();
     let [Ok(b), Err(second), Ok(_), Err(fourth)] = &created[..] else { panic!("{created:?}") };
     assert!(matches!(second, CommandError::NameTaken { id } if *id == taken));
     assert!(matches!(fourth, CommandError::NameTaken { id } if *id == b.id));
-    let all = jobs
-        .list(&scope, &JobFilter::default(), JobSort::default(), PageRequest::first(10))
-        .await
-        .unwrap();
+    let all = jobs.admin_list(&scope, None, PageRequest::first(10)).await.unwrap();
     assert_eq!(all.total, 3);
 }
 
 #[tokio::test]
 async fn faulty_document_changes_nothing() {
     let (jobs, _, scope) = open().await;
-    let refused = jobs.create(&scope, &json!({"executor_type": "noop", "priority": 101})).await;
+    let refused =
+        jobs.create_or_find(&scope, &json!({"executor_type": "noop", "priority": 101})).await;
     assert!(matches!(refused, Err(CommandError::Invalid(faults)) if faults[0].field == "priority"));
-    let all = jobs
-        .list(&scope, &JobFilter::default(), JobSort::default(), PageRequest::first(10))
-        .await
-        .unwrap();
+    let all = jobs.admin_list(&scope, None, PageRequest::first(10)).await.unwrap();
     assert_eq!(all.total, 0);
 }
 
 #[tokio::test]
 async fn busy_job_is_not_triggered_again() {
     let (jobs, _, scope) = open().await;
-    let job = jobs.create(&scope, &named("news")).await.unwrap();
-    let accepted = jobs.trigger(&scope, job.id, None).await.unwrap();
-    assert_eq!((accepted.job, accepted.key.sequence.origin()), (job.id, Origin::Trigger));
-    let again = jobs.trigger(&scope, job.id, None).await;
+    let job = jobs.create_or_find(&scope, &named("news")).await.unwrap().job;
+    let accepted = jobs.request_run(&scope, job.id, None, false).await.unwrap();
+    let TriggerResult::New(key) = accepted else { panic!("{accepted:?}") };
+    assert_eq!(key.sequence.origin(), Origin::Trigger);
+    let again = jobs.request_run(&scope, job.id, None, false).await;
     assert!(matches!(again, Err(CommandError::Conflict(Conflict::Busy))));
 }
 
@@ -111,17 +108,20 @@ async fn unknown_ids_are_not_found() {
     let page = PageRequest::first(10);
     assert!(matches!(jobs.get(&scope, nobody).await, Err(CommandError::NotFound)));
     assert!(matches!(jobs.delete(&scope, nobody, false, None).await, Err(CommandError::NotFound)));
-    assert!(matches!(jobs.trigger(&scope, nobody, None).await, Err(CommandError::NotFound)));
-    let listed = runs.list_of_job(&scope, nobody, page).await;
+    assert!(matches!(
+        jobs.request_run(&scope, nobody, None, false).await,
+        Err(CommandError::NotFound)
+    ));
+    let listed = runs.list(&scope, Some(nobody), page).await;
     assert!(matches!(listed, Err(CommandError::NotFound)));
-    assert_eq!(runs.list(&scope, page).await.unwrap().total, 0);
+    assert_eq!(runs.list(&scope, None, page).await.unwrap().total, 0);
 }
 
 async fn created(more: Value) -> (Jobs, Scope, Result<evenkeel_store::Job, CommandError>) {
     let (jobs, _, scope) = open().await;
     let mut document = json!({"executor_type": "noop"});
     document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let job = jobs.create(&scope, &document).await;
+    let job = jobs.create_or_find(&scope, &document).await.map(|made| made.job);
     (jobs, scope, job)
 }
 
@@ -134,7 +134,7 @@ async fn schedule_is_resolved_when_its_job_is_created() {
     let (jobs, _, scope) = open().await;
     for _ in 0..50 {
         let document = json!({"executor_type": "noop", "schedule": "H * * * *"});
-        let job = jobs.create(&scope, &document).await.unwrap();
+        let job = jobs.create_or_find(&scope, &document).await.unwrap().job;
         minutes.insert(job.next_at.unwrap().since(START));
     }
     assert!(minutes.len() > 20, "{minutes:?}");
@@ -186,7 +186,7 @@ async fn control_many_answers_in_request_order() {
     let (jobs, _, scope) = open().await;
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {
-        ids.push(jobs.create(&scope, &named(name)).await.unwrap().id);
+        ids.push(jobs.create_or_find(&scope, &named(name)).await.unwrap().job.id);
     }
     jobs.control(&scope, ids[1], ControlCommand::Pause, None).await.unwrap();
     let nobody = JobId::new(at(7), [7; 10]);
@@ -207,7 +207,7 @@ async fn control_many_answers_in_request_order() {
 #[tokio::test]
 async fn command_with_a_generation_refuses_a_changed_job() {
     let (jobs, _, scope) = open().await;
-    let id = jobs.create(&scope, &named("a")).await.unwrap().id;
+    let id = jobs.create_or_find(&scope, &named("a")).await.unwrap().job.id;
     jobs.control(&scope, id, ControlCommand::Pause, Some(&[1])).await.unwrap();
     for ask in [ControlCommand::Resume, ControlCommand::Cancel, ControlCommand::Delete] {
         let refused = jobs.control(&scope, id, ask, Some(&[1])).await;

@@ -93,7 +93,7 @@ impl World {
 
 impl Node {
     async fn create(&self, world: &World, document: Value) -> Result<Job, CommandError> {
-        self.jobs.create(&world.scope, &document).await
+        self.jobs.create_or_find(&world.scope, &document).await.map(|made| made.job)
     }
 
     /// Creates jobs in one transaction.
@@ -298,7 +298,7 @@ async fn each_tenant_is_balanced_separately() {
     node.create_all(&world, &vec![every("24h"); 96]).await;
     let other = Scope { tenant: other, role: Role::Operator };
     for _ in 0..96 {
-        node.jobs.create(&other, &every("24h")).await.unwrap();
+        node.jobs.create_or_find(&other, &every("24h")).await.unwrap();
     }
     for scope in [other, world.scope] {
         let own = node.balance.loads(&scope, world.now().await).await.unwrap().own;

@@ -53,9 +53,9 @@ struct World {
     rig: Arc<futures::lock::Mutex<Rig>>,
     scope: Scope,
     jobs: Jobs,
-    /// Runs after a job was read for a change.
+    /// Action that runs after a command has read a job in order to change it.
     at_clock: Interference,
-    /// Runs after a job was read for a retry.
+    /// Action that runs after a command has read a job in order to retry it.
     at_bits: Interference,
 }
 
@@ -80,12 +80,12 @@ impl World {
     }
 
     async fn create(&self, document: Value) -> Known {
-        let job = self.jobs.create(&self.scope, &document).await.unwrap();
+        let job = self.jobs.create_or_find(&self.scope, &document).await.unwrap().job;
         Known { id: job.id, no: job.no }
     }
 
-    /// Fires the next run of the job at that point, and lets the run fail. The model store never
-    /// blocks, so this completes at once.
+    /// Fires the next run of the job at the given point of a command, and lets the run fail. The
+    /// model store never blocks, so firing completes at once.
     fn fire(&self, moment: &Interference, job: Known, secs: i64) {
         let rig = Arc::clone(&self.rig);
         let fire = move || {
@@ -116,7 +116,7 @@ async fn change_is_decided_again_after_a_fire() {
     let world = World::new().await;
     let job = world.create(twice()).await;
     world.fire(&world.at_clock, job, 1800);
-    // One run is fired in the meantime, so no run is left.
+    // One run is fired while the change is decided, so `max_runs` leaves no further run.
     let changed = world.update(job.id, json!({"max_runs": 1})).await.unwrap();
     assert_eq!((changed.fired, changed.next_at), (1, None));
     assert_eq!(changed.definition.bounds.max_runs, Some(1));

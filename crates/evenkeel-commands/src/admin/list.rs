@@ -1,9 +1,9 @@
 //! Lists and counts jobs by the status of their latest run.
 //!
 //! No index contains the outcome of runs, because every finished run would have to update that
-//! index. Up to [`LIST_SCAN_MAX`] jobs are therefore read one by one, which gives exact results.
-//! For tenants with more jobs, queued and running jobs are found through indexes, other statuses
-//! through a limited scan with a cursor, and counts are estimates.
+//! index. A list therefore reads up to [`LIST_SCAN_MAX`] jobs one by one, which gives exact
+//! results. If a tenant has more jobs, indexes find its queued and running jobs, and a limited scan
+//! with a cursor finds its other jobs. The counts for such a large tenant are estimates.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
@@ -12,7 +12,7 @@ use evenkeel_store::{
 };
 
 use super::{AdminJob, AdminStatus, ScheduledJob};
-use crate::{CommandError, Jobs};
+use crate::{CommandError, Jobs, Result};
 
 /// Number of jobs per store request.
 const STEP: u32 = 1000;
@@ -20,9 +20,12 @@ const STEP: u32 = 1000;
 /// Maximum number of store requests per page.
 const STEPS: u32 = 10;
 
+/// Returns true for the jobs that a list contains.
+type Passes<'a> = &'a (dyn Fn(&Job) -> bool + Send + Sync);
+
 pub type AdminPage<T> = Page<T, AdminCursor>;
 
-/// A list position: one of the scans of a list, and the last job that this scan returned.
+/// Position in a list of jobs: the current scan, and the last job that this scan returned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AdminCursor {
     /// Number of the scan. Clients treat the whole cursor as opaque.
@@ -37,7 +40,7 @@ pub struct AdminStats {
     pub running: u64,
     pub failed: u64,
     pub completed: u64,
-    /// True if the tenant has too many jobs to read each of them.
+    /// True if the tenant has more jobs than one request reads.
     pub is_estimate: bool,
 }
 
@@ -67,7 +70,7 @@ enum Scan {
 impl Scan {
     const EACH: [Self; 4] = [Self::All, Self::Waiting, Self::Due, Self::Running];
 
-    /// Returns the first scan of a list of jobs with this status.
+    /// Returns the scan with which a list of jobs with this status begins.
     fn to(status: AdminStatus) -> Self {
         match status {
             AdminStatus::Queued => Self::Waiting,
@@ -76,7 +79,6 @@ impl Scan {
         }
     }
 
-    /// Returns the scan that follows this scan in a list, if any.
     fn next(self) -> Option<Self> {
         (self == Self::Waiting).then_some(Self::Due)
     }
@@ -85,8 +87,8 @@ impl Scan {
         let none = JobFilter::default();
         match self {
             Self::All => none,
-            // The filter uses active attempts, because paused and cancelled jobs with active
-            // attempts have another status.
+            // The filter selects by active attempts instead of the job status, because paused and
+            // cancelled jobs can have active attempts.
             Self::Waiting => JobFilter { active_attempts: Some(Activity::Waits), ..none },
             Self::Running => JobFilter { active_attempts: Some(Activity::Runs), ..none },
             Self::Due => JobFilter {
@@ -113,7 +115,7 @@ impl Jobs {
         scope: &Scope,
         status: Option<AdminStatus>,
         page: PageRequest<AdminCursor>,
-    ) -> Result<AdminPage<AdminJob>, CommandError> {
+    ) -> Result<AdminPage<AdminJob>> {
         let now = self.store.now().await?;
         let found = match status {
             None => self.pick_any(scope, page).await?,
@@ -132,25 +134,23 @@ impl Jobs {
         &self,
         scope: &Scope,
         page: PageRequest<AdminCursor>,
-    ) -> Result<AdminPage<ScheduledJob>, CommandError> {
+    ) -> Result<AdminPage<ScheduledJob>> {
         let now = self.store.now().await?;
         let passes = |job: &Job| ScheduledJob::is_one(job);
         let found = self.pick(scope, Scan::All, &passes, page, now).await?;
-        let items = found.items.into_iter().filter_map(ScheduledJob::of).collect();
-        let AdminPage { total, total_is_estimate, next, .. } = found;
+        let AdminPage { items, total, total_is_estimate, next } = found;
+        let items = items.into_iter().filter_map(ScheduledJob::of).collect();
         Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
     /// Counts the jobs by the status of their latest run.
-    pub async fn admin_stats(&self, scope: &Scope) -> Result<AdminStats, CommandError> {
+    pub async fn admin_stats(&self, scope: &Scope) -> Result<AdminStats> {
         let now = self.store.now().await?;
         let mut stats = AdminStats::default();
         let mut scanned = 0_u64;
         let mut after = None;
         loop {
-            let step = PageRequest { limit: STEP, offset: 0, after };
-            let all = JobFilter::default();
-            let page = self.store.list_jobs(scope, &all, JobSort::default(), step).await?;
+            let page = self.some_jobs(scope, &JobFilter::default(), STEP, after).await?;
             scanned += page.items.len() as u64;
             page.items.iter().for_each(|job| stats.add(AdminStatus::of(job, now)));
             after = page.next;
@@ -158,41 +158,31 @@ impl Jobs {
                 return Ok(stats);
             }
             if scanned >= u64::from(LIST_SCAN_MAX) {
-                return self.estimate(scope, stats, (scanned, page.total), now).await;
+                // The store counts queued and running jobs. The other counts are extrapolated from
+                // the scanned jobs to all jobs.
+                return Ok(AdminStats {
+                    queued: self.count(scope, Scan::Waiting, now).await?,
+                    running: self.count(scope, Scan::Running, now).await?,
+                    failed: scaled(stats.failed, page.total, scanned),
+                    completed: scaled(stats.completed, page.total, scanned),
+                    is_estimate: true,
+                });
             }
         }
-    }
-
-    /// Estimates the counts by extrapolating from the jobs read to all jobs. The store counts
-    /// queued and running jobs, so these counts are not extrapolated.
-    async fn estimate(
-        &self,
-        scope: &Scope,
-        seen: AdminStats,
-        (scanned, all): (u64, u64),
-        now: Timestamp,
-    ) -> Result<AdminStats, CommandError> {
-        Ok(AdminStats {
-            queued: self.count(scope, Scan::Waiting, now).await?,
-            running: self.count(scope, Scan::Running, now).await?,
-            failed: scaled(seen.failed, all, scanned),
-            completed: scaled(seen.completed, all, scanned),
-            is_estimate: true,
-        })
     }
 
     async fn pick_any(
         &self,
         scope: &Scope,
         page: PageRequest<AdminCursor>,
-    ) -> Result<AdminPage<Job>, CommandError> {
+    ) -> Result<AdminPage<Job>> {
         let PageRequest { limit, offset, after } = page;
         let after = after.map(|place| JobCursor { at: 0, no: place.after });
         let page = PageRequest { limit, offset, after };
         let all = JobFilter::default();
         let found = self.store.list_jobs(scope, &all, JobSort::default(), page).await?;
-        let next = found.next.map(|cursor| Scan::All.cursor(cursor.no));
-        let (items, total, total_is_estimate) = (found.items, found.total, found.total_is_estimate);
+        let Page { items, total, total_is_estimate, next } = found;
+        let next = next.map(|cursor| Scan::All.cursor(cursor.no));
         Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
@@ -200,18 +190,16 @@ impl Jobs {
         &self,
         scope: &Scope,
         scan: Scan,
-        passes: &(dyn Fn(&Job) -> bool + Send + Sync),
+        passes: Passes<'_>,
         page: PageRequest<AdminCursor>,
         now: Timestamp,
-    ) -> Result<AdminPage<Job>, CommandError> {
-        let one = PageRequest { limit: 1, offset: 0, after: None };
-        let all = JobFilter::default();
-        let first = self.store.list_jobs(scope, &all, JobSort::default(), one).await?;
-        if first.total <= u64::from(LIST_SCAN_MAX) {
+    ) -> Result<AdminPage<Job>> {
+        let total = self.some_jobs(scope, &JobFilter::default(), 1, None).await?.total;
+        if total <= u64::from(LIST_SCAN_MAX) {
             self.pick_of_few(scope, passes, page).await
         } else {
             let scan = page.after.and_then(Scan::of).unwrap_or(scan);
-            self.pick_of_many(scope, scan, passes, page, (first.total, now)).await
+            self.pick_of_many(scope, scan, passes, page, (total, now)).await
         }
     }
 
@@ -220,15 +208,13 @@ impl Jobs {
     async fn pick_of_few(
         &self,
         scope: &Scope,
-        passes: &(dyn Fn(&Job) -> bool + Send + Sync),
+        passes: Passes<'_>,
         page: PageRequest<AdminCursor>,
-    ) -> Result<AdminPage<Job>, CommandError> {
+    ) -> Result<AdminPage<Job>> {
         let (mut items, mut total, mut skipped) = (Vec::new(), 0, 0);
         let (mut after, mut has_more) = (None, false);
         loop {
-            let step = PageRequest { limit: STEP, offset: 0, after };
-            let all = JobFilter::default();
-            let found = self.store.list_jobs(scope, &all, JobSort::default(), step).await?;
+            let found = self.some_jobs(scope, &JobFilter::default(), STEP, after).await?;
             for job in found.items.into_iter().filter(|job| passes(job)) {
                 total += 1;
                 if page.after.is_some_and(|place| job.no <= place.after) {
@@ -252,29 +238,27 @@ impl Jobs {
     }
 
     /// Lists the jobs of a tenant with many jobs: reads a limited number of jobs. Returns an error
-    /// if `offset` skips more jobs than this limit, because an empty page would mean that no jobs
-    /// follow.
+    /// if `offset` skips all jobs that the request may read, because an empty page would mean that
+    /// no jobs follow.
     async fn pick_of_many(
         &self,
         scope: &Scope,
         mut scan: Scan,
-        passes: &(dyn Fn(&Job) -> bool + Send + Sync),
+        passes: Passes<'_>,
         page: PageRequest<AdminCursor>,
         (all, now): (u64, Timestamp),
-    ) -> Result<AdminPage<Job>, CommandError> {
+    ) -> Result<AdminPage<Job>> {
         let (mut items, mut skipped) = (Vec::new(), 0);
         let (mut scanned, mut passed, mut steps) = (0_u64, 0_u64, 0);
         let first_scan = scan;
         let mut after = page.after.map(|place| JobCursor { at: 0, no: place.after });
         let next = 'walk: loop {
-            let step = PageRequest { limit: STEP, offset: 0, after };
-            let filter = scan.filter(now);
-            let found = self.store.list_jobs(scope, &filter, JobSort::default(), step).await?;
+            let found = self.some_jobs(scope, &scan.filter(now), STEP, after).await?;
             steps += 1;
             for job in found.items {
                 let no = job.no;
                 scanned += 1;
-                // The preceding scan already returned due jobs that have a waiting run.
+                // The scan `Waiting` has already returned the due jobs that have a waiting run.
                 let is_new = scan != Scan::Due || job.live == 0;
                 if is_new && passes(&job) {
                     passed += 1;
@@ -289,8 +273,8 @@ impl Jobs {
                 }
             }
             match (found.next, scan.next()) {
-                // The page ends even if it has few jobs, because the request has scanned enough of
-                // them.
+                // The page ends even if it is not full, because the request has reached its scan
+                // limit.
                 (Some(cursor), _) if scanned >= u64::from(LIST_SCAN_MAX) || steps >= STEPS => {
                     break Some(scan.cursor(cursor.no));
                 }
@@ -311,13 +295,22 @@ impl Jobs {
         Ok(AdminPage { items, total, total_is_estimate: !is_whole, next })
     }
 
-    /// Estimates the number of jobs that a scan and its following scans find.
-    async fn count(&self, scope: &Scope, scan: Scan, now: Timestamp) -> Result<u64, CommandError> {
+    async fn some_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        limit: u32,
+        after: Option<JobCursor>,
+    ) -> Result<Page<Job, JobCursor>> {
+        let page = PageRequest { limit, offset: 0, after };
+        Ok(self.store.list_jobs(scope, filter, JobSort::default(), page).await?)
+    }
+
+    /// Estimates the number of jobs that `scan` and the scans after it find.
+    async fn count(&self, scope: &Scope, scan: Scan, now: Timestamp) -> Result<u64> {
         let (mut scan, mut total) = (Some(scan), 0_u64);
-        let one = PageRequest { limit: 1, offset: 0, after: None };
         while let Some(current) = scan {
-            let filter = current.filter(now);
-            let found = self.store.list_jobs(scope, &filter, JobSort::default(), one).await?;
+            let found = self.some_jobs(scope, &current.filter(now), 1, None).await?;
             total = total.saturating_add(found.total);
             scan = current.next();
         }

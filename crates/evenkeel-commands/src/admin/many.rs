@@ -7,10 +7,10 @@ use evenkeel_store::{Applied, COMMANDS_MAX, Scope};
 use futures::{StreamExt as _, stream};
 
 use super::{AdminJob, AdminStatus, CONCURRENCY, JobRef};
-use crate::{CommandError, ControlCommand, Jobs};
+use crate::{CommandError, ControlCommand, Jobs, Result};
 
 /// One result per job, in the order of the request.
-pub type EachJob = Vec<Result<AdminJob, CommandError>>;
+pub type EachJob = Vec<Result<AdminJob>>;
 
 /// Returns false once the time limit of the request has passed.
 type HasTime<'a> = &'a (dyn Fn() -> bool + Send + Sync);
@@ -25,7 +25,7 @@ impl Jobs {
         refs: &[JobRef],
         wanted: AdminStatus,
         has_time: HasTime<'_>,
-    ) -> Result<EachJob, CommandError> {
+    ) -> Result<EachJob> {
         let ids = self.ids_of(scope, refs).await?;
         let set = |id: Option<JobId>| async move {
             let id = id.ok_or(CommandError::NotFound)?;
@@ -45,7 +45,7 @@ impl Jobs {
         scope: &Scope,
         refs: &[JobRef],
         has_time: HasTime<'_>,
-    ) -> Result<EachJob, CommandError> {
+    ) -> Result<EachJob> {
         let ids = self.ids_of(scope, refs).await?;
         let mut answers: HashMap<JobId, Applied> = HashMap::new();
         let known: Vec<JobId> = ids.iter().flatten().copied().collect();
@@ -82,7 +82,7 @@ impl Jobs {
 /// after all other jobs, so that its second result is current.
 async fn each_of<F>(ids: Vec<Option<JobId>>, act: impl Fn(Option<JobId>) -> F) -> EachJob
 where
-    F: Future<Output = Result<AdminJob, CommandError>>,
+    F: Future<Output = Result<AdminJob>>,
 {
     let mut known = HashSet::new();
     let is_first: Vec<bool> = ids.iter().map(|id| id.is_none_or(|id| known.insert(id))).collect();

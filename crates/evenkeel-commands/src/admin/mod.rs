@@ -17,7 +17,7 @@ use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{COMMANDS_MAX, Job, Now, Scope, WaitsFor};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
-use crate::{CommandError, Jobs};
+use crate::{CommandError, Jobs, Result};
 
 pub use list::{AdminCursor, AdminPage, AdminStats};
 pub use many::EachJob;
@@ -60,8 +60,7 @@ impl AdminStatus {
         Self::ALL.map(|status| (status.as_str(), status))
     }
 
-    /// Returns the status at `now`, or `None` if the job has never run. A job that is scheduled for
-    /// a later time and never ran has no status.
+    /// Returns the status at `now`, or `None` if the job has never run and is not due.
     pub fn of(job: &Job, now: Timestamp) -> Option<Self> {
         if job.facts().running > 0 {
             return Some(Self::Crawling);
@@ -94,12 +93,12 @@ pub struct AdminJob {
 
 impl Jobs {
     /// Returns the ids of the given jobs, in the same order.
-    pub async fn ids_of(
-        &self,
-        scope: &Scope,
-        refs: &[JobRef],
-    ) -> Result<Vec<Option<JobId>>, CommandError> {
-        let numbers: Vec<i64> = refs.iter().filter_map(JobRef::number).collect();
+    pub async fn ids_of(&self, scope: &Scope, refs: &[JobRef]) -> Result<Vec<Option<JobId>>> {
+        let numbers = refs.iter().filter_map(|one| match one {
+            JobRef::Number(number) => Some(*number),
+            JobRef::Id(_) => None,
+        });
+        let numbers: Vec<i64> = numbers.collect();
         let mut found = Vec::with_capacity(numbers.len());
         for some in numbers.chunks(COMMANDS_MAX) {
             found.extend(self.store.ids_of_numbers(scope, some).await?);
@@ -112,12 +111,12 @@ impl Jobs {
         Ok(refs.iter().map(resolve).collect())
     }
 
-    pub async fn id_of(&self, scope: &Scope, job: JobRef) -> Result<JobId, CommandError> {
+    pub async fn id_of(&self, scope: &Scope, job: JobRef) -> Result<JobId> {
         let found = self.ids_of(scope, &[job]).await?.pop().flatten();
         found.ok_or(CommandError::NotFound)
     }
 
-    pub async fn admin_job(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
+    pub async fn admin_job(&self, scope: &Scope, id: JobId) -> Result<AdminJob> {
         let (job, now) = self.get_with_now(scope, id).await?;
         self.with_attempts(scope, job, now).await
     }
@@ -139,37 +138,24 @@ impl Jobs {
 
     /// Adds data of the waiting attempts: the earliest time at which a worker may claim one, and
     /// the highest priority.
-    async fn with_attempts(
-        &self,
-        scope: &Scope,
-        job: Job,
-        now: Timestamp,
-    ) -> Result<AdminJob, CommandError> {
+    async fn with_attempts(&self, scope: &Scope, job: Job, now: Timestamp) -> Result<AdminJob> {
         let mut seen = self.summarize(job, now);
         if seen.job.live == 0 {
             return Ok(seen);
         }
         for waiting in self.store.waiting_attempts(scope, seen.job.id, None, Now::Database).await? {
             let priority = waiting.priority.unwrap_or(seen.job.definition.priority);
-            let (visible_at, effective) = match waiting.waits_for {
-                WaitsFor::Time(due) => {
-                    if waiting.key.attempt.0 > 0 {
-                        let earlier = seen.next_retry_at.is_none_or(|known| due < known);
-                        seen.next_retry_at = if earlier { Some(due) } else { seen.next_retry_at };
-                    }
-                    (due, self.aging.effective(priority, due, now))
-                }
-                WaitsFor::Permit { since, .. } => {
-                    (since, self.aging.effective(priority, since, now))
-                }
-                WaitsFor::Worker { since, window, .. } => {
-                    let effective = self.aging.effective(priority, since, now);
-                    (window.from.unwrap_or(since), effective)
-                }
+            let (visible_at, since) = match waiting.waits_for {
+                WaitsFor::Time(due) => (due, due),
+                WaitsFor::Permit { since, .. } => (since, since),
+                WaitsFor::Worker { since, window, .. } => (window.from.unwrap_or(since), since),
             };
-            if seen.visible_at.is_none_or(|known| visible_at < known) {
-                seen.visible_at = Some(visible_at);
+            let earliest = |known: Option<Timestamp>| known.into_iter().chain([visible_at]).min();
+            if matches!(waiting.waits_for, WaitsFor::Time(_)) && waiting.key.attempt.0 > 0 {
+                seen.next_retry_at = earliest(seen.next_retry_at);
             }
+            seen.visible_at = earliest(seen.visible_at);
+            let effective = self.aging.effective(priority, since, now);
             seen.effective_priority = seen.effective_priority.max(effective);
         }
         Ok(seen)
@@ -182,7 +168,7 @@ impl Jobs {
         scope: &Scope,
         jobs: Vec<Job>,
         now: Timestamp,
-    ) -> Result<Vec<AdminJob>, CommandError> {
+    ) -> Result<Vec<AdminJob>> {
         let mut detailed = 0;
         let views = jobs.into_iter().map(|job| {
             let waits = job.waiting > 0 && detailed < DETAILED_MAX;
@@ -195,8 +181,7 @@ impl Jobs {
                 }
             }
         });
-        let views: Vec<_> = views.collect();
-        stream::iter(views).buffered(CONCURRENCY).try_collect().await
+        stream::iter(views.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await
     }
 }
 

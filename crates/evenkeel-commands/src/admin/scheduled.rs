@@ -2,17 +2,17 @@
 
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
-use evenkeel_store::{
-    Action, Applied, EventKind, Job, JobChange, JobCommand, JobState, Now, Scope, Signal,
-};
-use serde_json::{Map, Value, json};
+use evenkeel_store::{Applied, EventKind, Job, JobChange, JobState, Now, Scope, Signal};
+use serde_json::{Value, json};
 
 use crate::fault::{Faults, shown};
-use crate::jobs::{DeletedJob, Edit};
+use crate::jobs::{DeletedJob, Edit, change_command};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
 use crate::update::{new_next_time, read_change};
-use crate::{CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, read_job};
+use crate::{
+    CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, Object, Result, read_job,
+};
 
 /// Metadata key under which the creator of a job is stored.
 const CREATED_BY: &str = "created_by";
@@ -64,7 +64,7 @@ pub fn cron_words(schedule: &Schedule) -> Option<String> {
 struct ScheduledDocument {
     target: Option<Option<i64>>,
     enabled: Option<bool>,
-    job: Map<String, Value>,
+    job: Object,
 }
 
 impl ScheduledDocument {
@@ -73,7 +73,7 @@ impl ScheduledDocument {
             let message = format!("{} is not an object", shown(document));
             return Err(vec![Fault::new("", message)]);
         };
-        let (mut own, mut job) = (Map::new(), Map::new());
+        let (mut own, mut job) = (Object::new(), Object::new());
         for (name, value) in object {
             match name.as_str() {
                 "subreddit_id" | "enabled" => own.insert(name.clone(), value.clone()),
@@ -94,24 +94,20 @@ impl ScheduledDocument {
 }
 
 impl Jobs {
-    pub async fn get_scheduled(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<ScheduledJob, CommandError> {
+    pub async fn get_scheduled(&self, scope: &Scope, id: JobId) -> Result<ScheduledJob> {
         ScheduledJob::of(self.get(scope, id).await?).ok_or(CommandError::NotFound)
     }
 
     /// Creates the scheduled job that `document` describes, with `creator` as its creator. Also
-    /// creates the target of the job, if no target has that number. The returned flag is true if a
-    /// job with the same deduplication key already existed and was left unchanged. The flag is
-    /// `None` if the document has no deduplication key.
+    /// creates the target of the job if this target does not exist. The returned flag is true if a
+    /// job with the same deduplication key already existed and was left unchanged. The returned
+    /// flag is `None` if the document has no deduplication key.
     pub async fn create_scheduled(
         &self,
         scope: &Scope,
         document: &Value,
         creator: &str,
-    ) -> Result<(ScheduledJob, Option<bool>), CommandError> {
+    ) -> Result<(ScheduledJob, Option<bool>)> {
         let ScheduledDocument { target, enabled, mut job } =
             ScheduledDocument::read(document).map_err(CommandError::Invalid)?;
         let mut missing = Vec::new();
@@ -143,24 +139,25 @@ impl Jobs {
             self.ensure_target(scope, number).await?;
         }
         let CreatedJob { job, deduplicated, .. } = self.create_or_find(scope, &document).await?;
-        // The existing job with the same key may run only once; such a job cannot be shown as a
-        // scheduled job.
+        // An existing job with the same deduplication key may be a one-time job, which cannot be
+        // shown as a scheduled job.
         let id = job.id;
         let made = ScheduledJob::of(job).ok_or(CommandError::Duplicate { id })?;
         Ok((made, deduplicated))
     }
 
-    /// Changes the given fields of a scheduled job. `show` builds the view of the job that the
-    /// client saw, to find the fields that differ.
+    /// Changes the given fields of a scheduled job. `show` builds the job as the client saw it;
+    /// only fields that differ from it count as changes.
     ///
-    /// Refusals that can be foreseen happen before any change, so that they create no target.
+    /// All checks that are possible in advance come first, so that a refused change creates no
+    /// target.
     pub async fn update_scheduled(
         &self,
         scope: &Scope,
         id: JobId,
         document: &Value,
-        show: &(dyn Fn(&Job, Timestamp) -> Map<String, Value> + Send + Sync),
-    ) -> Result<ScheduledJob, CommandError> {
+        show: &(dyn Fn(&Job, Timestamp) -> Object + Send + Sync),
+    ) -> Result<ScheduledJob> {
         let before = self.get_scheduled(scope, id).await?;
         let ScheduledDocument { target, enabled, mut job } =
             ScheduledDocument::read(document).map_err(CommandError::Invalid)?;
@@ -175,7 +172,7 @@ impl Jobs {
         let turned = enabled.filter(|enabled| *enabled != before.enabled());
         let turn = turned.map(|enabled| if enabled { Command::Resume } else { Command::Pause });
         for command in turn.into_iter().chain((!job.is_empty()).then_some(Command::Update)) {
-            before.job.facts().apply(command).map_err(CommandError::NotAllowed)?;
+            before.job.facts().apply(command)?;
         }
         let edit = (!job.is_empty()).then(|| {
             let sent = Value::Object(job);
@@ -184,8 +181,7 @@ impl Jobs {
         if let Some(Edit { sent, mode, .. }) = &edit {
             let now = self.store.now().await?;
             let seen = show(&before.job, now);
-            // A job can only be resumed if its schedule has a run left. A paused job may have no
-            // run left.
+            // A job can be resumed only if its schedule has a run left.
             let mut after = before.job.clone();
             if turned == Some(true) {
                 after.state = JobState::Active;
@@ -206,8 +202,9 @@ impl Jobs {
             edited = Some(self.update(scope, id, edit, show).await?.0);
         }
         let Some(enabled) = turned else { return self.get_scheduled(scope, id).await };
-        // The job is paused or resumed last. A pause withdraws waiting runs, which cannot be
-        // undone, and a resume checks the deduplication key that the job has after the edit.
+        // The job is paused or resumed after all other changes. A pause withdraws waiting runs,
+        // which cannot be undone. A resume checks the deduplication key that the job has after the
+        // edit.
         match (self.enable(scope, id, enabled).await, edited) {
             (Err(refusal), Some(edited)) if enabled => {
                 self.restore(scope, before.job, &edited).await?;
@@ -217,28 +214,18 @@ impl Jobs {
         }
     }
 
-    /// Reverts the edit of a paused job to its state `before`, unless another command has changed
-    /// the job since. A paused job has no next run time, so none has to be restored.
-    pub(crate) async fn restore(
-        &self,
-        scope: &Scope,
-        before: Job,
-        edited: &Job,
-    ) -> Result<(), CommandError> {
+    /// Restores the state `before` the edit of a paused job, unless another command has changed the
+    /// job since the edit. A paused job has no next run time, so none has to be restored.
+    pub(crate) async fn restore(&self, scope: &Scope, before: Job, edited: &Job) -> Result<()> {
         let id = edited.id;
-        // Every command increases the generation of a job. An equal generation means that nothing
-        // was edited. A generation that is higher by two or more means that reverting would lose
-        // another change.
+        // Every command increases the generation of a job. If the generation has not increased,
+        // nothing was edited. If the generation has increased by two or more, reverting the edit
+        // would lose the change of another client.
         if edited.generation != before.generation + 1 {
             return Ok(());
         }
         let (about, definition) = (Some(before.about), Some(before.definition));
-        let command = JobCommand {
-            id,
-            if_generation: Some(edited.generation),
-            if_fired: None,
-            action: Action::Change(Box::new(JobChange { about, definition, next_at: None })),
-        };
+        let command = change_command(edited, JobChange { about, definition, next_at: None });
         let applied = self.store.apply_commands(scope, vec![command], Now::Database).await?;
         if let Some(Applied::Done(_)) = applied.first() {
             self.announce(Signal::Jobs).await;
@@ -249,12 +236,7 @@ impl Jobs {
 
     /// Pauses or resumes a scheduled job. Does nothing if the job is already paused or already
     /// active.
-    pub async fn enable(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        enabled: bool,
-    ) -> Result<ScheduledJob, CommandError> {
+    pub async fn enable(&self, scope: &Scope, id: JobId, enabled: bool) -> Result<ScheduledJob> {
         let job = self.get_scheduled(scope, id).await?;
         if job.enabled() != enabled {
             let command = if enabled { ControlCommand::Resume } else { ControlCommand::Pause };
@@ -270,11 +252,7 @@ impl Jobs {
         Ok(job)
     }
 
-    pub async fn delete_scheduled(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<(Job, DeletedJob), CommandError> {
+    pub async fn delete_scheduled(&self, scope: &Scope, id: JobId) -> Result<(Job, DeletedJob)> {
         let ScheduledJob { job, .. } = self.get_scheduled(scope, id).await?;
         let deleted = self.delete(scope, id, false, None).await?;
         self.announce(Signal::Jobs).await;

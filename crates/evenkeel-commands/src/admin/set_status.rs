@@ -12,7 +12,7 @@ use evenkeel_store::{
 };
 
 use super::{AdminJob, AdminStatus};
-use crate::{CommandError, Conflict, ControlCommand, Jobs};
+use crate::{CommandError, Conflict, ControlCommand, Jobs, Result, TriggerResult};
 
 /// Maximum number of tries to set a status while the job keeps changing.
 const TRIES: usize = 16;
@@ -20,20 +20,20 @@ const TRIES: usize = 16;
 /// runs are processed one after the other, so a larger number could exceed the time limit of a bulk
 /// request.
 const ACTIVE_MAX: u32 = 1000;
-/// Time that a running attempt has to stop before its requeued attempt may start.
+/// A requeued attempt may start only after this time, so that the running attempt can stop first.
 const GRACE_PERIOD: Span = Span::from_secs(5);
 
 impl Jobs {
     /// Overrides the status of the latest run of a job. `success` and `failed` finish all active
     /// runs of the job. `queued` requeues running attempts, retries a failed run, or triggers a new
     /// run after a success. Setting the status that the run already has does nothing. Only a worker
-    /// can make a job `crawling`, and the outcome of a finished run is never changed.
+    /// can set the status `crawling`. The outcome of a finished run is never changed.
     pub async fn set_status(
         &self,
         scope: &Scope,
         id: JobId,
         wanted: AdminStatus,
-    ) -> Result<AdminJob, CommandError> {
+    ) -> Result<AdminJob> {
         match wanted {
             AdminStatus::Success | AdminStatus::Failed => {
                 self.end_active_runs(scope, id, wanted).await
@@ -51,11 +51,11 @@ impl Jobs {
 
     /// Retries the latest run of a job, starting with a new first attempt, if that run failed or
     /// was cancelled.
-    pub async fn admin_retry(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
+    pub async fn admin_retry(&self, scope: &Scope, id: JobId) -> Result<AdminJob> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let begun = match AdminStatus::of(&job, now) {
             Some(AdminStatus::Failed) => self.run_again(scope, &job).await,
-            _ => Err(CommandError::Conflict(Conflict::Busy)),
+            _ => Err(Conflict::Busy.into()),
         };
         match begun {
             // The retry command returns an error that names the allowed commands.
@@ -74,7 +74,7 @@ impl Jobs {
         scope: &Scope,
         id: JobId,
         wanted: AdminStatus,
-    ) -> Result<AdminJob, CommandError> {
+    ) -> Result<AdminJob> {
         let mut selected: BTreeSet<AttemptKey> = BTreeSet::new();
         let mut is_done = false;
         for _ in 0..TRIES {
@@ -104,7 +104,7 @@ impl Jobs {
             } else if is_done || !selected.is_empty() && AdminStatus::of_end(&job) == Some(wanted) {
                 return self.with_attempts(scope, job, now).await;
             } else if !selected.is_empty() {
-                // All runs finished before they could be overridden, with another outcome.
+                // All runs finished with another outcome before this request could override it.
                 return Err(wrong_status(AdminStatus::of_end(&job), wanted));
             }
         }
@@ -112,7 +112,7 @@ impl Jobs {
     }
 
     /// Requeues running attempts, or starts a new run if none is active.
-    async fn queue(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
+    async fn queue(&self, scope: &Scope, id: JobId) -> Result<AdminJob> {
         let mut is_own_duplicate = false;
         for _ in 0..TRIES {
             let (job, now) = self.get_with_now(scope, id).await?;
@@ -136,8 +136,7 @@ impl Jobs {
                         {
                             is_own_duplicate = true;
                         }
-                        // A worker may already have claimed the new run. The new run is not
-                        // requeued a second time.
+                        // A new run that a worker has already claimed is not requeued again.
                         begun => {
                             begun?;
                             return self.admin_job(scope, id).await;
@@ -149,18 +148,14 @@ impl Jobs {
         Err(self.changed_too_often(scope, id).await?)
     }
 
-    async fn changed_too_often(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<CommandError, CommandError> {
+    async fn changed_too_often(&self, scope: &Scope, id: JobId) -> Result<CommandError> {
         let generation = self.get(scope, id).await?.generation;
         Ok(CommandError::Stale { generation })
     }
 
     /// Starts a run of a job without active runs. Returns [`Conflict::Busy`] if a run has become
     /// active in the meantime.
-    async fn run_again(&self, scope: &Scope, job: &Job) -> Result<(), CommandError> {
+    async fn run_again(&self, scope: &Scope, job: &Job) -> Result<()> {
         let has_failed = job.last_outcome.is_some_and(Outcome::is_failure);
         if has_failed && job.state == JobState::Active {
             match self.control(scope, job.id, ControlCommand::Retry, None).await {
@@ -170,18 +165,19 @@ impl Jobs {
                 Err(error) => return Err(error),
             }
         }
-        self.trigger_idle(scope, job.id).await.map(|_| ())
+        match self.request_run(scope, job.id, None, true).await? {
+            TriggerResult::New(_) => Ok(()),
+            TriggerResult::Existing { job, .. } => Err(CommandError::Duplicate { id: job }),
+        }
     }
 
     /// Creates the run of a due job as the scheduler would, so that its outcome can be overridden.
-    async fn fire_due(&self, job: &Job, now: Timestamp) -> Result<(), CommandError> {
+    async fn fire_due(&self, job: &Job, now: Timestamp) -> Result<()> {
         let Some(due) = self.store.load_jobs(&[job.no]).await?.pop() else { return Ok(()) };
         let (_, members) = self.store.members().await?;
         let live = members.into_iter().find(|member| member.state == NodeState::Live);
         let Some(next_at) = due.next_at else { return Ok(()) };
-        let Some(node) = live else {
-            return Err(CommandError::Conflict(Conflict::NoLiveNode));
-        };
+        let node = live.ok_or(Conflict::NoLiveNode)?;
         let definition = &job.definition;
         let average = definition.average(job.history.average_good_duration);
         let time = DueTime { due: next_at, now, waited: false, average, fired: due.fired };
@@ -217,11 +213,11 @@ impl Jobs {
         all: &[LiveAttempt],
         wanted: AdminStatus,
         now: Timestamp,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<bool> {
         let (mut is_done, mut refusal) = (false, None);
         for attempt in all {
-            // The grace period of a requeued attempt starts when this attempt is requeued. The time
-            // is read for each attempt, because requeuing many attempts takes a while.
+            // The clock is read for each attempt, because requeuing many attempts takes a while and
+            // each grace period starts when its attempt is requeued.
             let at = match (wanted, attempt.state) {
                 (AdminStatus::Queued, LiveState::Running { .. }) => self.store.now().await?,
                 _ => now,
@@ -234,9 +230,7 @@ impl Jobs {
                     self.report_override(scope, &change, attempt.key);
                 }
                 OverrideResult::Changed => {}
-                OverrideResult::Stopped => {
-                    refusal = Some(CommandError::Conflict(Conflict::CannotRequeue));
-                }
+                OverrideResult::Stopped => refusal = Some(Conflict::CannotRequeue.into()),
                 OverrideResult::Duplicate(id) => refusal = Some(CommandError::Duplicate { id }),
             }
         }
@@ -277,8 +271,8 @@ impl Jobs {
             }
             (AdminStatus::Queued, LiveState::Waiting) | (AdminStatus::Crawling, _) => return None,
         };
-        // The run is handled like a cancelled run: its failure neither stops the job nor causes a
-        // retry.
+        // A run that an operator sets to failed is handled like a cancelled run: the failure
+        // neither stops the job nor causes a retry.
         let ended = Ended {
             attempt: key.attempt,
             outcome: Outcome::Cancelled,
@@ -289,7 +283,7 @@ impl Jobs {
         Some(OverrideAction::Ended { outcome, error, then: after_end(definition, ended, 0.0) })
     }
 
-    /// Counts the outcome in the metrics and publishes its event, as the worker would have done.
+    /// Counts the overridden outcome in the metrics and publishes its event, as a worker would do.
     fn report_override(&self, scope: &Scope, change: &OutcomeOverride, key: AttemptKey) {
         let Some(end) = change.finish(scope.tenant, key, evenkeel_core::lease::Fence::NONE) else {
             return;
@@ -312,5 +306,5 @@ fn must_start_by(job: &Job, time: Timestamp) -> Timestamp {
 
 fn wrong_status(is: Option<AdminStatus>, wanted: AdminStatus) -> CommandError {
     let is = is.map_or("none", AdminStatus::as_str);
-    CommandError::Conflict(Conflict::WrongStatus { is, wanted: wanted.as_str() })
+    Conflict::WrongStatus { is, wanted: wanted.as_str() }.into()
 }

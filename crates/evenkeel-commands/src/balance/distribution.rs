@@ -7,10 +7,12 @@ use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::Scope;
 
 use super::Balancing;
-use crate::CommandError;
+use crate::Result;
 
 /// Maximum number of time slots in a list.
 const LISTED_MAX: usize = 4096;
+/// The ways to count runs.
+const MEASURES: [Measure; 3] = [Measure::Next, Measure::Runs, Measure::Cost];
 
 /// The expected runs of a time slot or an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
@@ -23,6 +25,11 @@ pub struct Share {
 }
 
 impl Share {
+    /// Creates a share from its values in the order of [`MEASURES`].
+    const fn new([next, runs, cost_seconds]: [f64; 3]) -> Self {
+        Self { next, runs, cost_seconds }
+    }
+
     pub const fn of(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Next => self.next,
@@ -35,7 +42,7 @@ impl Share {
 /// How evenly runs are spread over time, for each way to count runs.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spreads {
-    /// Spread of the next runs of jobs.
+    /// Counts only the next run of each job.
     pub next: Spread,
     pub runs: Spread,
     pub cost: Spread,
@@ -43,11 +50,8 @@ pub struct Spreads {
 
 impl Spreads {
     fn of(loads: &Loads, grain: Granularity) -> Self {
-        Self {
-            next: loads.spread(Measure::Next, grain),
-            runs: loads.spread(Measure::Runs, grain),
-            cost: loads.spread(Measure::Cost, grain),
-        }
+        let [next, runs, cost] = MEASURES.map(|measure| loads.spread(measure, grain));
+        Self { next, runs, cost }
     }
 
     pub const fn by(&self, measure: Measure) -> Spread {
@@ -67,8 +71,8 @@ pub struct Distribution {
     pub policy: Policy,
     /// Length of a time slot.
     pub slot: Span,
-    /// Start and expected runs of each time slot. Neighbouring time slots are combined if there are
-    /// more than [`LISTED_MAX`].
+    /// Start and expected runs of each time slot. If there are more than [`LISTED_MAX`] time slots,
+    /// neighbouring ones are combined.
     pub slots: Vec<(Timestamp, Share)>,
     /// Length of each entry of `slots`.
     pub listed: Span,
@@ -105,13 +109,12 @@ impl Distribution {
 }
 
 impl Balancing {
-    /// Returns how the runs of the tenant's jobs are spread over time.
-    pub async fn distribution(&self, scope: &Scope) -> Result<Distribution, CommandError> {
+    pub async fn distribution(&self, scope: &Scope) -> Result<Distribution> {
         let now = self.balance.store.now().await?;
         let loads = Arc::new(self.own_loads(scope, now).await?);
         let suggestion = self.suggestion(scope, &loads, now).await?;
         let policy = self.balance.settings().policy;
-        super::blocking(move || Distribution::new(&loads, policy, now, suggestion)).await
+        Ok(super::blocking(move || Distribution::new(&loads, policy, now, suggestion)).await?)
     }
 }
 
@@ -128,29 +131,15 @@ fn combined(horizon: Horizon) -> usize {
 
 /// Returns the time slots of the next 24 hours, with `combined` time slots in each entry.
 fn slots_of(loads: &Loads, horizon: Horizon, combined: usize) -> Vec<(Timestamp, Share)> {
-    let [next, runs, cost] =
-        [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_slot(measure));
-    let at = |values: &[f64], slot: usize| -> f64 { values.iter().skip(slot).take(combined).sum() };
-    (0..horizon.day())
-        .step_by(combined)
-        .map(|slot| {
-            let start = start_of(horizon, slot);
-            let share = Share {
-                next: at(&next, slot),
-                runs: at(&runs, slot),
-                cost_seconds: at(&cost, slot),
-            };
-            (start, share)
-        })
-        .collect()
+    let all = MEASURES.map(|measure| loads.by_slot(measure));
+    let slots = (0..horizon.day()).step_by(combined).map(|slot| {
+        let sum = |values: &Vec<f64>| values.iter().skip(slot).take(combined).sum();
+        (start_of(horizon, slot), Share::new(all.each_ref().map(sum)))
+    });
+    slots.collect()
 }
 
 pub(super) fn hours_of(loads: &Loads) -> [Share; 24] {
-    let [next, runs, cost] =
-        [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_hour(measure));
-    std::array::from_fn(|hour| Share {
-        next: next[hour],
-        runs: runs[hour],
-        cost_seconds: cost[hour],
-    })
+    let all = MEASURES.map(|measure| loads.by_hour(measure));
+    std::array::from_fn(|hour| Share::new(all.map(|values| values[hour])))
 }

@@ -1,23 +1,23 @@
-//! Reads the hourly history of the distribution score.
+//! Reads the hourly history of the balance score.
 
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{SavedScore, Scope};
 
 use super::Balancing;
-use crate::CommandError;
+use crate::Result;
 
-/// Retention of scores; older scores are pruned.
+/// Retention of balance scores; older balance scores are pruned.
 const RETENTION: Span = Span::from_secs(90 * 86_400);
-/// Maximum page size, which covers all retained scores.
+/// Maximum page size, which covers all retained balance scores.
 pub const SCORES_MAX: u32 = 90 * 24;
 /// Default period of a query.
 const DEFAULT_PERIOD: Span = Span::from_secs(7 * 86_400);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ScoreQuery {
-    /// Returns scores of this hour and later.
+    /// Returns balance scores of this hour and later.
     pub from: Option<Timestamp>,
-    /// Returns scores before this time.
+    /// Returns balance scores before this time.
     pub until: Option<Timestamp>,
     pub limit: u32,
 }
@@ -27,22 +27,17 @@ pub struct ScoreHistory {
     pub from: Timestamp,
     pub until: Timestamp,
     pub scores: Vec<SavedScore>,
-    /// The first hour of the next page.
+    /// The first hour of the next page of balance scores.
     pub next_from: Option<Timestamp>,
 }
 
 impl Balancing {
-    /// Returns the hourly distribution scores of the tenant; by default those of the last seven
-    /// days.
-    pub async fn history(
-        &self,
-        scope: &Scope,
-        query: ScoreQuery,
-    ) -> Result<ScoreHistory, CommandError> {
+    /// Returns the hourly balance scores of the tenant; by default those of the last seven days.
+    pub async fn history(&self, scope: &Scope, query: ScoreQuery) -> Result<ScoreHistory> {
         let store = &self.balance.store;
         let now = store.now().await?;
         let until = query.until.unwrap_or_else(|| now.saturating_add(Span::from_secs(1)));
-        // Scores beyond the retention may still exist until they are pruned.
+        // Balance scores older than the retention may still be stored, but are not returned.
         let oldest = now.saturating_sub(RETENTION);
         let from = query.from.unwrap_or_else(|| until.saturating_sub(DEFAULT_PERIOD)).max(oldest);
         let mut scores = store.scores(scope, from, until, query.limit.saturating_add(1)).await?;

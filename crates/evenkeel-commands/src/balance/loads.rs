@@ -1,8 +1,8 @@
 //! Caches the load: the expected runs of all tenants by time slot.
 //!
 //! The cache is refreshed from the store at intervals. Start times that this node chooses are added
-//! at once, so that jobs created together are spread over time. A start time is removed again if
-//! its transaction fails.
+//! at once, so that jobs created together are spread over time. If the transaction of a chosen
+//! start time fails, the start time is removed from the cache.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +12,15 @@ use std::time::Duration;
 use evenkeel_core::balance::{Granularity, Horizon, LoadProfile, Loads, Measure, NodeTurn};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{LoadProfiles, NodeState, Scope, StoreError};
-use tokio::time::Instant;
 
-use super::Balance;
-use crate::CommandError;
+use super::{Balance, blocking};
+use crate::Result;
+use crate::feed::instant_now;
 
 /// Minimum time for which the cache is valid.
 const VALID_FOR: Duration = Duration::from_secs(1);
-/// The cache is valid for this many times the duration of the last read, so reading takes at most 5
-/// % of the time.
+/// The cache is valid for 20 times as long as the last read took, so reads take at most 5% of the
+/// time.
 const READ_TIME_FACTOR: u32 = 20;
 
 /// The expected load (expected runs by time slot) from the cache.
@@ -47,8 +47,8 @@ pub(super) struct Inner {
     /// Chosen start times whose transaction has not finished yet.
     reserved: HashMap<u64, Reserved>,
     reservations: u64,
-    /// Set while the expected load is read: chosen start times that were committed during the read.
-    /// The result of the read may or may not include these start times.
+    /// Start times whose transaction was committed while the expected load is being read; `None`
+    /// while nothing is read. The read may have missed these start times.
     committed_during_read: Option<Vec<Reserved>>,
     /// Counts the calls of [`Balance::invalidate`].
     invalidations: u64,
@@ -72,7 +72,7 @@ pub(super) type JobLoad = (LoadProfile, Span);
 #[derive(Clone)]
 pub(super) struct Reserved {
     pub tenant: TenantNo,
-    /// The expected load that the job adds.
+    /// Expected load of the job at its chosen start time.
     pub added: JobLoad,
     /// The expected load that the job had before it was rescheduled.
     pub removed: Option<JobLoad>,
@@ -81,20 +81,18 @@ pub(super) struct Reserved {
 impl Balance {
     /// Returns the expected load of the scope's tenant and the expected load of all tenants at
     /// `now`. Reads the expected load from the store if the cache has expired.
-    pub async fn loads(&self, scope: &Scope, now: Timestamp) -> Result<KnownLoads, CommandError> {
+    pub async fn loads(&self, scope: &Scope, now: Timestamp) -> Result<KnownLoads> {
         self.prepare(scope.tenant, now).await?;
         let mut inner = self.inner();
-        let Some(cached) = &mut inner.cached else { return Err(not_read().into()) };
+        let cached = inner.cached.as_mut().ok_or_else(not_read)?;
         let all = Arc::clone(&cached.all);
         Ok(KnownLoads { own: Arc::clone(cached.own(scope.tenant)), all })
     }
 
-    /// Returns the expected load of all tenants.
-    pub(super) async fn all_loads(&self, now: Timestamp) -> Result<Arc<Loads>, CommandError> {
+    pub(super) async fn all_loads(&self, now: Timestamp) -> Result<Arc<Loads>> {
         self.refresh(now).await?;
         let inner = self.inner();
-        let Some(cached) = &inner.cached else { return Err(not_read().into()) };
-        Ok(Arc::clone(&cached.all))
+        Ok(Arc::clone(&inner.cached.as_ref().ok_or_else(not_read)?.all))
     }
 
     /// Refreshes the cache if it has expired, and sums up the expected load of the tenant if it is
@@ -108,7 +106,7 @@ impl Balance {
         };
         let Some((profiles, horizon)) = found else { return Ok(()) };
         let to_sum = Arc::clone(&profiles);
-        let own = summed_up(move || to_sum.loads_of(tenant, horizon)).await?;
+        let own = blocking(move || to_sum.loads_of(tenant, horizon)).await?;
         let mut inner = self.inner();
         // If the cache was refreshed in the meantime, the next request sums up the expected load of
         // the tenant again.
@@ -129,8 +127,8 @@ impl Balance {
         }
     }
 
-    /// Refreshes the cache if it has expired. One task reads the expected load; other tasks use the
-    /// old values until it has finished.
+    /// Refreshes the cache if it has expired. One task reads the expected load; until the read is
+    /// finished, other tasks use the old values.
     pub async fn refresh(&self, now: Timestamp) -> Result<(), StoreError> {
         let (is_valid, is_cached) = {
             let inner = self.inner();
@@ -159,7 +157,7 @@ impl Balance {
         let horizon = Horizon::new(&self.settings, now);
         let (to_sum, pending_tenants) =
             (Arc::clone(&profiles), self.inner().tenants_with_placements());
-        let (all, own) = summed_up(move || {
+        let (all, own) = blocking(move || {
             let all = Arc::new(to_sum.loads(horizon));
             let only = to_sum.only_tenant();
             let own = pending_tenants.into_iter().filter(|tenant| Some(*tenant) != only);
@@ -175,7 +173,7 @@ impl Balance {
         let mut cached = CachedLoads { profiles, all, own, turn, read_at: now, valid_until };
         {
             let mut inner = self.inner();
-            // The read may miss changes that happened while it ran.
+            // The read may have missed the change that invalidated the cache in the meantime.
             if inner.invalidations != invalidations {
                 cached.valid_until = now;
             }
@@ -221,7 +219,7 @@ impl Balance {
         let mut nodes: Vec<_> = members.iter().filter(places).map(|member| member.node).collect();
         nodes.sort_unstable();
         let mine = nodes.iter().position(|node| *node == me);
-        // A node that has not joined yet counts from the next refresh on.
+        // A node that has not joined the cluster yet gets its position at a later refresh.
         Ok(mine
             .map_or(NodeTurn::ALONE, |mine| NodeTurn { mine: mine as u32, of: nodes.len() as u32 }))
     }
@@ -231,7 +229,7 @@ impl Balance {
     }
 }
 
-/// Stops recording committed start times when the read ends or is cancelled.
+/// Stops recording committed start times when the read of the expected load ends or is cancelled.
 struct EndReading<'a>(&'a Balance);
 
 impl Drop for EndReading<'_> {
@@ -293,8 +291,8 @@ impl Inner {
     fn replace(&mut self, cached: CachedLoads) {
         self.cached = Some(cached);
         let mut missed: Vec<Reserved> = self.committed_during_read.take().unwrap_or_default();
-        // The expected load that was read no longer contains the former expected load of these
-        // jobs.
+        // The new cached load still contains the former load of jobs whose transaction is open, so
+        // a rollback must not add this former load again.
         self.reserved.values_mut().for_each(|reserved| reserved.removed = None);
         missed.extend(self.reserved.values().cloned());
         for Reserved { tenant, added, .. } in missed {
@@ -314,19 +312,6 @@ impl CachedLoads {
     }
 }
 
-/// Sums up expected load on a blocking thread, because this takes a while for many load profiles.
-async fn summed_up<T: Send + 'static>(
-    add: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, StoreError> {
-    let added = tokio::task::spawn_blocking(add).await;
-    added.map_err(|error| StoreError::Refused(error.into()))
-}
-
 fn not_read() -> StoreError {
     StoreError::Unavailable("the load has not been read yet".into())
-}
-
-#[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
-pub(super) fn instant_now() -> Instant {
-    Instant::now()
 }

@@ -16,7 +16,6 @@ use evenkeel_core::{Definition, NodeNo, Schedule};
 use evenkeel_store::{Store, StoreError};
 use tokio::sync::Semaphore;
 
-use crate::CommandError;
 use loads::LoadCache;
 use suggestion::Suggestions;
 
@@ -43,13 +42,13 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Creates a balance for a node that is the only one to choose start times in its store.
+    /// Creates a `Balance` for a store in which only this node chooses start times.
     pub fn new(store: Arc<dyn Store>, settings: BalanceSettings) -> Arc<Self> {
         Self::of_node(store, settings, || None)
     }
 
-    /// Creates a balance for the node that `this_node` returns. Among equally good time slots, each
-    /// API node prefers different ones.
+    /// Creates a `Balance` for the node that `this_node` returns. Each API node prefers a different
+    /// subset of equally good time slots.
     pub fn of_node(
         store: Arc<dyn Store>,
         settings: BalanceSettings,
@@ -88,12 +87,10 @@ impl Balancing {
     }
 }
 
-/// Runs long work on a blocking thread.
+/// Runs `work` on a blocking thread, because summing up many load profiles takes a while.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, CommandError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        // The blocking task panicked, or the process is shutting down.
-        CommandError::Store(StoreError::Refused(error.into()))
-    })
+) -> Result<T, StoreError> {
+    // The task fails if it panics, or if the process is shutting down.
+    tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Refused(error.into()))
 }

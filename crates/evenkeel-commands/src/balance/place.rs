@@ -8,8 +8,9 @@ use evenkeel_core::balance::{JobToPlace, Load, LoadProfile, Loads, Measure, firs
 use evenkeel_core::{Definition, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{Job, JobState, Scope, StoreError};
 
-use super::loads::{JobLoad, Reserved, instant_now};
+use super::loads::{JobLoad, Reserved};
 use super::{Balance, has_chosen_times};
+use crate::feed::instant_now;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PlacementReason {
@@ -56,39 +57,13 @@ impl Placing {
         self
     }
 
-    /// Chooses the first run time of a new job, after the time `after`.
-    pub(crate) fn first(
+    /// Chooses the first run time, after the time `after`, of a new job, or of the job `before` that
+    /// is resumed or gets a new `definition`.
+    pub(crate) fn choose(
         &mut self,
         id: JobId,
         definition: &Definition,
-        after: Timestamp,
-    ) -> Option<Timestamp> {
-        self.choose(id, definition, None, None, after)
-    }
-
-    /// Chooses the next run time, after the time `after`, of a job that is resumed or gets a new
-    /// `definition`.
-    pub(crate) fn rescheduled(
-        &mut self,
-        job: &Job,
-        definition: &Definition,
-        after: Timestamp,
-    ) -> Option<Timestamp> {
-        let average = job.history.average_good_duration;
-        let counted = job.next_at.filter(|_| job.state == JobState::Active);
-        let removed = counted.and_then(|next| {
-            let load = Load::of(&job.definition, average, next)?;
-            Some((LoadProfile::of(&job.definition, next)?, load.cost))
-        });
-        self.choose(job.id, definition, average, removed, after)
-    }
-
-    fn choose(
-        &mut self,
-        id: JobId,
-        definition: &Definition,
-        average: Option<Span>,
-        removed: Option<JobLoad>,
+        before: Option<&Job>,
         after: Timestamp,
     ) -> Option<Timestamp> {
         let by_schedule = || definition.timetable().first_after(after);
@@ -96,6 +71,8 @@ impl Placing {
             return by_schedule();
         }
         let is_logged = self.is_logged();
+        let average = before.and_then(|job| job.history.average_good_duration);
+        let removed = before.and_then(present_load);
         let mut inner = self.balance.inner();
         let Some((own, all, turn)) = inner.loads(self.tenant) else { return by_schedule() };
         let began = instant_now();
@@ -141,26 +118,18 @@ impl Placing {
     pub(crate) fn confirm(&mut self, id: JobId) {
         let Some(Placed { reservation, at, load }) = self.placed.remove(&id) else { return };
         self.balance.inner().commit(reservation);
-        let kind = match self.reason {
-            PlacementReason::New => "new",
-            PlacementReason::Rescheduled => "reschedule",
+        let (kind, message) = match self.reason {
+            PlacementReason::New => ("new", "placed new job"),
+            PlacementReason::Rescheduled => ("reschedule", "chose a new start time for the job"),
         };
         metrics::counter!("scheduler_placements_total", "type" => kind).increment(1);
         let Some(load) = load else { return };
-        let slot = self.balance.slot_of(at);
-        match (self.reason, self.is_bulk) {
-            (PlacementReason::New, false) => {
-                tracing::info!(job_id = %id, slot = %slot, load, "placed new job");
-            }
-            (PlacementReason::New, true) => {
-                tracing::debug!(job_id = %id, slot = %slot, load, "placed new job");
-            }
-            (PlacementReason::Rescheduled, false) => {
-                tracing::info!(job_id = %id, slot = %slot, load, "chose a new start time for the job");
-            }
-            (PlacementReason::Rescheduled, true) => {
-                tracing::debug!(job_id = %id, slot = %slot, load, "chose a new start time for the job");
-            }
+        let slot = self.balance.settings.slot.as_micros().max(1).cast_signed();
+        let slot = Timestamp::from_micros(at.as_micros() - at.as_micros().rem_euclid(slot));
+        if self.is_bulk {
+            tracing::debug!(job_id = %id, slot = %slot, load, "{message}");
+        } else {
+            tracing::info!(job_id = %id, slot = %slot, load, "{message}");
         }
     }
 }
@@ -174,12 +143,11 @@ impl Drop for Placing {
     }
 }
 
-impl Balance {
-    /// Returns the start of the time slot that contains a time.
-    fn slot_of(&self, time: Timestamp) -> Timestamp {
-        let slot = self.settings.slot.as_micros().max(1).cast_signed();
-        Timestamp::from_micros(time.as_micros() - time.as_micros().rem_euclid(slot))
-    }
+/// Returns the expected load of a job at its present next run time.
+fn present_load(job: &Job) -> Option<JobLoad> {
+    let next = job.next_at.filter(|_| job.state == JobState::Active)?;
+    let load = Load::of(&job.definition, job.history.average_good_duration, next)?;
+    Some((LoadProfile::of(&job.definition, next)?, load.cost))
 }
 
 /// Returns the number of runs in the time slot that contains `time`; 0 beyond the counted period.

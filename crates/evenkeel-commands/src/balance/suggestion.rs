@@ -9,13 +9,14 @@ use evenkeel_store::Scope;
 
 use super::Balancing;
 use super::rebalance::PlanOptions;
-use crate::CommandError;
+use crate::Result;
+use crate::describe::counted;
 
-/// Maximum number of jobs for which a plan is made just for the suggestion.
+/// Maximum number of jobs for which a suggestion makes a rebalance plan.
 const PLANNED_MAX: u64 = 10_000;
-/// Distribution score from which on a rebalance is not worth it.
+/// From this balance score on, a rebalance is not worth it.
 const EVEN_SCORE: f64 = 0.995;
-/// A suggestion is cached for this long, unless the number of jobs or the score changes.
+/// A suggestion is cached for this long, unless the number of jobs or the balance score changes.
 const CACHED_FOR: Span = Span::from_secs(30);
 /// Maximum number of cached suggestions; a full cache is cleared.
 const CACHED_MAX: usize = 10_000;
@@ -37,8 +38,8 @@ impl Suggestions {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = all.get(&tenant)?;
         let is_recent = now >= cached.at && now.since(cached.at) < CACHED_FOR;
-        // The scores are compared bit by bit, because any difference means that the runs have
-        // changed.
+        // The balance scores are compared bit by bit, because any difference means that the runs
+        // have changed.
         let is_same = cached.jobs == loads.jobs() && cached.score.to_bits() == score.to_bits();
         (is_recent && is_same).then(|| cached.words.clone())
     }
@@ -53,14 +54,14 @@ impl Suggestions {
 }
 
 impl Balancing {
-    /// Returns what a rebalance of the tenant's jobs would achieve. Makes a plan to find out, if
-    /// there are few jobs and no other plan is being made.
+    /// Returns what a rebalance of the tenant's jobs would achieve. Makes a rebalance plan to find
+    /// out, if there are few jobs and no other plan is being made.
     pub(super) async fn suggestion(
         &self,
         scope: &Scope,
         loads: &Loads,
         now: Timestamp,
-    ) -> Result<String, CommandError> {
+    ) -> Result<String> {
         let spread = loads.spread(Measure::Runs, Granularity::Slot);
         let slot = loads.horizon().slot;
         if let Some(words) = without_a_plan(loads.jobs(), &spread, slot) {
@@ -69,7 +70,7 @@ impl Balancing {
         if let Some(words) = self.suggestions.find(scope.tenant, loads, spread.score, now) {
             return Ok(words);
         }
-        // A read request does not wait until the plan of another request is finished.
+        // A read request does not wait for the rebalance plan of another request.
         let Some(permit) = self.try_planning_permit() else { return Ok(bounds(&spread, slot)) };
         let plan = self.plan(scope, &PlanOptions::default(), permit, now).await?;
         let words = of_plan(&plan);
@@ -80,7 +81,8 @@ impl Balancing {
     }
 }
 
-/// Returns a suggestion that needs no plan, if the numbers alone are sufficient.
+/// Returns a suggestion without making a rebalance plan, if there are no jobs, too many jobs, or if
+/// runs are already spread evenly.
 fn without_a_plan(jobs: u64, spread: &Spread, slot: Span) -> Option<String> {
     if jobs == 0 {
         return Some("There are no scheduled jobs.".into());
@@ -160,10 +162,6 @@ fn named(slot: Span) -> String {
         _ if secs.is_multiple_of(60) => format!("{}-minute slot", secs / 60),
         _ => format!("{secs}-second slot"),
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn counted_load(load: f64) -> String {

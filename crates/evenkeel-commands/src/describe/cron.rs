@@ -19,35 +19,23 @@ pub(super) fn describe(expression: &str) -> String {
     };
     let fields: Vec<&str> = expression.split_whitespace().collect();
     match fields[..] {
-        [minute, hour, date, month, weekday] => {
-            sentence("0", [minute, hour], [date, month, weekday])
-        }
-        [second, minute, hour, date, month, weekday] => {
-            sentence(second, [minute, hour], [date, month, weekday])
+        [ref second @ .., minute, hour, date, month, weekday] if second.len() <= 1 => {
+            let (time, once_a_day) = time_of_day(second.first().unwrap_or(&"0"), minute, hour);
+            match days::describe([date, month, weekday]) {
+                Some(days) => format!("{time}, {days}"),
+                None if once_a_day => format!("{time} every day"),
+                None => time,
+            }
         }
         _ => format!("by the expression {expression}"),
     }
 }
 
-fn sentence(second: &str, [minute, hour]: [&str; 2], days: [&str; 3]) -> String {
-    let time = time_of_day(second, minute, hour);
-    match days::describe(days) {
-        Some(days) => format!("{}, {days}", time.text),
-        None if time.once_a_day => format!("{} every day", time.text),
-        None => time.text,
-    }
-}
-
-struct Time {
-    text: String,
-    /// True if "every day" must be added to the text.
-    once_a_day: bool,
-}
-
-fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
+/// Returns the description of a time of day, and whether "every day" must be added to it.
+fn time_of_day(second: &str, minute: &str, hour: &str) -> (String, bool) {
     let (seconds, minutes, hours) = (SIXTY.items(second), SIXTY.items(minute), HOURS.items(hour));
     if let Some(text) = fixed_times(&seconds, &minutes, &hours) {
-        return Time { text, once_a_day: true };
+        return (text, true);
     }
     let (seconds, minutes) = (Part::of(&SIXTY, &seconds), Part::of(&SIXTY, &minutes));
     let hours = Part::of(&HOURS, &hours);
@@ -66,7 +54,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
         _ => None,
     };
     if let Some(text) = own {
-        return Time { text, once_a_day };
+        return (text, once_a_day);
     }
     let mut parts = Vec::new();
     if !matches!(seconds, Part::Number(0)) {
@@ -75,11 +63,11 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
     if !(seconds.is_regular() && matches!(minutes, Part::Any)) {
         parts.push(match (&minutes, &hours) {
             (Part::Number(0), Part::Any) if parts.is_empty() => {
-                return Time { text: "every hour, on the hour".into(), once_a_day };
+                return ("every hour, on the hour".into(), once_a_day);
             }
             (Part::Number(0), Part::Step(n)) if parts.is_empty() && 24 % n == 0 => {
                 let text = format!("every {n} hours, on the hour, from midnight on");
-                return Time { text, once_a_day };
+                return (text, once_a_day);
             }
             (Part::Any, _) if !parts.is_empty() => "of every minute".into(),
             _ => minutes.small("minute"),
@@ -89,7 +77,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
     if let Some(hours) = hours.large(parts.last().is_some_and(is_regular)) {
         parts.push(hours);
     }
-    Time { text: parts.join(" "), once_a_day }
+    (parts.join(" "), once_a_day)
 }
 
 /// Returns a text such as `at 09:00 and 17:30`, if there are at most [`TIMES_MAX`] times.

@@ -19,7 +19,7 @@ pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
                 format!("{dates}, and also {weekdays}")
             })
         }
-        // One matching field is enough, and one of the fields matches every day.
+        // One matching day field is enough, and one of the two day fields matches every day.
         (Some(_), None) | (None, Some(_)) if !both => None,
         (Some(dates), None) => Some(of_month(&dates)),
         (None, Some(weekdays)) => Some(of_week(&weekdays)),

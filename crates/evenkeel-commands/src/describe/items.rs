@@ -4,7 +4,7 @@
 pub(super) struct Unit {
     pub first: u32,
     pub last: u32,
-    /// Number of different values; 0 and 7 are both Sunday.
+    /// Number of different values; weekdays have 7, because 0 and 7 are both Sunday.
     size: u32,
     /// Range from which `H` chooses a value.
     drawn: (u32, u32),

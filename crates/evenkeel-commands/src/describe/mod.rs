@@ -12,7 +12,7 @@ use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Gap, Once, Overlap};
 use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
 
-pub(crate) use words::{capitalised, listed, span_words};
+pub(crate) use words::{capitalised, counted, listed, span_words};
 
 /// Describes in English when a job runs. `exact` is false for a cron schedule whose runs start up
 /// to a minute after the scheduled time.
@@ -36,12 +36,10 @@ fn rule(definition: &Definition) -> String {
         Schedule::Once(Once { at: None, .. }) => "once, now".into(),
         Schedule::Once(Once { at: Some(at), .. }) => format!("once, at {}", moment(*at, zone)),
         Schedule::Interval(interval) => {
-            let every = words::every(interval.every());
-            let every = if interval.is_exact() {
-                format!("{every}, with the start of its slot")
-            } else {
-                every
-            };
+            let mut every = words::every(interval.every());
+            if interval.is_exact() {
+                every.push_str(", with the start of its slot");
+            }
             match interval.anchor() {
                 Some(anchor) => format!("{every}, counted from {}", moment(anchor, zone)),
                 None => every,

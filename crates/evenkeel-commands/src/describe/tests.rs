@@ -185,8 +185,8 @@ fn policies_without_effect_are_not_described() {
                     "dst_overlap": overlap}))
     };
     let left_out = "Times that the clocks jump over are left out.";
-    // A schedule with regular distances runs at every matching clock time, whatever its daylight
-    // saving policy is.
+    // A schedule with equal distances between its run times runs at every matching clock time,
+    // whatever its daylight saving policy is.
     for expression in ["*/30 * * * *", "5 * * * *", "* 2 * * *", "0 0 */2 * * *"] {
         for overlap in ["first", "last", "both"] {
             let words = described(expression, overlap);

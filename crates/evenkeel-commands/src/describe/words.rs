@@ -30,7 +30,7 @@ pub(super) fn ordinal(number: u32) -> String {
 }
 
 /// Formats a number and its unit, such as `1 hour` or `2 hours`.
-pub(super) fn counted(number: u64, unit: &str) -> String {
+pub(crate) fn counted(number: u64, unit: &str) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 

@@ -39,7 +39,7 @@ impl Converted {
         }
     }
 
-    /// Returns a reason code and a sentence.
+    /// Returns why the expression was converted or kept, as a reason code and a sentence.
     pub(super) fn reason(&self) -> (&'static str, String) {
         match self {
             Self::Interval { .. } => ("converted", "its times are always equally far apart".into()),
@@ -59,7 +59,7 @@ pub(super) fn convert(text: &str, zone: &Zone, now: Timestamp) -> Result<Convert
     let (zone, expression) = zone_of(text.trim(), zone)?;
     let parsed = read_cron(expression).map_err(|error| error.of("", expression).message)?;
     match parsed.schedule {
-        // `@every 30m` counted from the start of the old server, so its start time may be chosen
+        // The old server counted `@every 30m` from its own start, so the start time may be chosen
         // freely.
         Schedule::Interval(interval) => {
             Ok(Converted::Interval { every: interval.every(), anchor: None })
@@ -82,8 +82,8 @@ fn convert_cron(cron: &Cron, zone: Zone, now: Timestamp) -> Converted {
 /// True if the distance between run times stays the same at all daylight saving changes after
 /// `now`.
 ///
-/// A fixed time of day follows the local clock, so the distance between its run times changes. An
-/// expression with regular distances keeps them if all clock changes are multiples of the distance.
+/// A fixed time of day follows the local clock, so the distance between its run times changes.
+/// Equal distances between run times stay equal if all clock changes are multiples of the distance.
 fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if zone.is_utc() {
         return true;

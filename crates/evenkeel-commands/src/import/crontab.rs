@@ -11,12 +11,12 @@ use std::collections::HashSet;
 use evenkeel_core::Zone;
 use evenkeel_core::executor::ExecutorCatalog;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use self::command::Command;
 use self::lines::{Line, Times};
-use super::check::checked;
 use super::{Disposition, Planned};
+use crate::Object;
 use crate::limits::{NAME_CHARS_MAX, TIMEOUT_SECONDS_MAX};
 use crate::read::read_cron;
 
@@ -41,7 +41,6 @@ pub struct CrontabPlan {
     pub remarks: Vec<String>,
 }
 
-/// Plans the jobs of a crontab.
 pub fn plan(text: &str, options: &CrontabOptions) -> CrontabPlan {
     let mut reader = Reader::new(options);
     for (line, text) in (1..).zip(text.lines()) {
@@ -59,7 +58,7 @@ struct Reader<'a> {
     zone: Result<Zone, String>,
     shell: String,
     home: Option<String>,
-    env: Map<String, Value>,
+    env: Object,
     /// Comments directly above the next entry.
     comments: Vec<String>,
     names: HashSet<String>,
@@ -73,7 +72,7 @@ impl<'a> Reader<'a> {
             zone: Ok(options.zone.clone()),
             shell: "/bin/sh".into(),
             home: None,
-            env: Map::new(),
+            env: Object::new(),
             comments: Vec::new(),
             names: HashSet::new(),
             plan: CrontabPlan { entries: Vec::new(), remarks: Vec::new() },
@@ -110,7 +109,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sets a variable that applies to the entries below.
+    /// Sets a variable that applies to the crontab entries below it.
     fn set(&mut self, name: &str, value: String) {
         match name {
             // An empty value restores the default time zone.
@@ -219,7 +218,7 @@ impl<'a> Reader<'a> {
             document: Some(document),
             ..Planned::for_review(line, name, "", "")
         };
-        checked(planned, self.options.executors)
+        planned.checked(self.options.executors)
     }
 
     /// Builds a job that behaves like the crontab entry: no retries, no catch-up of missed runs,
@@ -235,7 +234,7 @@ impl<'a> Reader<'a> {
     ) -> Value {
         // HOME, LOGNAME and USER are left out, because the server sets them for the user that runs
         // the program.
-        let mut env = Map::new();
+        let mut env = Object::new();
         env.insert("PATH".into(), CRON_PATH.into());
         env.extend(self.env.clone());
         env.insert("SHELL".into(), self.shell.clone().into());

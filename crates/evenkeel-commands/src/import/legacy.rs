@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::{Span, Timestamp, Zone};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::check::checked;
 use super::cron::{Converted, convert};
 use super::row::Row;
 use super::{Disposition, Planned};
+use crate::Object;
 use crate::limits::EXPONENTIAL_BACKOFF_SECONDS_MAX;
 
 #[derive(Clone, Debug)]
@@ -48,13 +48,8 @@ impl LegacyImport {
     }
 
     /// Plans the job of the row with the number `line`, at the time `now`. `columns` is the row, or
-    /// the reason why it cannot be parsed.
-    pub fn plan(
-        &mut self,
-        line: u64,
-        columns: Result<&Map<String, Value>, &str>,
-        now: Timestamp,
-    ) -> Planned {
+    /// the reason why the row cannot be parsed.
+    pub fn plan(&mut self, line: u64, columns: Result<&Object, &str>, now: Timestamp) -> Planned {
         let row = columns.map_err(str::to_owned).and_then(Row::read);
         let row = match row {
             Ok(row) => row,
@@ -75,12 +70,11 @@ impl LegacyImport {
             Err(planned) => *planned,
             Ok(paused) => self.job(&row, &schedule, name, line, now, paused),
         };
-        let planned = checked(Planned { was, ..planned }, self.options.executors);
+        let planned = Planned { was, ..planned }.checked(self.options.executors);
         self.with_unique_name(planned, &row)
     }
 
-    /// Decides whether a job is created for the row, and if so, whether and why it is created
-    /// paused.
+    /// Decides whether the row becomes a job, and whether and why this job is created paused.
     fn is_paused(
         &self,
         row: &Row,
@@ -89,60 +83,57 @@ impl LegacyImport {
         line: u64,
     ) -> Result<Option<&'static str>, Box<Planned>> {
         let recurs = !matches!(schedule, RowSchedule::Once);
-        let review = |code, why: String| Planned::for_review(line, name, code, why);
-        let left_out =
-            |code, why: &str| Planned::without_job(line, name, Disposition::LeftOut, code, why);
+        let review = |code, why: &str| Err(Box::new(Planned::for_review(line, name, code, why)));
+        let left_out = |code, why: &str| {
+            Err(Box::new(Planned::without_job(line, name, Disposition::LeftOut, code, why)))
+        };
         let status =
             if row.is_paused { "paused" } else { row.status.as_deref().unwrap_or("pending") };
         let status = if row.is_cancelled { "cancelled" } else { status };
-        let planned = match (status, recurs) {
+        match (status, recurs) {
             ("cancelled", _) => left_out("cancelled", "it was cancelled in the old system"),
-            (_, _) if row.url.is_none() => {
-                let why = "it has no url, so there is nothing to crawl; give it one, or create a \
-                           job with another executor yourself";
-                review("no_url", why.into())
-            }
+            _ if row.url.is_none() => review(
+                "no_url",
+                "it has no url, so there is nothing to crawl; give it one, or create a job with \
+                 another executor yourself",
+            ),
             ("pending" | "scheduled" | "completed" | "running" | "failed" | "paused", true)
                 if is_disabled(row, schedule, status) =>
             {
-                if self.options.include_disabled {
-                    return Ok(Some(
-                        "its schedule was disabled in the old system; resume it when it should run",
-                    ));
+                if !self.options.include_disabled {
+                    return left_out("schedule_off", "its schedule is disabled in the old system");
                 }
-                left_out("schedule_off", "its schedule is disabled in the old system")
+                Ok(Some(
+                    "its schedule was disabled in the old system; resume it when it should run",
+                ))
             }
-            ("pending" | "scheduled" | "completed" | "running", true) => return Ok(None),
+            ("pending" | "scheduled", _) | ("completed" | "running", true) => Ok(None),
             ("failed", true) => {
-                return Ok(Some(
-                    "it had failed in the old system; resume it when the cause is fixed",
-                ));
+                Ok(Some("it had failed in the old system; resume it when the cause is fixed"))
             }
             ("paused", true) => {
-                return Ok(Some("it was paused in the old system; resume it when it should run"));
+                Ok(Some("it was paused in the old system; resume it when it should run"))
             }
-            ("pending" | "scheduled", false) => return Ok(None),
-            ("completed", false) => left_out("already_done", "it has already run once in the old system"),
-            ("running", false) => {
-                let why = "it runs once and is running in the old system; wait for its end there, and \
-                           create a job yourself if it fails";
-                review("running_once", why.into())
+            ("completed", false) => {
+                left_out("already_done", "it has already run once in the old system")
             }
+            ("running", false) => review(
+                "running_once",
+                "it runs once and is running in the old system; wait for its end there, and create \
+                 a job yourself if it fails",
+            ),
             ("failed", false) => review(
                 "failed_once",
-                "it ran once and failed in the old system; create a job yourself if you still need it".into(),
+                "it ran once and failed in the old system; create a job yourself if you still need \
+                 it",
             ),
-            ("paused", false) => {
-                let why = "it should run once and is paused; here it would run at once, so create a \
-                           job yourself when it should run";
-                review("paused_once", why.into())
-            }
-            (other, _) => review(
-                "unknown_status",
-                format!("its status {other:?} is unknown"),
+            ("paused", false) => review(
+                "paused_once",
+                "it should run once and is paused; here it would run at once, so create a job \
+                 yourself when it should run",
             ),
-        };
-        Err(Box::new(planned))
+            (other, _) => review("unknown_status", &format!("its status {other:?} is unknown")),
+        }
     }
 
     fn job(
@@ -170,8 +161,8 @@ impl LegacyImport {
                 if let Some(at) = row.next_run_at.filter(|_| self.options.keep_phase)
                     && let Some(every) = span_of(*number, unit)
                 {
-                    document.insert("schedule".into(), anchored(every, Some(at)));
-                    planned.becomes = Some(format!("every {every} from {} on", shown(at)));
+                    let converted = Converted::Interval { every, anchor: Some(at) };
+                    planned.becomes = Some(add_schedule(&mut document, converted));
                 }
                 self.keep_former_cron(row, &mut document, now);
             }
@@ -205,7 +196,7 @@ impl LegacyImport {
     }
 
     /// Keeps the former cron expression in the job, or in its metadata if it cannot be parsed.
-    fn keep_former_cron(&self, row: &Row, document: &mut Map<String, Value>, now: Timestamp) {
+    fn keep_former_cron(&self, row: &Row, document: &mut Object, now: Timestamp) {
         let Some(former) = &row.schedule_time else { return };
         let readable = convert(former, &self.options.zone, now).is_ok();
         if readable && !former.contains("TZ=") {
@@ -255,8 +246,8 @@ fn schedule_of(row: &Row) -> RowSchedule {
     }
 }
 
-/// True if the schedule of a row is disabled. Newer rows with an interval run depending on their
-/// status alone. Older rows run only if their schedule is enabled.
+/// True if the schedule of a row is disabled. The status alone decides whether a newer row with an
+/// interval runs. An older row runs only if its schedule is enabled.
 fn is_disabled(row: &Row, schedule: &RowSchedule, status: &str) -> bool {
     let runs_by_interval = matches!(schedule, RowSchedule::Every { .. })
         && matches!(status, "scheduled" | "running" | "paused");
@@ -264,8 +255,8 @@ fn is_disabled(row: &Row, schedule: &RowSchedule, status: &str) -> bool {
 }
 
 /// Builds the job document of a row, without its schedule.
-fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Map<String, Value> {
-    let mut document = Map::new();
+fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Object {
+    let mut document = Object::new();
     let mut put = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
             document.insert(field.into(), value);
@@ -292,22 +283,24 @@ fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Map<String, 
 }
 
 /// Adds the schedule to a document and returns its description.
-fn add_schedule(document: &mut Map<String, Value>, converted: Converted) -> String {
+fn add_schedule(document: &mut Object, converted: Converted) -> String {
     match converted {
         Converted::Interval { every, anchor } => {
-            document.insert("schedule".into(), anchored(every, anchor));
-            anchor.map_or_else(
-                || format!("every {every}"),
-                |anchor| format!("every {every} from {} on", shown(anchor)),
-            )
+            let mut schedule = json!({"kind": "interval", "every": every});
+            let mut description = format!("every {every}");
+            if let Some(anchor) = anchor {
+                schedule["anchor"] = json!(anchor);
+                description.push_str(&format!(" from {} on", shown(anchor)));
+            }
+            document.insert("schedule".into(), schedule);
+            description
         }
         Converted::Cron { expression, zone, .. } => {
-            let description = format!("{expression} ({zone})");
             document.insert("schedule".into(), json!({"kind": "cron", "expression": expression}));
             if !zone.is_utc() {
                 document.insert("timezone".into(), zone.name().into());
             }
-            description
+            format!("{expression} ({zone})")
         }
     }
 }
@@ -315,14 +308,6 @@ fn add_schedule(document: &mut Map<String, Value>, converted: Converted) -> Stri
 /// Formats a time; zero microseconds are left out.
 fn shown(moment: Timestamp) -> String {
     moment.to_string().replace(".000000Z", "Z")
-}
-
-fn anchored(every: Span, anchor: Option<Timestamp>) -> Value {
-    let mut schedule = json!({"kind": "interval", "every": every});
-    if let Some(anchor) = anchor {
-        schedule["anchor"] = json!(anchor);
-    }
-    schedule
 }
 
 fn span_of(number: u64, unit: &str) -> Option<Span> {

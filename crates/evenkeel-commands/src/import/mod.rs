@@ -4,16 +4,18 @@
 //! have the same run times, and otherwise keeps its cron expression. Entries that cannot be
 //! converted are marked for review with the reason.
 
-mod check;
 mod cron;
 pub mod crontab;
 pub mod legacy;
 mod row;
 
-use evenkeel_core::Zone;
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::zone::ZoneError;
+use evenkeel_core::{TenantNo, Zone};
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::read_job;
 
 /// What happens to one entry of the imported source.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -29,7 +31,7 @@ pub enum Disposition {
 }
 
 impl Disposition {
-    /// All variants, in the order in which reports show them.
+    /// All dispositions, in the order in which reports show them.
     pub const ALL: [Self; 5] =
         [Self::Interval, Self::Cron, Self::Once, Self::LeftOut, Self::Person];
 
@@ -87,7 +89,6 @@ impl Planned {
         }
     }
 
-    /// Creates the plan of an entry that needs review.
     pub fn for_review(
         line: u64,
         name: impl Into<String>,
@@ -95,6 +96,15 @@ impl Planned {
         why: impl Into<String>,
     ) -> Self {
         Self::without_job(line, name, Disposition::Person, code, why)
+    }
+
+    /// Marks the entry for review, with all faults, if a server would refuse its job document.
+    fn checked(self, catalog: ExecutorCatalog) -> Self {
+        let read = self.document.as_ref().map(|document| read_job(document, TenantNo(0), &catalog));
+        let Some(Err(faults)) = read else { return self };
+        let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let Self { line, name, was, notes, .. } = self;
+        Self { was, notes, ..Self::for_review(line, name, "refused", why.join("; ")) }
     }
 }
 

@@ -1,7 +1,9 @@
 //! A row of the job table of the scheduler that Evenkeel replaces, from a database or a file.
 
 use evenkeel_core::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::Object;
 
 /// The columns that the import uses. Files contain texts where a database contains numbers and
 /// booleans, so both forms are accepted. A missing column, null and an empty text have the same
@@ -22,12 +24,12 @@ pub(super) struct Row {
     pub is_cancelled: bool,
     pub max_retries: Option<u64>,
     pub retry_backoff_seconds: Option<u64>,
-    pub metadata: Map<String, Value>,
+    pub metadata: Object,
 }
 
 impl Row {
-    /// Parses a row of the job table of the scheduler that Evenkeel replaces. The error lists all invalid columns.
-    pub(super) fn read(columns: &Map<String, Value>) -> Result<Self, String> {
+    /// The error lists all invalid columns of the row.
+    pub(super) fn read(columns: &Object) -> Result<Self, String> {
         let mut reader = Reader { columns, faults: Vec::new() };
         let row = Self {
             id: reader.text("id"),
@@ -56,7 +58,7 @@ impl Row {
 }
 
 struct Reader<'a> {
-    columns: &'a Map<String, Value>,
+    columns: &'a Object,
     faults: Vec<String>,
 }
 
@@ -113,9 +115,9 @@ impl Reader<'_> {
         moment.or_else(|| self.fault(column, "a time like 2026-12-01T09:00:00Z"))
     }
 
-    fn object(&mut self, column: &str) -> Map<String, Value> {
+    fn object(&mut self, column: &str) -> Object {
         let object = match self.value(column) {
-            None => return Map::new(),
+            None => return Object::new(),
             Some(Value::Object(object)) => Some(object.clone()),
             Some(Value::String(text)) => serde_json::from_str(text).ok(),
             Some(_) => None,

@@ -6,17 +6,18 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::status::{Command, NotAllowed};
 use evenkeel_core::{Definition, JobId};
 use evenkeel_store::{
-    Action, Applied, EventKind, Job, JobChange, JobCommand, JobCursor, JobFilter, JobSort, Now,
+    Applied, EventKind, Job, JobChange, JobCommand, JobCursor, JobFilter, JobSort, Now,
     PageRequest, Scope, Signal,
 };
 
+use super::followers::change_command;
 use super::{ControlCommand, Jobs};
-use crate::CommandError;
+use crate::{CommandError, Result};
 
 /// Number of jobs per batch.
 const BATCH: u32 = 500;
 /// Maximum number of tries to apply a change while other clients change the same job.
-const TRIES: usize = 5;
+const TRIES: usize = 16;
 /// Maximum number of refused jobs in a response.
 pub const REFUSALS_LISTED_MAX: usize = 100;
 
@@ -76,24 +77,26 @@ pub struct BulkOutcome {
 }
 
 impl BulkOutcome {
-    fn refuse(&mut self, id: JobId, reason: String, detail: String) {
+    /// Counts the result of one job.
+    fn add(&mut self, id: JobId, result: Applied) {
+        let reason = match &result {
+            Applied::Done(_) => {
+                self.done += 1;
+                return;
+            }
+            Applied::NotFound => "not_found".into(),
+            Applied::NotAllowed(NotAllowed { status, .. }) => {
+                format!("not_allowed_while_{}", status.as_str())
+            }
+            Applied::Stale(_) => "changed_meanwhile".into(),
+            Applied::NameTaken(_) => "name_taken".into(),
+            Applied::Duplicate(_) => "duplicate".into(),
+        };
         *self.refused.entry(reason.clone()).or_default() += 1;
         if self.refusals.len() < REFUSALS_LISTED_MAX {
+            let detail = CommandError::not_applied(Some(result)).to_string();
             self.refusals.push(Refusal { id, reason, detail });
         }
-    }
-
-    fn refuse_with(&mut self, id: JobId, reason: &str, result: Applied) {
-        self.refuse(id, reason.into(), CommandError::not_applied(Some(result)).to_string());
-    }
-
-    fn not_found(&mut self, id: JobId) {
-        self.refuse(id, "not_found".into(), CommandError::NotFound.to_string());
-    }
-
-    fn not_allowed(&mut self, id: JobId, refusal: &NotAllowed) {
-        let reason = format!("not_allowed_while_{}", refusal.status.as_str());
-        self.refuse(id, reason, refusal.to_string());
     }
 }
 
@@ -105,20 +108,20 @@ impl Jobs {
         scope: &Scope,
         command: &BulkCommand,
         has_time: &(dyn Fn() -> bool + Send + Sync),
-    ) -> Result<BulkOutcome, CommandError> {
+    ) -> Result<BulkOutcome> {
         let mut outcome = BulkOutcome::default();
         match &command.selection {
             JobSelection::Ids(ids) => {
                 for ids in ids.chunks(BATCH as usize) {
-                    let found = self.store.get_jobs(scope, ids).await?;
+                    let jobs = self.store.get_jobs(scope, ids).await?;
                     let mut jobs: BTreeMap<JobId, Job> =
-                        found.into_iter().map(|job| (job.id, job)).collect();
+                        jobs.into_iter().map(|job| (job.id, job)).collect();
                     outcome.matched += ids.len() as u64;
                     let mut known = Vec::with_capacity(jobs.len());
                     for id in ids {
                         match jobs.remove(id) {
                             Some(job) => known.push(job),
-                            None => outcome.not_found(*id),
+                            None => outcome.add(*id, Applied::NotFound),
                         }
                     }
                     self.command_batch(scope, command, known, &mut outcome).await?;
@@ -151,12 +154,12 @@ impl Jobs {
         command: &BulkCommand,
         jobs: Vec<Job>,
         outcome: &mut BulkOutcome,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         if command.dry_run {
             for job in jobs {
                 match job.facts().apply(command.action.command()) {
                     Ok(_) => outcome.done += 1,
-                    Err(refusal) => outcome.not_allowed(job.id, &refusal),
+                    Err(refusal) => outcome.add(job.id, Applied::NotAllowed(refusal)),
                 }
             }
             return Ok(());
@@ -164,48 +167,44 @@ impl Jobs {
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let applied = match command.action {
             BulkAction::Control(command) => self.control_many(scope, &ids, command, None).await,
-            BulkAction::SetPriority(priority) => self.set_priority_of(scope, jobs, priority).await,
+            BulkAction::SetPriority(priority) => {
+                self.change_priorities(scope, jobs, |_| priority).await
+            }
         };
         let applied = applied.map_err(|error| error.after(outcome.done > 0))?;
-        for (id, applied) in ids.into_iter().zip(applied) {
-            match applied {
-                Applied::Done(_) => outcome.done += 1,
-                Applied::NotFound => outcome.not_found(id),
-                Applied::NotAllowed(refusal) => outcome.not_allowed(id, &refusal),
-                Applied::Stale(_) => outcome.refuse_with(id, "changed_meanwhile", applied),
-                Applied::NameTaken(_) => outcome.refuse_with(id, "name_taken", applied),
-                Applied::Duplicate(_) => outcome.refuse_with(id, "duplicate", applied),
-            }
-        }
+        ids.into_iter().zip(applied).for_each(|(id, applied)| outcome.add(id, applied));
         Ok(())
     }
 
-    /// Sets the priority of several jobs. A job that changes in the meantime is tried again.
-    async fn set_priority_of(
+    /// Computes the new priority of each job from its stored priority, and applies it only if the
+    /// job is unchanged. A job that changes in the meantime is tried again, so two simultaneous
+    /// boosts of a job both count.
+    pub(crate) async fn change_priorities(
         &self,
         scope: &Scope,
         jobs: Vec<Job>,
-        priority: Priority,
-    ) -> Result<Vec<Applied>, CommandError> {
+        decide: impl Fn(Priority) -> Priority,
+    ) -> Result<Vec<Applied>> {
         let mut answers: Vec<Applied> =
             jobs.into_iter().map(|job| Applied::Stale(Box::new(job))).collect();
         for _ in 0..TRIES {
-            let (mut indexes, mut commands) = (Vec::new(), Vec::new());
-            for (index, answer) in answers.iter().enumerate() {
-                if let Applied::Stale(job) = answer {
-                    indexes.push(index);
-                    commands.push(priority_command(job, priority));
+            let stale = answers.iter().filter_map(|answer| match answer {
+                Applied::Stale(job) => {
+                    let priority = decide(job.definition.priority);
+                    let definition = Some(Definition { priority, ..job.definition.clone() });
+                    Some(change_command(job, JobChange { definition, ..JobChange::default() }))
                 }
-            }
+                _ => None,
+            });
+            let commands: Vec<JobCommand> = stale.collect();
             if commands.is_empty() {
                 break;
             }
             let is_done = answers.iter().any(|answer| matches!(answer, Applied::Done(_)));
             let applied = self.store.apply_commands(scope, commands, Now::Database).await;
             let applied = applied.map_err(|error| CommandError::from(error).after(is_done))?;
-            for (index, applied) in indexes.into_iter().zip(applied) {
-                answers[index] = applied;
-            }
+            let stale = answers.iter_mut().filter(|answer| matches!(answer, Applied::Stale(_)));
+            stale.zip(applied).for_each(|(answer, applied)| *answer = applied);
         }
         let done = answers.iter().filter_map(|answer| match answer {
             Applied::Done(done) => done.job.as_ref().map(|job| job.id),
@@ -217,17 +216,5 @@ impl Jobs {
             self.publish(scope, EventKind::JobUpdated, &done).await;
         }
         Ok(answers)
-    }
-}
-
-/// Builds a command that sets the priority only if the job has not changed since it was read.
-pub(crate) fn priority_command(job: &Job, priority: Priority) -> JobCommand {
-    let definition = Definition { priority, ..job.definition.clone() };
-    let change = JobChange { definition: Some(definition), ..JobChange::default() };
-    JobCommand {
-        id: job.id,
-        if_generation: Some(job.generation),
-        if_fired: None,
-        action: Action::Change(Box::new(change)),
     }
 }

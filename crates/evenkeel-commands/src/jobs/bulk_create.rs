@@ -1,14 +1,14 @@
 //! Creates many jobs in one request.
 
 use evenkeel_core::JobId;
-use evenkeel_store::{EventKind, NewJob, Now, Registered, Scope, Signal, StoreError};
+use evenkeel_store::{EventKind, NewJob, Registered, Scope, Signal, StoreError};
 use serde_json::Value;
 
 use super::Jobs;
 use super::create::{CreatedJob, prepare_job};
 use super::publish::publish_at;
 use crate::balance::PlacementReason;
-use crate::{CommandError, Fault, JobSpec, read_job};
+use crate::{CommandError, Fault, JobSpec, Result, read_job};
 
 /// Number of jobs per transaction of a bulk request. Jobs with the same load profile share one
 /// counter update, so larger batches need fewer updates.
@@ -34,7 +34,7 @@ impl Jobs {
         &self,
         scope: &Scope,
         specs: Vec<JobSpec>,
-    ) -> Result<Vec<Result<Registration, CommandError>>, StoreError> {
+    ) -> Result<Vec<Result<Registration>>, StoreError> {
         let are_enabled: Vec<bool> = specs.iter().map(|spec| spec.enabled).collect();
         let (active, paused): (Vec<_>, Vec<_>) = specs.into_iter().partition(|spec| spec.enabled);
         let mut active = self.create_active(scope, active).await?.into_iter();
@@ -50,11 +50,7 @@ impl Jobs {
         Ok(answers)
     }
 
-    async fn create_one_paused(
-        &self,
-        scope: &Scope,
-        mut spec: JobSpec,
-    ) -> Result<Registration, CommandError> {
+    async fn create_one_paused(&self, scope: &Scope, mut spec: JobSpec) -> Result<Registration> {
         let targets = self.target_urls_of(scope, [&spec.about]).await?;
         self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)?;
         let CreatedJob { job, deduplicated, .. } = self.create_paused(scope, spec).await?;
@@ -65,9 +61,9 @@ impl Jobs {
         &self,
         scope: &Scope,
         specs: Vec<JobSpec>,
-    ) -> Result<Vec<Result<Registration, CommandError>>, StoreError> {
+    ) -> Result<Vec<Result<Registration>>, StoreError> {
         let now = self.store.now().await?;
-        let mut answers: Vec<Result<Registration, CommandError>> = Vec::with_capacity(specs.len());
+        let mut answers: Vec<Result<Registration>> = Vec::with_capacity(specs.len());
         let mut jobs: Vec<NewJob> = Vec::with_capacity(specs.len());
         let placing = self.balance.placing(scope, now, PlacementReason::New).await?;
         let mut placing = placing.in_bulk(true);
@@ -79,7 +75,7 @@ impl Jobs {
             let with_target = checked.and_then(|()| {
                 self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)
             });
-            let choose = |job: &_, after| placing.first(id, job, after);
+            let choose = |job: &_, after| placing.choose(id, job, None, after);
             let job = with_target.and_then(|()| prepare_job(spec, id, now, choose));
             answers.push(job.map(|job| {
                 let deduplicated = job.about.dedup.is_some().then_some(false);
@@ -91,34 +87,16 @@ impl Jobs {
             return Ok(answers);
         }
         let made = answers.iter_mut().filter(|answer| answer.is_ok());
-        match self.store.register(scope, jobs.clone(), Now::At(now)).await {
-            Ok(registered) => {
-                for (answer, registered) in made.zip(registered) {
-                    set_result(answer, Some(registered));
+        let registered = self.register_each(scope, &jobs, now).await?;
+        for (answer, registered) in made.zip(registered) {
+            match registered {
+                Ok(Registered::Created { .. }) => {}
+                Ok(Registered::Duplicate(id)) => {
+                    *answer = Ok(Registration { id, deduplicated: Some(true) });
                 }
+                Ok(Registered::NameTaken(id)) => *answer = Err(CommandError::NameTaken { id }),
+                Err(error) => *answer = Err(error.into()),
             }
-            // One invalid job may have failed the whole transaction, so the jobs are created one by
-            // one.
-            Err(error) if !error.is_outage() && jobs.len() > 1 => {
-                let mut outage: Option<StoreError> = None;
-                for (answer, job) in made.zip(jobs) {
-                    if let Some(outage) = &outage {
-                        // Jobs that were created before the outage keep their results.
-                        *answer = Err(outage.for_another().into());
-                        continue;
-                    }
-                    match self.store.register(scope, vec![job], Now::At(now)).await {
-                        Ok(registered) => {
-                            set_result(answer, registered.first().copied());
-                        }
-                        Err(error) => {
-                            outage = error.is_outage().then(|| error.for_another());
-                            *answer = Err(error.into());
-                        }
-                    }
-                }
-            }
-            Err(error) => return Err(error),
         }
         let known = answers.iter().filter_map(|answer| answer.as_ref().ok());
         let (old, new): (Vec<&Registration>, Vec<&Registration>) =
@@ -129,16 +107,5 @@ impl Jobs {
         self.announce(Signal::Jobs).await;
         publish_at(&*self.store, scope, EventKind::JobCreated, made, now);
         Ok(answers)
-    }
-}
-
-/// Replaces the expected result of a job by the result from the store.
-fn set_result(answer: &mut Result<Registration, CommandError>, registered: Option<Registered>) {
-    match registered {
-        Some(Registered::NameTaken(id)) => *answer = Err(CommandError::NameTaken { id }),
-        Some(Registered::Duplicate(id)) => {
-            *answer = Ok(Registration { id, deduplicated: Some(true) });
-        }
-        Some(Registered::Created { .. }) | None => {}
     }
 }

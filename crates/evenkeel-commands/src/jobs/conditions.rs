@@ -2,13 +2,10 @@
 
 use evenkeel_core::condition::{Condition, Facts, condition};
 use evenkeel_core::{JobId, Span, Timestamp};
-use evenkeel_store::{
-    AtRisk, ConditionCounts, Job, JobState, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
-    WaitsFor,
-};
+use evenkeel_store::{Job, JobState, Now, Scope, WaitsFor};
 
 use super::Jobs;
-use crate::CommandError;
+use crate::Result;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobCondition {
@@ -42,7 +39,7 @@ pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
 }
 
 impl Jobs {
-    pub async fn condition(&self, scope: &Scope, id: JobId) -> Result<JobCondition, CommandError> {
+    pub async fn condition(&self, scope: &Scope, id: JobId) -> Result<JobCondition> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
@@ -60,18 +57,5 @@ impl Jobs {
         let unpromised = condition.window.map(|window| window.should_start_by);
         let should_start_by = condition.should_start_by.or(unpromised);
         Ok(JobCondition { job, now, condition, average, can_start_by, should_start_by })
-    }
-
-    /// Counts the tenant's jobs by condition, and lists the jobs at risk, sorted by the time at
-    /// which they become ERROR.
-    pub async fn at_risk(
-        &self,
-        scope: &Scope,
-        filter: RiskFilter,
-        page: PageRequest<RiskCursor>,
-    ) -> Result<(ConditionCounts, Page<AtRisk, RiskCursor>), CommandError> {
-        let counts = self.store.condition_counts(scope).await?;
-        let page = self.store.list_at_risk(scope, filter, page).await?;
-        Ok((counts, page))
     }
 }

@@ -9,13 +9,10 @@ use evenkeel_store::{
     Action, Applied, CommandEffect, EventKind, Job, JobCommand, Now, Scope, Signal,
 };
 
-use super::Jobs;
-use crate::CommandError;
+use super::{Jobs, TRIES};
 use crate::balance::{PlacementReason, Placing};
 use crate::update::schedule_state;
-
-/// Maximum number of tries to apply a command while other clients change the same job.
-const TRIES: usize = 8;
+use crate::{CommandError, Result};
 
 /// Number of attempts that are purged per transaction.
 const PURGE_BATCH: u32 = 500;
@@ -43,7 +40,6 @@ impl ControlCommand {
     }
 }
 
-/// The result of deleting a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeletedJob {
     /// Running attempts that were asked to stop.
@@ -62,7 +58,7 @@ impl Jobs {
         ids: &[JobId],
         command: ControlCommand,
         if_generation: Option<i32>,
-    ) -> Result<Vec<Applied>, CommandError> {
+    ) -> Result<Vec<Applied>> {
         let mut answers: BTreeMap<JobId, Applied> = BTreeMap::new();
         let mut left: BTreeSet<JobId> = ids.iter().copied().collect();
         for _ in 0..TRIES {
@@ -72,25 +68,22 @@ impl Jobs {
             let (commands, placing) =
                 self.store_commands(scope, &left, command, if_generation).await?;
             let commanded: Vec<JobId> = commands.iter().map(|command| command.id).collect();
-            let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
+            let has_changed = answers.values().any(is_done);
             let applied = self.store.apply_commands(scope, commands, Now::Database).await;
-            let applied = applied.map_err(|error| CommandError::from(error).after(is_done))?;
+            let applied = applied.map_err(|error| CommandError::from(error).after(has_changed))?;
             if let Some(mut placing) = placing {
                 let answered = commanded.iter().zip(&applied);
-                let done = answered.filter(|(_, answer)| matches!(answer, Applied::Done(_)));
-                done.for_each(|(id, _)| placing.confirm(*id));
+                answered.filter(|(_, it)| is_done(it)).for_each(|(id, _)| placing.confirm(*id));
             }
             answers.extend(commanded.into_iter().zip(applied));
             // Another change came first, so the command is tried again if the generation still
             // matches.
-            left.retain(|id| match answers.get(id) {
-                Some(Applied::Stale(job)) => {
-                    if_generation.is_none_or(|wanted| wanted == job.generation)
-                }
-                _ => false,
-            });
+            let is_wanted = |job: &Job| if_generation.is_none_or(|wanted| wanted == job.generation);
+            left.retain(
+                |id| matches!(answers.get(id), Some(Applied::Stale(job)) if is_wanted(job)),
+            );
         }
-        if answers.values().any(|answer| matches!(answer, Applied::Done(_))) {
+        if answers.values().any(is_done) {
             self.announce_applied(command).await;
             self.publish_applied(scope, command, &answers).await;
         }
@@ -106,7 +99,7 @@ impl Jobs {
         id: JobId,
         command: ControlCommand,
         if_generation: Option<&[i32]>,
-    ) -> Result<CommandEffect, CommandError> {
+    ) -> Result<CommandEffect> {
         let mut answer = None;
         for _ in 0..TRIES {
             let expected = match if_generation {
@@ -133,12 +126,7 @@ impl Jobs {
     /// Returns the generation of the job if it is one of the expected generations. Returns -1,
     /// which no job has, if the job has an unexpected generation. For the generation -1, the store
     /// checks the state of the job first, and reports a state that forbids the command.
-    async fn expected_generation(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        several: &[i32],
-    ) -> Result<i32, CommandError> {
+    async fn expected_generation(&self, scope: &Scope, id: JobId, several: &[i32]) -> Result<i32> {
         let generation = self.get(scope, id).await?.generation;
         Ok(if several.contains(&generation) { generation } else { -1 })
     }
@@ -151,27 +139,25 @@ impl Jobs {
         id: JobId,
         purges: bool,
         if_generation: Option<&[i32]>,
-    ) -> Result<DeletedJob, CommandError> {
+    ) -> Result<DeletedJob> {
         let deleted = self.control(scope, id, ControlCommand::Delete, if_generation).await;
         let running = match deleted {
             Ok(done) => Some(done.running),
             Err(CommandError::NotFound) if purges => None,
             Err(error) => return Err(error),
         };
-        let purged = match purges {
-            true => {
-                let purged = self.purge(scope, id).await;
-                Some(purged.map_err(|error| error.after(running.is_some()))?)
-            }
-            false => None,
-        };
+        let mut purged = None;
+        if purges {
+            let count = self.purge(scope, id).await;
+            purged = Some(count.map_err(|error| error.after(running.is_some()))?);
+        }
         if running.is_none() && purged == Some(0) {
             return Err(CommandError::NotFound);
         }
         Ok(DeletedJob { running: running.unwrap_or_default(), purged })
     }
 
-    async fn purge(&self, scope: &Scope, id: JobId) -> Result<u64, CommandError> {
+    async fn purge(&self, scope: &Scope, id: JobId) -> Result<u64> {
         let mut purged = 0;
         loop {
             let more = self.store.purge(scope, id, PURGE_BATCH).await;
@@ -191,21 +177,19 @@ impl Jobs {
         ids: &BTreeSet<JobId>,
         command: ControlCommand,
         if_generation: Option<i32>,
-    ) -> Result<(Vec<JobCommand>, Option<Placing>), CommandError> {
-        let same_for_all = |action: Action| {
-            let build = |id: &JobId| JobCommand {
-                id: *id,
-                if_generation,
-                if_fired: None,
-                action: action.clone(),
-            };
-            Ok((ids.iter().map(build).collect(), None))
+    ) -> Result<(Vec<JobCommand>, Option<Placing>)> {
+        let same_for_all = match command {
+            ControlCommand::Pause => Some(Action::Pause),
+            ControlCommand::Cancel => Some(Action::Cancel),
+            ControlCommand::Delete => Some(Action::Delete),
+            ControlCommand::Resume | ControlCommand::Retry => None,
         };
-        match command {
-            ControlCommand::Pause => return same_for_all(Action::Pause),
-            ControlCommand::Cancel => return same_for_all(Action::Cancel),
-            ControlCommand::Delete => return same_for_all(Action::Delete),
-            ControlCommand::Resume | ControlCommand::Retry => {}
+        if let Some(action) = same_for_all {
+            let build = |id: &JobId| {
+                let action = action.clone();
+                JobCommand { id: *id, if_generation, if_fired: None, action }
+            };
+            return Ok((ids.iter().map(build).collect(), None));
         }
         let ids: Vec<JobId> = ids.iter().copied().collect();
         let now = self.store.now().await?;
@@ -216,37 +200,25 @@ impl Jobs {
             id: job.id,
             if_generation: Some(if_generation.unwrap_or(job.generation)),
             if_fired: fired_if_limited(job),
-            action: self.action_for(job, command, now, &mut placing),
+            action: self.revive(job, command == ControlCommand::Retry, now, &mut placing),
         };
         let commands = jobs.iter().map(build).collect();
         Ok((commands, Some(placing)))
     }
 
-    fn action_for(
-        &self,
-        job: &Job,
-        command: ControlCommand,
-        now: Timestamp,
-        placing: &mut Placing,
-    ) -> Action {
-        let definition = &job.definition;
-        let choose = |after| placing.rescheduled(job, definition, after);
-        let so_far = schedule_state(job);
-        match command {
-            ControlCommand::Resume => {
-                Action::Resume { next_at: next_after_resume(definition, so_far, now, choose) }
-            }
-            ControlCommand::Retry => {
-                let revives = job.next_at.is_none();
-                let revived = || next_after_retry(definition, so_far, now, choose);
-                let next_at = if revives { revived() } else { None };
-                // Only the low bits are used; they distinguish runs of the same microsecond.
-                Action::Retry { n: self.chance.bits() as u32, next_at }
-            }
-            ControlCommand::Pause => Action::Pause,
-            ControlCommand::Cancel => Action::Cancel,
-            ControlCommand::Delete => Action::Delete,
+    /// Builds the action that resumes a job or retries its last run.
+    fn revive(&self, job: &Job, retries: bool, now: Timestamp, placing: &mut Placing) -> Action {
+        let (definition, so_far) = (&job.definition, schedule_state(job));
+        let choose = |after| placing.choose(job.id, definition, Some(job), after);
+        if !retries {
+            return Action::Resume { next_at: next_after_resume(definition, so_far, now, choose) };
         }
+        let next_at = match job.next_at {
+            None => next_after_retry(definition, so_far, now, choose),
+            Some(_) => None,
+        };
+        // The low bits of the random number distinguish runs of the same microsecond.
+        Action::Retry { n: self.chance.bits() as u32, next_at }
     }
 
     async fn publish_applied(
@@ -271,7 +243,6 @@ impl Jobs {
                 return;
             }
         };
-        let is_done = |answer: &Applied| matches!(answer, Applied::Done(_));
         let done = answers.iter().filter(|(_, answer)| is_done(answer)).map(|(id, _)| *id);
         self.publish(scope, kind, &done.collect::<Vec<_>>()).await;
         let withdrawn = answers.values().filter_map(|answer| match answer {
@@ -285,11 +256,15 @@ impl Jobs {
         match command {
             ControlCommand::Resume | ControlCommand::Retry => self.announce(Signal::Jobs).await,
             ControlCommand::Cancel | ControlCommand::Delete => self.announce(Signal::Cancel).await,
-            // A node that still has the job in memory cannot create a run, because the store
-            // refuses it.
+            // Nodes need no signal about a pause, because the store refuses to create runs of a
+            // paused job.
             ControlCommand::Pause => {}
         }
     }
+}
+
+fn is_done(answer: &Applied) -> bool {
+    matches!(answer, Applied::Done(_))
 }
 
 /// Returns the number of scheduled runs so far, if the job has `max_runs`.

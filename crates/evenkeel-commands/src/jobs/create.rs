@@ -5,19 +5,19 @@
 //! serves many requests, and no request waits for others to arrive.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evenkeel_core::chance::Chance;
 use evenkeel_core::{Definition, History, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    EventKind, Job, JobState, NewJob, Now, Registered, Scope, Signal, Store, StoreError,
+    EventKind, Job, JobState, NewJob, Now, Registered, Scope, Signal, StoreError,
 };
 use tokio::sync::oneshot;
 
+use super::Jobs;
 use super::publish::publish_at;
-use super::trigger::{announce, no_time_left};
-use crate::balance::{Balance, PlacementReason, Placing};
-use crate::{CommandError, JobSpec};
+use super::trigger::no_time_left;
+use crate::balance::{PlacementReason, Placing};
+use crate::{CommandError, JobSpec, Result};
 
 /// Maximum number of jobs in a transaction; a larger number would delay the first requests.
 const BATCH_MAX: usize = 500;
@@ -26,13 +26,13 @@ const BATCH_MAX: usize = 500;
 #[derive(Clone, PartialEq, Debug)]
 pub struct CreatedJob {
     pub job: Job,
-    /// Time at which the job had this state.
+    /// Time at which the store created or read the job.
     pub now: Timestamp,
     /// True if the job already existed; `None` without a deduplication key.
     pub deduplicated: Option<bool>,
 }
 
-type CreateAnswer = Result<CreatedJob, CommandError>;
+type CreateAnswer = Result<CreatedJob>;
 
 /// A create request that waits for its transaction.
 struct CreateRequest {
@@ -42,58 +42,39 @@ struct CreateRequest {
 }
 
 #[derive(Default)]
-struct Pending {
+pub(super) struct Pending {
     requests: VecDeque<CreateRequest>,
-    /// True while a task processes the waiting requests.
+    /// True while a task processes the waiting create requests.
     has_task: bool,
 }
 
-pub(super) struct Creator {
-    store: Arc<dyn Store>,
-    chance: Arc<dyn Chance>,
-    balance: Arc<Balance>,
-    pending: Mutex<Pending>,
-}
-
-impl Creator {
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        chance: Arc<dyn Chance>,
-        balance: Arc<Balance>,
-    ) -> Self {
-        Self { store, chance, balance, pending: Mutex::default() }
-    }
-
+impl Jobs {
     /// Creates a job. The job is created even if the caller stops waiting.
-    pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> CreateAnswer {
+    pub(super) async fn create_shared(&self, scope: &Scope, spec: JobSpec) -> CreateAnswer {
         let (reply, answer) = oneshot::channel();
         let is_first = {
-            let mut pending = self.lock();
+            let mut pending = lock(&self.pending);
             pending.requests.push_back(CreateRequest { scope: *scope, spec, reply });
             !std::mem::replace(&mut pending.has_task, true)
         };
         if is_first {
             // The requests are processed in a separate task, because the first caller may stop
             // waiting while others still wait.
-            tokio::spawn(Arc::clone(self).process());
+            tokio::spawn(self.clone().process());
         }
         answer.await.unwrap_or_else(|_| {
             Err(unavailable("the server stopped processing the request").into())
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn process(self: Arc<Self>) {
-        let _guard = ResetOnPanic(&self);
+    async fn process(self) {
+        let _guard = ResetOnPanic(&self.pending);
         loop {
             let mut requests: Vec<CreateRequest> = {
-                let mut pending = self.lock();
+                let mut pending = lock(&self.pending);
                 let count = pending.requests.len().min(BATCH_MAX);
-                // The flag changes under the same lock, so that a later request sees that no task
-                // is running.
+                // `has_task` changes under the lock of the requests, so that a later request sees
+                // that no task is running.
                 pending.has_task = count > 0;
                 pending.requests.drain(..count).collect()
             };
@@ -119,8 +100,9 @@ impl Creator {
         };
         let (mut jobs, mut replies) = (Vec::new(), Vec::new());
         for request in requests {
-            let id = JobId::new(now, self.chance.ten_bytes());
-            match prepare_job(request.spec, id, now, |job, after| placing.first(id, job, after)) {
+            let id = self.new_id(now);
+            let choose = |job: &_, after| placing.choose(id, job, None, after);
+            match prepare_job(request.spec, id, now, choose) {
                 Ok(job) => {
                     jobs.push(job);
                     replies.push(request.reply);
@@ -132,24 +114,23 @@ impl Creator {
         if jobs.is_empty() {
             return;
         }
-        match self.store.register(&scope, jobs.clone(), Now::At(now)).await {
+        match self.register_each(&scope, &jobs, now).await {
             Ok(answers) => {
                 for ((job, reply), answer) in jobs.into_iter().zip(replies).zip(answers) {
-                    let created = self.created(&scope, job, answer, now).await;
-                    self.reply(&scope, reply, created, now, &mut placing);
-                }
-            }
-            // One invalid job may have failed the whole transaction, so the jobs are created one by
-            // one.
-            Err(error) if !error.is_outage() && jobs.len() > 1 => {
-                for (job, reply) in jobs.into_iter().zip(replies) {
-                    let created = self.create_alone(&scope, job, now).await;
-                    self.reply(&scope, reply, created, now, &mut placing);
+                    let created = match answer {
+                        Ok(answer) => self.created(&scope, job, answer, now).await,
+                        Err(error) => Err(error.into()),
+                    };
+                    let is_new = |created: &&CreatedJob| created.deduplicated != Some(true);
+                    let id = created.as_ref().ok().filter(is_new).map(|created| created.job.id);
+                    id.into_iter().for_each(|id| placing.confirm(id));
+                    publish_at(&*self.store, &scope, EventKind::JobCreated, id.into_iter(), now);
+                    let _ = reply.send(created);
                 }
             }
             Err(error) => refuse_all(replies.into_iter(), &error),
         }
-        announce(&*self.store, Signal::Jobs).await;
+        self.announce(Signal::Jobs).await;
     }
 
     async fn begin(&self, scope: &Scope) -> Result<(Timestamp, Placing), StoreError> {
@@ -157,27 +138,37 @@ impl Creator {
         Ok((now, self.balance.placing(scope, now, PlacementReason::New).await?))
     }
 
-    fn reply(
+    /// Registers jobs in one transaction. One invalid job may fail the whole transaction, so the
+    /// jobs are then registered one by one, until the store is unavailable.
+    pub(super) async fn register_each(
         &self,
         scope: &Scope,
-        reply: oneshot::Sender<CreateAnswer>,
-        created: CreateAnswer,
+        jobs: &[NewJob],
         now: Timestamp,
-        placing: &mut Placing,
-    ) {
-        let is_new = |created: &&CreatedJob| created.deduplicated != Some(true);
-        let id = created.as_ref().ok().filter(is_new).map(|created| created.job.id);
-        id.into_iter().for_each(|id| placing.confirm(id));
-        publish_at(&*self.store, scope, EventKind::JobCreated, id.into_iter(), now);
-        let _ = reply.send(created);
+    ) -> Result<Vec<Result<Registered, StoreError>>, StoreError> {
+        match self.store.register(scope, jobs.to_vec(), Now::At(now)).await {
+            Ok(registered) => return Ok(registered.into_iter().map(Ok).collect()),
+            Err(error) if error.is_outage() || jobs.len() == 1 => return Err(error),
+            Err(_) => {}
+        }
+        let mut answers: Vec<Result<Registered, StoreError>> = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            answers.push(match answers.last() {
+                Some(Err(outage)) if outage.is_outage() => Err(outage.for_another()),
+                _ => self.register_one(scope, job, now).await,
+            });
+        }
+        Ok(answers)
     }
 
-    async fn create_alone(&self, scope: &Scope, job: NewJob, now: Timestamp) -> CreateAnswer {
+    async fn register_one(
+        &self,
+        scope: &Scope,
+        job: &NewJob,
+        now: Timestamp,
+    ) -> Result<Registered, StoreError> {
         let answers = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
-        match answers.into_iter().next() {
-            Some(answer) => self.created(scope, job, answer, now).await,
-            None => Err(unavailable("the store returned no result").into()),
-        }
+        answers.into_iter().next().ok_or_else(|| unavailable("the store returned no result"))
     }
 
     /// Returns the job that was registered at `now`. A new job is not read back from the store. An
@@ -204,29 +195,29 @@ impl Creator {
                     }
                 }
             }
-            let again = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
-            answer = again
-                .into_iter()
-                .next()
-                .ok_or_else(|| unavailable("the store returned no result"))?;
+            answer = self.register_one(scope, &job, now).await?;
         }
         Err(unavailable("jobs with the same dedup_key kept appearing and disappearing").into())
     }
 }
 
-/// Maximum number of tries to register a job if the existing duplicate keeps disappearing.
+/// Maximum number of tries to register a job if the existing duplicate is deleted each time.
 pub(super) const TRIES: usize = 5;
 
 /// Drops all waiting requests if the task panics. The callers of dropped requests get an error, and
 /// the next request starts a new task.
-struct ResetOnPanic<'a>(&'a Creator);
+struct ResetOnPanic<'a>(&'a Mutex<Pending>);
 
 impl Drop for ResetOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            *self.0.lock() = Pending::default();
+            *lock(self.0) = Pending::default();
         }
     }
+}
+
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Prepares a new job with the id `id`; `choose` returns its first run time after `now`.
@@ -235,7 +226,7 @@ pub(crate) fn prepare_job(
     id: JobId,
     now: Timestamp,
     choose: impl FnOnce(&Definition, Timestamp) -> Option<Timestamp>,
-) -> Result<NewJob, CommandError> {
+) -> Result<NewJob> {
     let JobSpec { about, definition, exact, .. } = spec;
     let schedule = definition.schedule.resolved(id, now, exact);
     let definition = Definition { schedule, ..definition };

@@ -5,7 +5,7 @@ use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{self as store, Job, JobState, Member, Now, Scope, WaitingAttempt};
 
 use super::Jobs;
-use crate::CommandError;
+use crate::Result;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobExplanation {
@@ -16,7 +16,7 @@ pub struct JobExplanation {
 
 impl Jobs {
     /// Returns the reasons why a job does not run now, or the fact that it runs.
-    pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
+    pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation> {
         // Waiting attempts are read before the job, so that an attempt that starts in between is
         // seen as running.
         let waiting =

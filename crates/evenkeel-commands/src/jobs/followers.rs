@@ -1,5 +1,5 @@
 //! Jobs that follow a target: a job with a target but without a URL and an executor crawls the URL
-//! of its target, and follows its changes.
+//! of its target, and gets the new URL when the target changes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,17 +10,15 @@ use evenkeel_store::{
     StoreError,
 };
 
-use super::Jobs;
+use super::{Jobs, TRIES};
 use crate::document::executor_config;
-use crate::{CommandError, Fault};
+use crate::{CommandError, Fault, Result};
 
 /// Number of jobs that are updated per transaction.
 const UPDATE_BATCH: u32 = 100;
 /// Number of transactions that a request waits for. The remaining jobs are updated in the
 /// background.
 const AWAITED_BATCHES: usize = 5;
-/// Maximum number of tries to update a follower while other clients change the same job.
-const TRIES: usize = 8;
 /// URL with which a configuration is checked while the target has no URL.
 const PLACEHOLDER_URL: &str = "https://example.com/";
 
@@ -64,7 +62,7 @@ impl Jobs {
         about: &mut About,
         definition: &mut Definition,
         targets: &Urls,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         let Some(number) = about.target else { return Ok(()) };
         let of = |field: &str, message: String| {
             Err(CommandError::Invalid(vec![Fault::new(field, message)]))
@@ -106,9 +104,10 @@ impl Jobs {
         job: &Job,
         change: &mut JobChange,
         to_aim: bool,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         let about = change.about.as_ref().unwrap_or(&job.about);
-        // A target that the job already referred to may have been deleted.
+        // A target that the change keeps is not checked, because it may have been deleted in the
+        // meantime.
         let is_named = about.target.is_none() || about.target == job.about.target;
         if is_named && !to_aim {
             return Ok(());
@@ -129,7 +128,7 @@ impl Jobs {
         &self,
         scope: &Scope,
         number: i64,
-    ) -> Result<FollowerUpdate, CommandError> {
+    ) -> Result<FollowerUpdate> {
         let (mut update, mut after) = (FollowerUpdate::default(), None);
         for _ in 0..AWAITED_BATCHES {
             let step = self.update_some_followers(scope, number, after, &mut update).await;
@@ -150,7 +149,7 @@ impl Jobs {
                         tracing::warn!(
                             target.number = number,
                             error,
-                            "failed to update all jobs of a target; change the target again to retry"
+                            "some jobs of a target did not get its new url; change the target again to retry"
                         );
                         return;
                     }
@@ -175,19 +174,19 @@ impl Jobs {
         number: i64,
         after: Option<JobNo>,
         update: &mut FollowerUpdate,
-    ) -> Result<Option<JobNo>, CommandError> {
+    ) -> Result<Option<JobNo>> {
         let some = self.store.jobs_of_target(scope, number, after, UPDATE_BATCH).await?;
         let Some((last, _)) = some.last() else { return Ok(None) };
         let ids: Vec<JobId> = some.iter().map(|(_, id)| *id).collect();
         let mut jobs = self.store.get_jobs(scope, &ids).await?;
         for _ in 0..TRIES {
-            // The URL is read after the jobs. A later change of the target updates the jobs again,
-            // which increases their generation.
+            // The URL is read after the jobs. If the target changes later, the update of that
+            // change increases the generation of the jobs, so the store refuses the old URL.
             let urls = self.store.target_urls(scope, &[number]).await?;
             let mut commands = Vec::new();
             for job in jobs.iter().filter(|job| job.about.is_follower()) {
                 match self.follower_change(scope, job, &urls) {
-                    Ok(change) => commands.extend(change.map(|change| command(job, change))),
+                    Ok(change) => commands.extend(change.map(|change| change_command(job, change))),
                     Err(CommandError::Invalid(_)) => update.refused += 1,
                     Err(error) => return Err(error),
                 }
@@ -212,7 +211,7 @@ impl Jobs {
                             job.id = %id,
                             target.number = number,
                             holder.id = %holder,
-                            "url of the job was not updated: with the new url, its deduplication key would equal that of another job"
+                            "job keeps its old url: with the new url of its target, its deduplication key would equal that of another job"
                         );
                     }
                 }
@@ -225,12 +224,7 @@ impl Jobs {
     }
 
     /// Returns the change that updates a follower, or `None` if it is up to date.
-    fn follower_change(
-        &self,
-        scope: &Scope,
-        job: &Job,
-        urls: &Urls,
-    ) -> Result<Option<JobChange>, CommandError> {
+    fn follower_change(&self, scope: &Scope, job: &Job, urls: &Urls) -> Result<Option<JobChange>> {
         let mut about = About { url: None, ..job.about.clone() };
         let config = executor_config(&job.about, &job.definition, self.executors.catalog());
         let executor = ExecutorSpec { kind: ExecutorSpec::NONE.into(), config };
@@ -243,7 +237,8 @@ impl Jobs {
     }
 }
 
-fn command(job: &Job, change: JobChange) -> JobCommand {
+/// Builds a command that changes a job only if it has not changed since it was read.
+pub(crate) fn change_command(job: &Job, change: JobChange) -> JobCommand {
     let action = Action::Change(Box::new(change));
     JobCommand { id: job.id, if_generation: Some(job.generation), if_fired: None, action }
 }

@@ -16,7 +16,7 @@ mod trigger;
 mod update;
 mod waiting;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use evenkeel_core::JobId;
 use evenkeel_core::aging::Aging;
@@ -24,9 +24,8 @@ use evenkeel_core::chance::Chance;
 use evenkeel_store::Store;
 
 use crate::{Balance, ExecutorCheck};
-use create::Creator;
+use create::Pending;
 
-pub(crate) use bulk_commands::priority_command;
 pub use bulk_commands::{
     BulkAction, BulkCommand, BulkOutcome, JobSelection, REFUSALS_LISTED_MAX, Refusal,
 };
@@ -38,11 +37,16 @@ pub use create::CreatedJob;
 pub(crate) use create::{new_job, prepare_job};
 pub use explain::JobExplanation;
 pub use followers::FollowerUpdate;
+pub(crate) use followers::change_command;
 pub use next_times::{LOAD_COUNTED_MAX, NextTimes, SlotLoad};
-pub use trigger::{RequestedRun, TriggerResult};
+pub(crate) use secrets::references;
+pub use trigger::TriggerResult;
 pub(crate) use trigger::{announce, no_time_left};
 pub use update::Edit;
 pub use waiting::WaitingRun;
+
+/// Maximum number of tries to apply a change while other clients change the same job or target.
+const TRIES: usize = 8;
 
 #[derive(Clone)]
 pub struct Jobs {
@@ -50,7 +54,8 @@ pub struct Jobs {
     chance: Arc<dyn Chance>,
     executors: Arc<dyn ExecutorCheck>,
     balance: Arc<Balance>,
-    creator: Arc<Creator>,
+    /// Create requests that wait for their transaction.
+    pending: Arc<Mutex<Pending>>,
     pub(crate) aging: Aging,
 }
 
@@ -62,9 +67,8 @@ impl Jobs {
         executors: Arc<dyn ExecutorCheck>,
         balance: Arc<Balance>,
     ) -> Self {
-        let (same_store, same_chance) = (Arc::clone(&store), Arc::clone(&chance));
-        let creator = Arc::new(Creator::new(same_store, same_chance, Arc::clone(&balance)));
-        Self { store, chance, executors, balance, creator, aging: Aging::default() }
+        let (pending, aging) = (Arc::default(), Aging::default());
+        Self { store, chance, executors, balance, pending, aging }
     }
 
     #[must_use]

@@ -9,7 +9,7 @@ use super::Jobs;
 use crate::describe::describe;
 use crate::preview::{PREVIEW_TIMES_MAX, Preview, preview};
 use crate::starts::{NextTime, Start, Starts};
-use crate::{CommandError, kind};
+use crate::{CommandError, Result, kind};
 
 /// Maximum number of jobs that are counted per time slot, over all tenants.
 pub const LOAD_COUNTED_MAX: u32 = 1000;
@@ -45,7 +45,7 @@ impl Jobs {
         &self,
         scope: &Scope,
         document: &Value,
-    ) -> Result<(Preview, Vec<SlotLoad>), CommandError> {
+    ) -> Result<(Preview, Vec<SlotLoad>)> {
         let now = self.store.now().await?;
         let previewed =
             preview(document, now, PREVIEW_TIMES_MAX).map_err(CommandError::InvalidSchedule)?;
@@ -54,8 +54,7 @@ impl Jobs {
         } else {
             self.store.slot_loads(scope, &previewed.slots, LOAD_COUNTED_MAX).await?
         };
-        let loads = previewed.slots.iter().zip(loads);
-        let loads = loads.map(|(slot, load)| SlotLoad {
+        let loads = previewed.slots.iter().zip(loads).map(|(slot, load)| SlotLoad {
             slot: slot.start(),
             jobs: load.jobs,
             counted_all: load.counted_all,
@@ -65,12 +64,7 @@ impl Jobs {
     }
 
     /// Returns the next `count` start times of a job, beginning with its stored next run time.
-    pub async fn next_times(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        count: usize,
-    ) -> Result<NextTimes, CommandError> {
+    pub async fn next_times(&self, scope: &Scope, id: JobId, count: usize) -> Result<NextTimes> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let definition = &job.definition;
         // A paused job has no next run time, because resuming it sets a new one.
@@ -78,8 +72,8 @@ impl Jobs {
         let average = definition.average(job.history.average_good_duration);
         let mut starts: Vec<_> =
             Starts::new(definition, average, next, job.fired).take(count).collect();
-        // A job that is due may now be delayed by a later blackout than the one that first delayed
-        // it.
+        // If the job is overdue and a blackout has begun since it was due, the run starts after
+        // this blackout.
         let actual = job.next_start(now);
         if let Some((first, actual)) = starts.first_mut().zip(actual).filter(|(it, at)| it.at < *at)
         {

@@ -1,10 +1,10 @@
 //! Reads jobs.
 
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest, Scope};
+use evenkeel_store::{Job, Scope};
 
 use super::Jobs;
-use crate::CommandError;
+use crate::{CommandError, Result};
 
 /// Maximum number of jobs that the error about an ambiguous name lists.
 const AMBIGUOUS_LISTED_MAX: u32 = 10;
@@ -16,14 +16,9 @@ fn shortened(name: &str) -> String {
 }
 
 impl Jobs {
-    /// Returns the current time of the store's clock.
-    pub async fn now(&self) -> Result<Timestamp, CommandError> {
-        Ok(self.store.now().await?)
-    }
-
     /// Resolves a job id or a job name to a job id. A text that is a UUID is always treated as an
     /// id.
-    pub async fn resolve_id(&self, scope: &Scope, text: &str) -> Result<JobId, CommandError> {
+    pub async fn resolve_id(&self, scope: &Scope, text: &str) -> Result<JobId> {
         if let Ok(id) = text.parse() {
             return Ok(id);
         }
@@ -39,27 +34,12 @@ impl Jobs {
         }
     }
 
-    pub async fn get(&self, scope: &Scope, id: JobId) -> Result<Job, CommandError> {
+    pub async fn get(&self, scope: &Scope, id: JobId) -> Result<Job> {
         self.store.get(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
     /// Returns a job, and the current time of the store's clock.
-    pub async fn get_with_now(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<(Job, Timestamp), CommandError> {
+    pub async fn get_with_now(&self, scope: &Scope, id: JobId) -> Result<(Job, Timestamp)> {
         self.store.get_with_now(scope, id).await?.ok_or(CommandError::NotFound)
-    }
-
-    /// Lists the tenant's jobs.
-    pub async fn list(
-        &self,
-        scope: &Scope,
-        filter: &JobFilter,
-        sort: JobSort,
-        page: PageRequest<JobCursor>,
-    ) -> Result<Page<Job, JobCursor>, CommandError> {
-        Ok(self.store.list_jobs(scope, filter, sort, page).await?)
     }
 }

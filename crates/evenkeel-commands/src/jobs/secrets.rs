@@ -7,16 +7,17 @@ use evenkeel_core::secret::{self, SecretRef};
 use evenkeel_store::{Scope, StoreError};
 
 use super::Jobs;
-use crate::{CommandError, Fault};
+use crate::{CommandError, Fault, Result};
 
-/// Number of secret names per store request, which also returns the encrypted values.
+/// Number of secret names per store request; small, because the store also returns the encrypted
+/// values.
 const NAMES_BATCH: usize = 100;
 
 pub(crate) struct KnownSecrets(BTreeSet<String>);
 
 impl Jobs {
-    /// Returns which of the secrets that these jobs use exist. Does not query the store if the jobs
-    /// use no secrets.
+    /// Returns those secrets of the given jobs that exist. Does not query the store if the jobs use
+    /// no secrets.
     pub(crate) async fn secrets_of<'d>(
         &self,
         scope: &Scope,
@@ -36,7 +37,7 @@ impl Jobs {
 
 impl KnownSecrets {
     /// Refuses a job that refers to a missing secret.
-    pub(crate) fn check(&self, definition: &Definition) -> Result<(), CommandError> {
+    pub(crate) fn check(&self, definition: &Definition) -> Result<()> {
         let missing = |found: &SecretRef| !self.0.contains(&found.name);
         let fault = |SecretRef { field, name }| {
             let message = if secret::is_name(&name) {
@@ -55,7 +56,8 @@ impl KnownSecrets {
     }
 }
 
-fn references(definition: &Definition) -> Vec<SecretRef> {
+/// Returns the references of a job to secrets.
+pub(crate) fn references(definition: &Definition) -> Vec<SecretRef> {
     let (config, payload) = (&definition.executor.config, &definition.payload);
     if secret::has_references(config, payload) {
         secret::references(config, payload)

@@ -2,30 +2,24 @@
 
 use evenkeel_core::redact;
 use evenkeel_store::{
-    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, Now, Page, PageRequest, Scope,
-    StoreError, Target, TargetFields,
+    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, Now, Scope, StoreError, Target,
+    TargetFields,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{FollowerUpdate, Jobs};
+use super::{FollowerUpdate, Jobs, TRIES};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
-use crate::{CommandError, EditMode, Fault};
+use crate::{CommandError, EditMode, Fault, Object, Result};
 
 /// Fields that responses contain but clients cannot set.
 const SET_BY_THE_SERVER: [&str; 9] = [
     "number", "generation", "jobs", "last_success_at", "created_at", "updated_at", "followed_jobs",
     "refused_jobs", "goes_on",
 ];
-/// Maximum number of tries to apply a change while other clients change the same target.
-const TRIES: usize = 8;
 
 impl Jobs {
-    pub async fn create_target(
-        &self,
-        scope: &Scope,
-        document: &Value,
-    ) -> Result<Target, CommandError> {
+    pub async fn create_target(&self, scope: &Scope, document: &Value) -> Result<Target> {
         let new = read_new(document).map_err(CommandError::InvalidTarget)?;
         let wanted = new.number;
         match self.store.create_target(scope, new, Now::Database).await? {
@@ -38,7 +32,7 @@ impl Jobs {
     }
 
     /// Returns the target with this number. Creates the target if it does not exist.
-    pub async fn ensure_target(&self, scope: &Scope, number: i64) -> Result<Target, CommandError> {
+    pub async fn ensure_target(&self, scope: &Scope, number: i64) -> Result<Target> {
         if !(1..=NUMBER_MAX.cast_signed()).contains(&number) {
             let message = format!("{number} is not a whole number from 1 to {NUMBER_MAX}");
             return Err(CommandError::InvalidTarget(vec![Fault::new("number", message)]));
@@ -52,17 +46,8 @@ impl Jobs {
         }
     }
 
-    pub async fn get_target(&self, scope: &Scope, number: i64) -> Result<Target, CommandError> {
+    pub async fn get_target(&self, scope: &Scope, number: i64) -> Result<Target> {
         self.find_target(scope, number).await?.ok_or(CommandError::NoTarget)
-    }
-
-    /// Lists targets, sorted by number.
-    pub async fn list_targets(
-        &self,
-        scope: &Scope,
-        page: PageRequest<i64>,
-    ) -> Result<Page<Target, i64>, CommandError> {
-        Ok(self.store.list_targets(scope, page).await?)
     }
 
     /// Changes the given fields of a target; null clears a field. Updates the jobs that follow the
@@ -73,7 +58,7 @@ impl Jobs {
         number: i64,
         (sent, mode): (&Value, EditMode),
         if_generation: Option<&[i32]>,
-    ) -> Result<(Target, FollowerUpdate), CommandError> {
+    ) -> Result<(Target, FollowerUpdate)> {
         for _ in 0..TRIES {
             let before = self.get_target(scope, number).await?;
             if if_generation.is_some_and(|wanted| !wanted.contains(&before.generation)) {
@@ -103,14 +88,9 @@ impl Jobs {
         Err(CommandError::TargetStale { generation })
     }
 
-    /// Deletes a target. With `force`, jobs that refer to the target lose it. Returns the number of
-    /// jobs that lost their target.
-    pub async fn delete_target(
-        &self,
-        scope: &Scope,
-        number: i64,
-        force: bool,
-    ) -> Result<u64, CommandError> {
+    /// Deletes a target. With `force`, also deletes a target that jobs refer to. Returns the number
+    /// of jobs that lost their target.
+    pub async fn delete_target(&self, scope: &Scope, number: i64, force: bool) -> Result<u64> {
         match self.store.delete_target(scope, number, force).await? {
             DeletedTarget::Done { detached } => Ok(detached),
             DeletedTarget::NotFound => Err(CommandError::NoTarget),
@@ -134,7 +114,7 @@ fn read_new(document: &Value) -> Result<NewTarget, Vec<Fault>> {
 fn read_change(before: &Target, sent: &Value, mode: EditMode) -> Result<TargetFields, Vec<Fault>> {
     let TargetFields { source_id, name, url } = &before.fields;
     let own = [("source_id", json!(source_id)), ("name", json!(name)), ("url", json!(url))];
-    let mut whole: Map<String, Value> =
+    let mut whole: Object =
         own.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
     let Some(sent) = sent.as_object() else { return read(sent, read_fields) };
     let mut sent = sent.clone();
@@ -172,5 +152,5 @@ fn read_fields(fields: &mut Fields<'_>) -> TargetFields {
 }
 
 fn read<T>(document: &Value, read: impl FnOnce(&mut Fields<'_>) -> T) -> Result<T, Vec<Fault>> {
-    Fields::read_object(document, "a target", |fields| Some(read(fields)))
+    Fields::read_object(document, "a target is an object", |fields| Some(read(fields)))
 }

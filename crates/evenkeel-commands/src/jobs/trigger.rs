@@ -4,25 +4,18 @@ use evenkeel_core::job::Bounds;
 use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{AttemptKey, Definition, JobId, Timestamp};
-use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Trigger, Triggered};
+use evenkeel_store::{EventKind, Now, Registered, Scope, Signal, Store, Trigger, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
 use super::create::{CreatedJob, TRIES, prepare_job};
 use crate::balance::has_chosen_times;
-use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
+use crate::{CommandError, Conflict, Fault, JobSpec, Result, read_job};
 
-/// A run that a client requested.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct RequestedRun {
-    pub job: JobId,
-    pub key: AttemptKey,
-}
-
-/// The result of triggering a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TriggerResult {
-    New(RequestedRun),
+    /// Key of the first attempt of the new run.
+    New(AttemptKey),
     /// A run of this job, or of another job with the same deduplication key, already exists.
     Existing {
         job: JobId,
@@ -33,34 +26,21 @@ pub enum TriggerResult {
 
 impl Jobs {
     /// Creates the job that `document` describes, or returns the existing job with the same
-    /// deduplication key. Concurrent requests share a transaction.
-    pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
-        self.create_or_find(scope, document).await.map(|made| made.job)
-    }
-
-    /// Creates a job, or returns the existing job and marks it as deduplicated.
-    pub async fn create_or_find(
-        &self,
-        scope: &Scope,
-        document: &Value,
-    ) -> Result<CreatedJob, CommandError> {
+    /// deduplication key and marks it as deduplicated. Concurrent requests share a transaction.
+    pub async fn create_or_find(&self, scope: &Scope, document: &Value) -> Result<CreatedJob> {
         let mut spec =
             read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
         let targets = self.target_urls_of(scope, [&spec.about]).await?;
         self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)?;
         self.secrets_of(scope, [&spec.definition]).await?.check(&spec.definition)?;
         if spec.enabled {
-            self.creator.create(scope, spec).await
+            self.create_shared(scope, spec).await
         } else {
             self.create_paused(scope, spec).await
         }
     }
 
-    pub(super) async fn create_paused(
-        &self,
-        scope: &Scope,
-        spec: JobSpec,
-    ) -> Result<CreatedJob, CommandError> {
+    pub(super) async fn create_paused(&self, scope: &Scope, spec: JobSpec) -> Result<CreatedJob> {
         let now = self.store.now().await?;
         let id = self.new_id(now);
         let new = prepare_job(spec, id, now, |job, after| job.timetable().first_after(after))?;
@@ -86,65 +66,32 @@ impl Jobs {
         Err(CommandError::Duplicate { id: holder })
     }
 
-    /// Starts a run now, in addition to the scheduled runs. `priority` replaces the priority of the
-    /// job, if given.
-    pub async fn trigger(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        priority: Option<Priority>,
-    ) -> Result<RequestedRun, CommandError> {
-        match self.trigger_or_find(scope, id, priority).await? {
-            TriggerResult::New(accepted) => Ok(accepted),
-            TriggerResult::Existing { job, .. } => Err(CommandError::Duplicate { id: job }),
-        }
-    }
-
-    /// Starts a run now, or returns the existing run with the same deduplication key.
-    pub async fn trigger_or_find(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        priority: Option<Priority>,
-    ) -> Result<TriggerResult, CommandError> {
-        self.request_run(scope, id, priority, false).await
-    }
-
-    /// Starts a run now if the job has no waiting or running attempts. If the job has an active
-    /// run, returns [`Conflict::Busy`], whatever its overlap policy is.
-    pub(crate) async fn trigger_idle(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<RequestedRun, CommandError> {
-        match self.request_run(scope, id, None, true).await? {
-            TriggerResult::New(accepted) => Ok(accepted),
-            TriggerResult::Existing { job, .. } => Err(CommandError::Duplicate { id: job }),
-        }
-    }
-
-    async fn request_run(
+    /// Starts a run now, in addition to the scheduled runs, or returns the existing run with the
+    /// same deduplication key. `priority` replaces the priority of the job, if given. If `idle_only`
+    /// is true and the job has an active run, returns [`Conflict::Busy`], whatever the overlap policy
+    /// of the job is.
+    pub async fn request_run(
         &self,
         scope: &Scope,
         id: JobId,
         priority: Option<Priority>,
         idle_only: bool,
-    ) -> Result<TriggerResult, CommandError> {
-        // Only the low bits are used; they distinguish triggers of the same microsecond.
+    ) -> Result<TriggerResult> {
+        // The low bits of the random number distinguish triggers of the same microsecond.
         let trigger = Trigger { n: self.chance.bits() as u32, priority, idle_only };
         match self.store.trigger(scope, id, trigger, Now::Database).await? {
             Triggered::Accepted(key) => {
                 self.announce(Signal::Jobs).await;
                 self.publish_requested(scope, id, key).await;
-                Ok(TriggerResult::New(RequestedRun { job: id, key }))
+                Ok(TriggerResult::New(key))
             }
             Triggered::Duplicate { job, run } => {
                 metrics::counter!("evenkeel_deduplicated_total").increment(1);
                 Ok(TriggerResult::Existing { job, key: run })
             }
             Triggered::NotFound => Err(CommandError::NotFound),
-            Triggered::Busy => Err(CommandError::Conflict(Conflict::Busy)),
-            Triggered::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
+            Triggered::Busy => Err(Conflict::Busy.into()),
+            Triggered::NotAllowed(refusal) => Err(refusal.into()),
         }
     }
 
@@ -160,28 +107,26 @@ pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
         tracing::warn!(
             signal.name = signal.as_str(),
             error = &error as &dyn std::error::Error,
-            "failed to signal the nodes; they find the change by polling",
+            "could not notify the nodes of a change; they find the change by polling",
         );
     }
 }
 
 /// Returns the fault of a job that would never run if it were created at `now`.
 pub(crate) fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
-    let endless = Timetable {
-        bounds: Bounds { end_at: None, ..definition.bounds },
-        ..definition.timetable()
-    };
+    let bounds = Bounds { end_at: None, ..definition.bounds };
+    let endless = Timetable { bounds, ..definition.timetable() };
     match (definition.bounds.end_at, endless.first_after(now)) {
         (Some(end), Some(_)) if has_chosen_times(definition) => {
             Fault::new("end_at", format!("it would never run: its end, {end}, is before its start"))
         }
-        (Some(end), Some(first)) => Fault::new(
-            "end_at",
-            format!("it would never run: its first time is {first}, after its end, {end}"),
-        ),
-        _ => Fault::new(
-            "schedule",
-            "its first run would be after the year 2112; choose an earlier one",
-        ),
+        (Some(end), Some(first)) => {
+            let why = format!("its first time is {first}, after its end, {end}");
+            Fault::new("end_at", format!("it would never run: {why}"))
+        }
+        _ => {
+            let message = "its first run would be after the year 2112; choose an earlier one";
+            Fault::new("schedule", message)
+        }
     }
 }

@@ -1,17 +1,15 @@
 //! Changes jobs.
 
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Action, Applied, EventKind, Job, JobChange, JobCommand, Now, Scope, Signal};
-use serde_json::{Map, Value};
+use evenkeel_store::{Applied, EventKind, Job, JobChange, JobCommand, Now, Scope, Signal};
+use serde_json::Value;
 
-use super::Jobs;
 use super::control::{ControlCommand, fired_if_limited};
-use crate::CommandError;
+use super::followers::change_command;
+use super::{Jobs, TRIES};
 use crate::balance::PlacementReason;
 use crate::update::{EditMode, JobEdit, new_next_time, read_change};
-
-/// Maximum number of tries to apply a change while other clients change the same job.
-const TRIES: usize = 8;
+use crate::{CommandError, Object, Result};
 
 /// A change of a job, as the client sent it.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,7 +22,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    fn allows(&self, generation: i32) -> Result<(), CommandError> {
+    fn allows(&self, generation: i32) -> Result<()> {
         match &self.if_generation {
             Some(wanted) if !wanted.contains(&generation) => {
                 Err(CommandError::Stale { generation })
@@ -36,14 +34,14 @@ impl Edit {
 
 impl Jobs {
     /// Changes a job. Fields that equal the output of `show` do not count as changes; if nothing
-    /// changes, nothing is written. Returns the job, and the time at which it had this state.
+    /// changes, nothing is written. Returns the changed job, and the time of the store's clock.
     pub async fn update(
         &self,
         scope: &Scope,
         id: JobId,
         edit: &Edit,
-        show: &(dyn Fn(&Job, Timestamp) -> Map<String, Value> + Send + Sync),
-    ) -> Result<(Job, Timestamp), CommandError> {
+        show: &(dyn Fn(&Job, Timestamp) -> Object + Send + Sync),
+    ) -> Result<(Job, Timestamp)> {
         let mut job = self.get(scope, id).await?;
         for _ in 0..TRIES {
             edit.allows(job.generation)?;
@@ -55,7 +53,7 @@ impl Jobs {
                 return Ok((job, now));
             };
             if let Some(command) = enabled.map(pause_or_resume) {
-                job.facts().apply(command.command()).map_err(CommandError::NotAllowed)?;
+                job.facts().apply(command.command())?;
             }
             if change == JobChange::default() {
                 let generation = [job.generation];
@@ -75,19 +73,15 @@ impl Jobs {
             if let Some(new) = to_place {
                 let placing = placing
                     .insert(self.balance.placing(scope, now, PlacementReason::Rescheduled).await?);
-                let choose = |after| placing.rescheduled(&job, &new, after);
+                let choose = |after| placing.choose(id, &new, Some(&job), after);
                 let next_at =
                     new_next_time(&job, &new, now, choose).map_err(CommandError::Invalid)?;
                 change.next_at = Some(next_at);
             }
             let limited =
                 change.definition.as_ref().is_some_and(|new| new.bounds.max_runs.is_some());
-            let command = JobCommand {
-                id,
-                if_generation: Some(job.generation),
-                if_fired: limited.then_some(job.fired).or_else(|| fired_if_limited(&job)),
-                action: Action::Change(Box::new(change)),
-            };
+            let if_fired = limited.then_some(job.fired).or_else(|| fired_if_limited(&job));
+            let command = JobCommand { if_fired, ..change_command(&job, change) };
             let applied = self.store.apply_commands(scope, vec![command], Now::Database).await?;
             match applied.into_iter().next() {
                 Some(Applied::Done(done)) => {
@@ -113,7 +107,7 @@ impl Jobs {
         before: Job,
         edited: Job,
         enabled: Option<bool>,
-    ) -> Result<Job, CommandError> {
+    ) -> Result<Job> {
         match self.set_enabled(scope, edited.id, enabled, None).await {
             Ok(enabled_job) => Ok(enabled_job.unwrap_or(edited)),
             Err(refusal) if enabled == Some(true) => {
@@ -131,7 +125,7 @@ impl Jobs {
         id: JobId,
         enabled: Option<bool>,
         if_generation: Option<&[i32]>,
-    ) -> Result<Option<Job>, CommandError> {
+    ) -> Result<Option<Job>> {
         match enabled {
             None => Ok(None),
             Some(enabled) => {

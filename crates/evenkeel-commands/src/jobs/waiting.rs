@@ -6,7 +6,7 @@ use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{Attempt, Job, Now, Scope, WaitsFor};
 
 use super::Jobs;
-use crate::CommandError;
+use crate::Result;
 
 /// Priority and waiting time of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ impl Jobs {
         scope: &Scope,
         job: &Job,
         now: Timestamp,
-    ) -> Result<Priority, CommandError> {
+    ) -> Result<Priority> {
         let base = job.definition.priority;
         let due = self.due_since(job, now).map(|since| self.aging.effective(base, since, now));
         if job.waiting == 0 {
@@ -35,10 +35,7 @@ impl Jobs {
         }
         let waiting = self.store.waiting_attempts(scope, job.id, None, Now::Database).await?;
         let waiting = waiting.into_iter().filter_map(|attempt| {
-            let since = match attempt.waits_for {
-                WaitsFor::Time(due) => Some(due).filter(|due| *due <= now)?,
-                WaitsFor::Worker { since, .. } | WaitsFor::Permit { since, .. } => since,
-            };
+            let since = waits_since(attempt.waits_for, now)?;
             Some(self.aging.effective(attempt.priority.unwrap_or(base), since, now))
         });
         Ok(waiting.chain(due).max().unwrap_or(base))
@@ -62,7 +59,7 @@ impl Jobs {
         scope: &Scope,
         id: JobId,
         run: AttemptKey,
-    ) -> Result<Option<Timestamp>, CommandError> {
+    ) -> Result<Option<Timestamp>> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let average = job.definition.average(job.history.average_good_duration);
         let start = job.definition.next_start(run.scheduled_at, average, now);
@@ -70,11 +67,7 @@ impl Jobs {
     }
 
     /// Returns the priority and the waiting time of a run, or `None` if the run does not wait.
-    pub async fn waiting_run(
-        &self,
-        scope: &Scope,
-        run: &Attempt,
-    ) -> Result<Option<WaitingRun>, CommandError> {
+    pub async fn waiting_run(&self, scope: &Scope, run: &Attempt) -> Result<Option<WaitingRun>> {
         if run.status != AttemptStatus::Pending {
             return Ok(None);
         }
@@ -86,12 +79,17 @@ impl Jobs {
             return Ok(None);
         };
         let priority = waiting.priority.unwrap_or(job.definition.priority);
-        let since = match waiting.waits_for {
-            WaitsFor::Time(due) => Some(due).filter(|due| *due <= now),
-            WaitsFor::Worker { since, .. } | WaitsFor::Permit { since, .. } => Some(since),
-        };
+        let since = waits_since(waiting.waits_for, now);
         let effective = |since| self.aging.effective(priority, since, now);
         let effective_priority = since.map_or(priority, effective);
         Ok(Some(WaitingRun { priority, effective_priority, since }))
+    }
+}
+
+/// Returns the time since which a worker may claim a waiting attempt; `None` before that time.
+fn waits_since(waits_for: WaitsFor, now: Timestamp) -> Option<Timestamp> {
+    match waits_for {
+        WaitsFor::Time(due) => Some(due).filter(|due| *due <= now),
+        WaitsFor::Worker { since, .. } | WaitsFor::Permit { since, .. } => Some(since),
     }
 }

@@ -7,7 +7,7 @@ use evenkeel_core::condition::Level;
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{JobCursor, JobFilter};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::fields::Fields;
 use super::job_fields::LANES;
@@ -20,7 +20,7 @@ pub fn read_bulk_command(
     document: &Value,
     cursor: impl Fn(&str) -> Option<JobCursor>,
 ) -> Result<BulkCommand, Vec<Fault>> {
-    Fields::read_object(document, "a command", |fields| {
+    Fields::read_object(document, "a command is an object", |fields| {
         let (action, selection) = (action(fields), selection(fields, cursor));
         let dry_run = fields.flag("dry_run").unwrap_or(false);
         Some(BulkCommand { action: action?, selection: selection?, dry_run })
@@ -38,25 +38,16 @@ fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
         ("delete", Some(ControlCommand::Delete)),
         ("set_priority", None),
     ];
-    if fields.value("action").is_none() {
-        let known = words.map(|(word, _)| word).join(", ");
-        fields.fault("action", format!("is missing; write one of {known}"));
-    }
-    let action = fields.word("action", &words)?;
-    match (action, priority) {
-        (Some(_), _) if has_priority => {
-            fields.fault("priority", "is for the action set_priority only; leave it out");
-            None
+    fields.require("action", &format!("write one of {}", words.map(|(word, _)| word).join(", ")));
+    match fields.word("action", &words)? {
+        Some(_) if has_priority => {
+            fields.refuse("priority", "is for the action set_priority only; leave it out")
         }
-        (Some(command), _) => Some(BulkAction::Control(command)),
-        (None, Some(priority)) => Some(BulkAction::SetPriority(priority)),
-        (None, None) => {
-            if !has_priority {
-                let message =
-                    format!("is missing; write a number from 0 to {}", Priority::MAX.get());
-                fields.fault("priority", message);
-            }
-            None
+        Some(command) => Some(BulkAction::Control(command)),
+        None => {
+            let way_out = format!("write a number from 0 to {}", Priority::MAX.get());
+            fields.require("priority", &way_out);
+            priority.map(BulkAction::SetPriority)
         }
     }
 }
@@ -82,14 +73,12 @@ fn selection(
         (false, Some(filter)) => read_filter_document(fields, filter)
             .map(|filter| JobSelection::Filter(filter, place.flatten())),
         (true, Some(_)) => {
-            fields.fault("filter", "and ids exclude each other; leave one of them out");
-            None
+            fields.refuse("filter", "and ids exclude each other; leave one of them out")
         }
         (false, None) => {
             let message = "is missing; name jobs by ids, or by a filter like {\"status\": \
                            \"scheduled\"}; an empty filter means all jobs";
-            fields.fault("ids", message);
-            None
+            fields.refuse("ids", message)
         }
     }
 }
@@ -97,33 +86,22 @@ fn selection(
 /// Reads the job ids and drops repeated ids.
 fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     let faults_before = fields.faults.count();
-    let (mut seen, mut ids) = (BTreeSet::new(), Vec::new());
-    for (index, item) in fields.items("ids", BULK_IDS_MAX).iter().enumerate() {
-        match item.as_str().and_then(|text| text.parse::<JobId>().ok()) {
-            Some(id) => {
-                if seen.insert(id) {
-                    ids.push(id);
-                }
-            }
-            None => {
-                let message = format!("{} is not the id of a job", shown(item));
-                fields.fault(&format!("ids[{index}]"), message);
-            }
-        }
-    }
+    let mut ids = fields.each("ids", BULK_IDS_MAX, |item| {
+        let id = item.as_str().and_then(|text| text.parse::<JobId>().ok());
+        id.ok_or_else(|| format!("{} is not the id of a job", shown(item)))
+    });
+    let mut seen = BTreeSet::new();
+    ids.retain(|id| seen.insert(*id));
     (fields.faults.count() == faults_before).then_some(ids)
 }
 
 /// Parses the value of the field `filter`.
 pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
     let Some(object) = filter.as_object() else {
-        let message = format!("{} is not an object", shown(filter));
-        fields.fault("filter", message);
-        return None;
+        return fields.refuse("filter", format!("{} is not an object", shown(filter)));
     };
     let faults_before = fields.faults.count();
-    let faults = std::mem::take(&mut fields.faults);
-    let mut inner = Fields::new(object, "filter.", faults);
+    let mut inner = Fields::new(object, "filter.", std::mem::take(&mut fields.faults));
     let text = |inner: &mut Fields<'_>, name| inner.text(name).map(str::to_owned);
     let statuses = JobStatus::ALL.map(|status| (status.as_str(), status));
     let levels = Level::ALL.map(|level| (level.as_str(), level));
@@ -147,12 +125,8 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
 
 /// Reads `{"key": value}`, and writes values that are not strings as JSON text.
 fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
-    let Some(value) = fields.value("metadata") else { return Vec::new() };
-    let empty = Map::new();
-    let object = value.as_object().unwrap_or(&empty);
-    if !value.is_object() {
-        fields.fault("metadata", format!("{} is not an object", shown(value)));
-    }
+    let object = fields.convert("metadata", "is not an object", Value::as_object);
+    let Some(object) = object else { return Vec::new() };
     if object.len() > FILTER_LABELS_MAX {
         let message = format!("has {} keys; at most {FILTER_LABELS_MAX} are allowed", object.len());
         fields.fault("metadata", message);

@@ -34,8 +34,7 @@ pub(super) fn read(
     let key = match (unique, chosen) {
         (Some(false), Some(_)) => {
             let message = "is false, but a dedup_key is given; leave out one of them";
-            fields.fault("unique", message);
-            return None;
+            return fields.refuse("unique", message);
         }
         (_, Some(key)) => key,
         (Some(true), None) => match default_key(about, executor, catalog) {
@@ -43,8 +42,7 @@ pub(super) fn read(
             None => {
                 let message = "true needs a key: give a dedup_key, or one of target, source_id and \
                                url, from which the key is made";
-                fields.fault("unique", message);
-                return None;
+                return fields.refuse("unique", message);
             }
         },
         (None | Some(false), None) => {
@@ -86,14 +84,12 @@ fn scope(fields: &mut Fields<'_>) -> Option<DedupScope> {
     match scope {
         None if is_given => None,
         Some(Scope::Window) if !has_window => {
-            fields.fault("dedup_window_seconds", "is needed with \"dedup_scope\": \"window\"");
-            None
+            fields.refuse("dedup_window_seconds", "is needed with \"dedup_scope\": \"window\"")
         }
         Some(Scope::Window) => window.map(|secs| DedupScope::Window(Span::from_secs(secs))),
         None | Some(Scope::Pending | Scope::PendingOrRunning) if has_window => {
             let message = "is for \"dedup_scope\": \"window\" only; leave it out";
-            fields.fault("dedup_window_seconds", message);
-            None
+            fields.refuse("dedup_window_seconds", message)
         }
         Some(Scope::PendingOrRunning) => Some(DedupScope::PendingOrRunning),
         None | Some(Scope::Pending) => Some(DedupScope::Pending),

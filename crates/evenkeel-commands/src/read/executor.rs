@@ -35,8 +35,7 @@ pub(super) fn read(
             let by_url = for_urls.map(|(kind, _)| format!("give a url for {kind}, or "));
             let by_url = by_url.unwrap_or_default();
             let message = format!("is missing; {by_url}name one of {}", known.join(", "));
-            fields.fault("executor_type", message);
-            return None;
+            return fields.refuse("executor_type", message);
         }
     };
     if kind == ExecutorSpec::NONE && about.target.is_some() {
@@ -51,8 +50,7 @@ pub(super) fn read(
         let hint = declaration.and_then(|declaration| declaration.disabled_hint);
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         let message = format!("{} is not one of {}{hint}", shown(&kind.into()), known.join(", "));
-        fields.fault("executor_type", message);
-        return None;
+        return fields.refuse("executor_type", message);
     }
     if fields.faults.count() > faults_before {
         return None;

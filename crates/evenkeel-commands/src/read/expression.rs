@@ -1,11 +1,11 @@
 //! Parses schedules that are written as one line of text.
 
 use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Interval};
-use evenkeel_core::{Schedule, Timestamp};
+use evenkeel_core::{Schedule, Span, Timestamp};
 
 use super::length::{Length, length};
 use super::limits::EXPRESSION_CHARS_MAX;
-use super::syntax_error::SyntaxError;
+use super::syntax_error::{SyntaxError, without_spaces};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParsedSchedule {
@@ -35,8 +35,7 @@ pub(super) const ALL_FORMS: &str =
 /// `P1M`, `R/2026-12-01T00:00:00Z/PT30M` or `R5/PT30M`.
 pub fn read_schedule(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     bounded(text)?;
-    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
-    trimmed(text.trim()).map_err(|error| error.after(skipped))
+    without_spaces(text, any_form)
 }
 
 /// Limits the length of an expression, because the store saves the text as it was written.
@@ -51,15 +50,11 @@ fn bounded(text: &str) -> Result<(), SyntaxError> {
 /// Parses a cron expression, or an interval such as `@every 30m`.
 pub(crate) fn read_cron(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     bounded(text)?;
-    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
-    let read = match strip_every(text.trim()) {
-        Some(_) => trimmed(text.trim()),
-        None => cron(text.trim()),
-    };
-    read.map_err(|error| error.after(skipped))
+    let is_every = strip_every(text.trim()).is_some();
+    without_spaces(text, if is_every { any_form } else { cron })
 }
 
-fn trimmed(text: &str) -> Result<ParsedSchedule, SyntaxError> {
+fn any_form(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     if let Some(span) = strip_every(text) {
         let parsed = every(span).map(|parsed| ParsedSchedule { as_cron: true, ..parsed });
         return parsed.map_err(|it| SyntaxError { example: EVERY, ..it.after("@every".len()) });
@@ -141,21 +136,21 @@ fn cron(text: &str) -> Result<ParsedSchedule, SyntaxError> {
 }
 
 fn every(text: &str) -> Result<ParsedSchedule, SyntaxError> {
-    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
-    let schedule = at_intervals(length(text)?, None).map_err(|error| error.after(skipped));
+    let schedule = without_spaces(text, |text| at_intervals(length(text)?, None, None));
     schedule.map(ParsedSchedule::from)
 }
 
 pub(super) fn at_intervals(
     length: Length,
     anchor: Option<Timestamp>,
+    tolerance: Option<Span>,
 ) -> Result<Schedule, SyntaxError> {
     match length {
         Length::Elapsed(span) => Interval::new(span, anchor)
-            .map(Schedule::Interval)
+            .map(|every| Schedule::Interval(every.with_tolerance(tolerance)))
             .map_err(|error| SyntaxError::new(0, error.to_string(), "30m")),
         Length::Calendar(every) => {
-            Ok(Schedule::Calendar(CalendarInterval { every, anchor, tolerance: None }))
+            Ok(Schedule::Calendar(CalendarInterval { every, anchor, tolerance }))
         }
     }
 }
@@ -169,25 +164,22 @@ fn repeating(text: &str) -> Result<ParsedSchedule, SyntaxError> {
         "" => None,
         count => match count.parse::<u64>() {
             Ok(0) => {
-                return wrong(
-                    0,
-                    "0 runs are not a schedule: write 1 or more, or nothing for no end",
-                );
+                let message = "0 runs are not a schedule: write 1 or more, or nothing for no end";
+                return wrong(0, message);
             }
             Ok(count) => Some(count),
             Err(_) => return wrong(0, "the count is too large: write nothing for no end"),
         },
     };
-    let mut at = digits;
     let Some(rest) = text[digits..].strip_prefix('/') else {
         return wrong(digits, "a / belongs here");
     };
-    at += 1;
+    let at = digits + 1;
     let parts: Vec<&str> = rest.split('/').collect();
     let schedule = match parts[..] {
-        [span] => {
-            length(span).and_then(|length| at_intervals(length, None)).map_err(|it| it.after(at))
-        }
+        [span] => length(span)
+            .and_then(|length| at_intervals(length, None, None))
+            .map_err(|it| it.after(at)),
         [start, last] => {
             let moment = |text: &str, at: usize| {
                 text.parse::<Timestamp>()
@@ -197,13 +189,13 @@ fn repeating(text: &str) -> Result<ParsedSchedule, SyntaxError> {
             let anchor = moment(start, at)?;
             if last.starts_with(['P', 'p']) {
                 let length = length(last).map_err(|it| it.after(last_at))?;
-                at_intervals(length, Some(anchor))
+                at_intervals(length, Some(anchor), None)
             } else {
                 let end = moment(last, last_at)?;
                 if end <= anchor {
                     return wrong(last_at, "the end of the first interval is not after its start");
                 }
-                at_intervals(Length::Elapsed(end.since(anchor)), Some(anchor))
+                at_intervals(Length::Elapsed(end.since(anchor)), Some(anchor), None)
             }
             .map_err(|it| it.after(last_at))
         }

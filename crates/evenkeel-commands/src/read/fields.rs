@@ -1,20 +1,21 @@
 //! Reads the fields of a JSON object one by one, and collects all faults.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::{Span, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::length;
 use super::syntax_error::SyntaxError;
-use crate::Fault;
-use crate::fault::{Faults, shown};
+use crate::fault::{Faults, object_of, shown};
+use crate::{Fault, Object};
 
 /// The fields of a JSON object. An absent field and null have the same meaning.
 pub(crate) struct Fields<'a> {
-    object: &'a Map<String, Value>,
-    /// Text before a field's name in messages, including a dot.
+    object: &'a Object,
+    /// Text before a field's name in error messages, ending with a dot.
     prefix: &'static str,
     /// Names of the fields that were read so far, unsorted and with repetitions. Sorting is left to
     /// the error message, because bulk requests read dozens of names for each of thousands of jobs.
@@ -23,26 +24,18 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(
-        object: &'a Map<String, Value>,
-        prefix: &'static str,
-        faults: Faults,
-    ) -> Self {
+    pub(crate) fn new(object: &'a Object, prefix: &'static str, faults: Faults) -> Self {
         Self { object, prefix, known: Vec::with_capacity(64), faults }
     }
 
-    /// Reads a JSON object with `read`, and refuses unknown fields. `what` is the name of the
-    /// object in the error for a document that is not a JSON object.
+    /// Reads a JSON object with `read`, and refuses unknown fields. `what` begins the message for a
+    /// document that is not a JSON object.
     pub(crate) fn read_object<T>(
         document: &'a Value,
         what: &str,
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Result<T, Vec<Fault>> {
-        let Some(object) = document.as_object() else {
-            let message = format!("{what} is an object, not {}", shown(document));
-            return Err(vec![Fault::new("", message)]);
-        };
-        let mut fields = Self::new(object, "", Faults::default());
+        let mut fields = Self::new(object_of(document, what)?, "", Faults::default());
         let value = read(&mut fields);
         fields.finish(|_| None).or(value)
     }
@@ -51,8 +44,45 @@ impl<'a> Fields<'a> {
         self.faults.add(format!("{}{name}", self.prefix), message);
     }
 
-    pub(crate) fn syntax_error(&mut self, name: &str, text: &str, error: SyntaxError) {
-        self.faults.push(error.of(format!("{}{name}", self.prefix), text));
+    /// Reports a fault of a field, and returns `None` in place of its value.
+    pub(crate) fn refuse<T>(&mut self, name: &str, message: impl Into<String>) -> Option<T> {
+        self.fault(name, message);
+        None
+    }
+
+    /// Returns the value, or reports the error as a fault of the field.
+    pub(super) fn valid<T>(&mut self, name: &str, value: Result<T, impl ToString>) -> Option<T> {
+        value.map_err(|error| self.fault(name, error.to_string())).ok()
+    }
+
+    /// Parses a schedule or a duration, or reports its syntax error as a fault of the field.
+    pub(super) fn parse<T>(
+        &mut self,
+        name: &str,
+        text: &str,
+        parse: impl FnOnce(&str) -> Result<T, SyntaxError>,
+    ) -> Option<T> {
+        let error = |error: SyntaxError| error.of(format!("{}{name}", self.prefix), text);
+        parse(text).map_err(error).map_err(|fault| self.faults.push(fault)).ok()
+    }
+
+    /// Reports a fault if a required field is missing; `way_out` says what to write.
+    pub(crate) fn require(&mut self, name: &'static str, way_out: &str) {
+        if self.value(name).is_none() {
+            self.fault(name, format!("is missing; {way_out}"));
+        }
+    }
+
+    /// Converts the value of a field. If that fails, reports a fault with the value and what is
+    /// `wrong` with it.
+    pub(super) fn convert<T>(
+        &mut self,
+        name: &'static str,
+        wrong: impl Display,
+        convert: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.value(name)?;
+        convert(value).or_else(|| self.refuse(name, format!("{} {wrong}", shown(value))))
     }
 
     /// Returns the value of a field unless it is absent or null, and marks the field as known.
@@ -62,33 +92,17 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn text(&mut self, name: &'static str) -> Option<&'a str> {
-        let value = self.value(name)?;
-        let text = value.as_str();
-        if text.is_none() {
-            self.fault(name, format!("{} is not a text; put it in quotes", shown(value)));
-        }
-        text
+        self.convert(name, "is not a text; put it in quotes", Value::as_str)
     }
 
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
-        let value = self.value(name)?;
-        let flag = value.as_bool();
-        if flag.is_none() {
-            self.fault(name, format!("{} is neither true nor false", shown(value)));
-        }
-        flag
+        self.convert(name, "is neither true nor false", Value::as_bool)
     }
 
     /// Reads an integer within a range.
     pub(crate) fn number(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
-        let value = self.value(name)?;
-        let number = value.as_u64().filter(|number| range.contains(number));
-        if number.is_none() {
-            let (low, high) = range.into_inner();
-            let message = format!("{} is not a whole number from {low} to {high}", shown(value));
-            self.fault(name, message);
-        }
-        number
+        let wrong = format_args!("is not a whole number from {} to {}", range.start(), range.end());
+        self.convert(name, wrong, |value| value.as_u64().filter(|number| range.contains(number)))
     }
 
     /// Reads an integer within a range that `T` can represent.
@@ -116,12 +130,8 @@ impl<'a> Fields<'a> {
 
     /// Reads a number from 0 to 1.
     pub(crate) fn fraction(&mut self, name: &'static str) -> Option<f64> {
-        let value = self.value(name)?;
-        let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
-        if number.is_none() {
-            self.fault(name, format!("{} is not a number from 0 to 1", shown(value)));
-        }
-        number
+        let read = |value: &Value| value.as_f64().filter(|number| (0.0..=1.0).contains(number));
+        self.convert(name, "is not a number from 0 to 1", read)
     }
 
     /// Returns the text of a duration. Refuses a number without a unit, because its unit would be
@@ -129,8 +139,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn length(&mut self, name: &'static str) -> Option<&'a str> {
         match self.value(name)? {
             Value::Number(number) => {
-                self.fault(name, format!("{number} needs a unit: write \"{number}m\""));
-                None
+                self.refuse(name, format!("{number} needs a unit: write \"{number}m\""))
             }
             _ => self.text(name),
         }
@@ -139,48 +148,48 @@ impl<'a> Fields<'a> {
     /// Reads a duration within a range.
     pub(crate) fn span(&mut self, name: &'static str, range: RangeInclusive<Span>) -> Option<Span> {
         let text = self.length(name)?;
-        match length::span(text) {
-            Ok(span) if range.contains(&span) => Some(span),
-            Ok(_) => {
-                let (low, high) = range.into_inner();
-                let shown = shown(&text.into());
-                self.fault(name, format!("{shown} is not between {low} and {high}"));
-                None
-            }
-            Err(error) => {
-                self.syntax_error(name, text, error);
-                None
-            }
+        let span = self.parse(name, text, length::span)?;
+        if range.contains(&span) {
+            return Some(span);
         }
+        let (low, high) = range.into_inner();
+        self.refuse(name, format!("{} is not between {low} and {high}", shown(&text.into())))
     }
 
     /// Reads a timestamp.
     pub(crate) fn moment(&mut self, name: &'static str) -> Option<Timestamp> {
         let text = self.text(name)?;
-        match text.parse() {
-            Ok(moment) => Some(moment),
-            Err(error) => {
-                self.fault(name, format!("{} is {error}", shown(&text.into())));
-                None
-            }
-        }
+        let wrong = |error| format!("{} is {error}", shown(&text.into()));
+        self.valid(name, text.parse::<Timestamp>().map_err(wrong))
     }
 
     /// Returns the items of a list; no items if the list is longer than `items_max`.
     pub(crate) fn items(&mut self, name: &'static str, items_max: usize) -> &'a [Value] {
-        let Some(value) = self.value(name) else { return &[] };
-        match value.as_array() {
-            Some(items) if items.len() <= items_max => items,
-            Some(items) => {
-                let message = format!("has {} items; at most {items_max} are allowed", items.len());
-                self.fault(name, message);
-                &[]
-            }
-            None => {
-                self.fault(name, format!("{} is not a list", shown(value)));
-                &[]
+        let items = self.convert(name, "is not a list", Value::as_array);
+        let items = items.map_or(&[][..], Vec::as_slice);
+        if items.len() > items_max {
+            let message = format!("has {} items; at most {items_max} are allowed", items.len());
+            self.fault(name, message);
+            return &[];
+        }
+        items
+    }
+
+    /// Reads each item of a list; the error of an item is reported as a fault of that item.
+    pub(crate) fn each<T>(
+        &mut self,
+        name: &'static str,
+        items_max: usize,
+        read: impl Fn(&Value) -> Result<T, String>,
+    ) -> Vec<T> {
+        let mut each = Vec::new();
+        for (index, item) in self.items(name, items_max).iter().enumerate() {
+            match read(item) {
+                Ok(value) => each.push(value),
+                Err(message) => self.fault(&format!("{name}[{index}]"), message),
             }
         }
+        each
     }
 
     /// Reads a text that must be one of `words`, and returns the value of that word.
@@ -191,12 +200,11 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         let text = self.text(name)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
-        if found.is_none() {
+        found.or_else(|| {
             let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            let message = format!("{} is not one of {}", shown(&text.into()), known.join(", "));
-            self.fault(name, message);
-        }
-        found
+            let text = shown(&text.into());
+            self.refuse(name, format!("{text} is not one of {}", known.join(", ")))
+        })
     }
 
     /// Refuses every field that was not read, because a misspelt field that is silently ignored is

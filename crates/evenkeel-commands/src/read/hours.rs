@@ -13,13 +13,7 @@ use crate::fault::shown;
 pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
     let name = "blackout_periods";
     let faults_before = fields.faults.count();
-    let mut periods = Vec::new();
-    for (index, item) in fields.items(name, BLACKOUTS_MAX).iter().enumerate() {
-        match local_hours(item, "a blackout") {
-            Ok(period) => periods.push(period),
-            Err(message) => fields.fault(&format!("{name}[{index}]"), message),
-        }
-    }
+    let periods = fields.each(name, BLACKOUTS_MAX, |item| local_hours(item, "a blackout"));
     if fields.faults.count() == faults_before
         && let Err(error) = Blackouts::check(&periods)
     {
@@ -33,24 +27,16 @@ pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
 pub(super) fn preferred(fields: &mut Fields<'_>, blackouts: &[Blackout]) -> Option<LocalHours> {
     let name = "prefer_window";
     let item = fields.value(name)?;
-    let window = match local_hours(item, "a pair of hours") {
-        Ok(window) => window,
-        Err(message) => {
-            fields.fault(name, message);
-            return None;
-        }
-    };
+    let window = fields.valid(name, local_hours(item, "a pair of hours"))?;
     if window.start == window.end {
         let message =
             format!("starts and ends at {}; choose an end other than the start", window.start);
-        fields.fault(name, message);
-        return None;
+        return fields.refuse(name, message);
     }
     if is_in_blackout(window, blackouts) {
         let message =
             "lies in blackout_periods, in which the job never starts; choose hours outside of them";
-        fields.fault(name, message);
-        return None;
+        return fields.refuse(name, message);
     }
     Some(window)
 }
@@ -62,8 +48,7 @@ fn is_in_blackout(window: LocalHours, blackouts: &[Blackout]) -> bool {
         (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(blackouts, &utc));
     let minutes = (0..24 * 60).map(|minute| Timestamp::from_micros(minute * 60_000_000));
     let mut wanted = minutes.filter(|minute| wanted.is_in_blackout(*minute)).peekable();
-    // A period shorter than a minute may contain no full minute. A period without a full minute is
-    // accepted without a check.
+    // Preferred hours that contain no start of a minute are accepted without a check.
     wanted.peek().is_some() && wanted.all(|minute| blackouts.is_in_blackout(minute))
 }
 

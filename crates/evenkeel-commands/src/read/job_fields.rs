@@ -1,5 +1,5 @@
-//! The table of simple job fields. Each row has the name, the place in the stored job, and the
-//! reader with its bounds.
+//! The table of simple job fields. Each row has the name of a field, its place in the stored job,
+//! and its reader with bounds.
 //!
 //! The parser of job documents, the document of a stored job and the list of known fields use this
 //! table, so a new simple field needs only one line here. Fields with more complex rules
@@ -13,13 +13,15 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Gap, Overlap};
 use evenkeel_core::{About, Definition, Schedule, Span};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::limits::{
     COST_MIN, CRASHES_MAX, DESCRIPTION_CHARS_MAX, METADATA_BYTES_MAX, NODES_MAX, NUMBER_MAX,
     RUNS_MAX, SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
 };
+
+use crate::Object;
 
 /// One simple field of a job. `T` is the part of the job that contains the field.
 pub(crate) struct JobField<T> {
@@ -50,7 +52,7 @@ pub(super) fn samples() -> Vec<(&'static str, Value)> {
 }
 
 /// Adds the fields of a table to the document of a stored job.
-pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Map<String, Value>) {
+pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Object) {
     for field in table {
         let value = (field.write)(part);
         if !value.is_null() {
@@ -61,8 +63,8 @@ pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Map<Strin
 
 /// Each line has the form `"name" => place: reader(bounds)`, where the reader is a method of
 /// [`Fields`]. `as function` converts the stored value to JSON. `unless function` leaves the field
-/// out of the document of a stored job, because the reader would refuse the value or because it is
-/// the default.
+/// out of the document of a stored job, if the reader would refuse the value or the value is the
+/// default.
 macro_rules! job_fields {
     ($($name:literal => $($place:ident).+: $reader:ident $(::<$kind:ty>)? ($($bound:expr),*)
        $(as $writer:path)? $(, unless $is_left_out:path)?;)+) => {
@@ -87,8 +89,7 @@ macro_rules! job_fields {
     (@write $value:expr, $writer:path) => { json!($writer($value)) };
 }
 
-/// Fields that describe a job, such as its name. The start times of runs do not depend on these
-/// fields.
+/// Fields that describe a job, such as its name, and do not affect the start times of runs.
 pub(crate) const ABOUT: &[JobField<About>] = job_fields! {
     "name" => name: label();
     "configuration" => configuration: label();
@@ -100,8 +101,7 @@ pub(crate) const ABOUT: &[JobField<About>] = job_fields! {
     "metadata" => metadata: object(METADATA_BYTES_MAX);
 };
 
-/// Fields that affect when a job runs, in addition to its schedule. Schedule previews read these
-/// fields as well.
+/// Fields, besides the schedule, that affect when a job runs. Schedule previews also read them.
 pub(crate) const TIMES: &[JobField<Definition>] = job_fields! {
     "dst_gap" => dst.gap: word(&[("shift", Gap::Shift), ("skip", Gap::Skip)]),
         unless ignores_clock_changes;

@@ -4,7 +4,7 @@ use evenkeel_core::Span;
 use evenkeel_core::schedule::{CalendarError, CalendarSpan};
 use evenkeel_core::time::SpanError;
 
-use super::syntax_error::SyntaxError;
+use super::syntax_error::{SyntaxError, without_spaces};
 
 /// The time between two runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -34,11 +34,10 @@ const UNITS: [(&str, u128); 10] = [
 
 /// Parses a fixed or calendar duration, such as `30m`, `1h 30m`, `1.5h`, `PT30M` or `P1M`.
 pub(super) fn length(text: &str) -> Result<Length, SyntaxError> {
-    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
-    let text = text.trim();
-    let read =
-        if text.starts_with(['P', 'p']) { iso(text) } else { elapsed(text).map(Length::Elapsed) };
-    read.map_err(|error| error.after(skipped))
+    without_spaces(text, |text| match text.starts_with(['P', 'p']) {
+        true => iso(text),
+        false => elapsed(text).map(Length::Elapsed),
+    })
 }
 
 /// Parses a fixed duration.
@@ -53,7 +52,7 @@ pub(super) fn span(text: &str) -> Result<Span, SyntaxError> {
     }
 }
 
-/// Parses numbers with units in the format of Go, and also days and weeks.
+/// Parses durations in the format of Go, such as `1h30m`, and also days and weeks.
 fn elapsed(text: &str) -> Result<Span, SyntaxError> {
     let wrong = |at, message: String| Err(SyntaxError::new(at, message, PLAIN));
     let chars: Vec<char> = text.chars().collect();
@@ -76,13 +75,11 @@ fn elapsed(text: &str) -> Result<Span, SyntaxError> {
         let unit: String = chars[unit_at..unit_end].iter().collect();
         let Some((_, of_unit)) = UNITS.into_iter().find(|(name, _)| *name == unit) else {
             let units = "ns, us, ms, s, m, h, d or w";
-            return wrong(
-                unit_at,
-                match unit.as_str() {
-                    "" => format!("the number needs a unit, {units}: write {number}m"),
-                    unit => format!("{unit} is not a unit: write {units}"),
-                },
-            );
+            let message = match unit.as_str() {
+                "" => format!("the number needs a unit, {units}: write {number}m"),
+                unit => format!("{unit} is not a unit: write {units}"),
+            };
+            return wrong(unit_at, message);
         };
         let Some(added) = times(&number, of_unit).and_then(|more| nanos.checked_add(more)) else {
             return wrong(at, "this is longer than any schedule".into());
@@ -107,8 +104,7 @@ fn times(number: &str, unit: u128) -> Option<u128> {
 
 /// Parses an ISO 8601 duration.
 fn iso(text: &str) -> Result<Length, SyntaxError> {
-    let has_days = iso_shape(text)?;
-    if has_days {
+    if iso_shape(text)? {
         let wrong = |error: CalendarError| SyntaxError::new(0, format!("this is {error}"), "P1M");
         text.parse().map(Length::Calendar).map_err(wrong)
     } else {

@@ -7,8 +7,8 @@ use super::expression::ParsedSchedule;
 use super::fields::Fields;
 use super::schedule::Form;
 
-/// Merges all given forms of a schedule into one schedule. Refuses forms that contradict each
-/// other.
+/// Merges the schedules from several fields of a job into one. Refuses schedules that contradict
+/// each other.
 pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<ParsedSchedule> {
     let mut forms = forms.into_iter();
     let (first, mut parsed) = forms.next()?;
@@ -24,7 +24,7 @@ pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<Parsed
     Some(parsed)
 }
 
-/// Merges two forms of a schedule. Returns `None` if the two forms contradict each other.
+/// Merges the schedules from two fields. Returns `None` if the two schedules contradict each other.
 fn both(one: &ParsedSchedule, other: &ParsedSchedule) -> Option<ParsedSchedule> {
     let mut open_cooldown = false;
     let schedule = match (&one.schedule, &other.schedule) {

@@ -28,7 +28,7 @@ use evenkeel_core::schedule::Once;
 use evenkeel_core::{About, Definition, Schedule, TenantNo};
 use serde_json::{Map, Value};
 
-use crate::fault::{Faults, shown};
+use crate::fault::{Faults, object_of};
 use crate::{ExecutorCheck, Fault};
 
 pub use bulk::read_bulk_command;
@@ -59,18 +59,15 @@ pub fn read_job(
     tenant: TenantNo,
     executors: &dyn ExecutorCheck,
 ) -> Result<JobSpec, Vec<Fault>> {
+    let object = object_of(document, "a job is an object")?;
     let mut faults = Faults::default();
-    let Some(object) = document.as_object() else {
-        faults.add("", format!("a job is an object, not {}", shown(document)));
-        return Err(faults.or::<()>(None).err().unwrap_or_default());
-    };
     shape::check(object, &mut faults);
     let kind = object.get("executor_type").and_then(Value::as_str).unwrap_or(ExecutorSpec::NONE);
     if let Some(field) = redact::redacted_in(object, executors.catalog().fields(kind)) {
         let message = "holds a redacted value: {\"redacted\": true} and *** are what viewers see; \
                        write the value itself, or {\"secret\": \"name\"}";
         faults.add(field, message);
-        return Err(faults.or::<()>(None).err().unwrap_or_default());
+        return faults.or(None);
     }
     let mut fields = Fields::new(object, "", faults);
     let spec = read_fields(&mut fields, tenant, executors);
@@ -118,7 +115,7 @@ fn read_fields(
 fn replaced_cron(fields: &mut Fields<'_>, timing: Option<&Timing>) -> Option<String> {
     let is_interval = matches!(timing?.definition.schedule, Schedule::Interval(_));
     let former = fields.value("schedule_time")?.as_str()?.trim();
-    // `@every 30m` is the interval itself, so it was not replaced.
+    // An expression such as `@every 30m` is itself the interval, so it was not replaced.
     (is_interval && !former.to_ascii_lowercase().starts_with("@every")).then(|| former.into())
 }
 

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use evenkeel_core::Span;
 use evenkeel_core::on_failure::OnFailure;
 use evenkeel_core::retry::{Backoff, Jitter, Preset, RetryPolicy};
+use serde_json::Value;
 
 use super::fields::Fields;
 use super::job_fields::whole_seconds;
@@ -64,7 +65,7 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
         .whole("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
         .unwrap_or(base.max_retries);
     let (backoff, is_other) = backoff(fields, &base.backoff);
-    // Stages that do not come from a named policy have no jitter by default, like the policy
+    // Retry stages that do not come from a named policy have no jitter by default, like the policy
     // `deadline`.
     let by_chance = !(is_other && matches!(backoff, Backoff::Stages { .. }));
     let jitter = jitter(fields, if by_chance { base.jitter } else { Jitter::None });
@@ -191,24 +192,17 @@ fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
         Jitter::None => PERCENT,
         Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
     };
-    match (kind, percent) {
-        (None, None) => base,
-        (Some(Jitter::None), None | Some(0)) | (_, Some(0)) => Jitter::None,
-        (Some(Jitter::None), Some(_)) => {
+    match (kind, kind.unwrap_or(base), percent) {
+        (_, _, Some(0)) | (_, Jitter::None, None) => Jitter::None,
+        (Some(Jitter::None), _, Some(_)) => {
             let message = "contradicts \"retry_jitter\": \"none\"; leave one of them out";
             fields.fault("retry_jitter_percent", message);
             Jitter::None
         }
-        (Some(Jitter::Additive { .. }), percent) => {
-            Jitter::Additive { percent: percent.unwrap_or(usual) }
-        }
-        (Some(Jitter::Symmetric { .. }), percent) => {
+        (_, Jitter::Additive { .. }, _) => Jitter::Additive { percent: percent.unwrap_or(usual) },
+        (_, Jitter::None | Jitter::Symmetric { .. }, _) => {
             Jitter::Symmetric { percent: percent.unwrap_or(usual) }
         }
-        (None, Some(percent)) => match base {
-            Jitter::Additive { .. } => Jitter::Additive { percent },
-            Jitter::None | Jitter::Symmetric { .. } => Jitter::Symmetric { percent },
-        },
     }
 }
 
@@ -220,22 +214,13 @@ pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
         Pause,
         DeadLetter,
     }
-    let Some(value) = fields.value("on_failure") else { return OnFailure::None };
-    let Some(object) = value.as_object() else {
-        let message = format!(
-            "{} is not an object like {{\"action\": \"pause\", \"after\": 3}}",
-            shown(value)
-        );
-        fields.fault("on_failure", message);
-        return OnFailure::None;
-    };
+    let wrong = "is not an object like {\"action\": \"pause\", \"after\": 3}";
+    let object = fields.convert("on_failure", wrong, Value::as_object);
+    let Some(object) = object else { return OnFailure::None };
     let mut inner = Fields::new(object, "on_failure.", std::mem::take(&mut fields.faults));
-    let is_given = inner.value("action").is_some();
+    inner.require("action", "write none, pause or dead_letter");
     let words = [("none", Act::None), ("pause", Act::Pause), ("dead_letter", Act::DeadLetter)];
     let action = inner.word("action", &words);
-    if !is_given {
-        inner.fault("action", "is missing; write none, pause or dead_letter");
-    }
     let after = inner.whole("after", 1..=u64::from(OnFailure::AFTER_MAX));
     let note = inner.text("note").map(str::trim).filter(|note| !note.is_empty());
     if note.is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {

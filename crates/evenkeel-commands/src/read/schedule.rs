@@ -27,31 +27,34 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let faults_before = fields.faults.count();
     let long = long_form(fields);
     let interval = short_interval(fields);
-    let former = cron_form(fields, "schedule_time");
+    let former = form(fields, "schedule_time", read_cron);
     // If an older job has both an interval and a cron expression, the interval counts.
     let is_interval =
         |(_, parsed): &Form| matches!(parsed.schedule, Schedule::Interval(_)) && !parsed.as_cron;
     let replaced = interval.is_some() || long.as_ref().is_some_and(is_interval);
     let former = former.filter(|_| !replaced);
-    let expression = cron_form(fields, "cron_expression");
-    let cron = cron_form(fields, "cron_schedule");
+    let expression = form(fields, "cron_expression", read_cron);
+    let cron = form(fields, "cron_schedule", read_cron);
     let is_cron_wrong = fields.faults.count() > faults_before;
     let max_duration = fields.span("cron_max_schedule_duration", SPAN_MIN..=SPAN_MAX);
-    let period = fields.span("scheduling_period", SPAN_MIN..=PERIOD_MAX);
+    let name = "scheduling_period";
+    let period = fields.span(name, SPAN_MIN..=PERIOD_MAX);
     let cooldown = fields.span("cooldown_duration", Span::ZERO..=PERIOD_MAX);
-    let periodic = period.and_then(|period| short_periodic(fields, period, cooldown));
+    let periodic = period.and_then(|period| {
+        Some((name, periodic(fields, (name, period), ("cooldown_duration", cooldown))?))
+    });
     let is_wrong = fields.faults.count() > faults_before;
     let by_deadline = cron.is_some() || periodic.is_some();
 
     let forms = [long, interval, former, expression, cron, periodic];
     let mut parsed = one_of(fields, forms.into_iter().flatten().collect());
     if let Some(max_duration) = max_duration {
-        // If the cron schedule is invalid, no second fault is reported for its limit.
+        // If the cron schedule is invalid, no second fault is reported for its maximum duration.
         if parsed.as_ref().is_some_and(|parsed| parsed.as_cron) || !is_cron_wrong {
             add_max_duration(fields, parsed.as_mut(), max_duration);
         }
     }
-    // A cooldown next to `scheduling_period` was already read together with it.
+    // If the job has `scheduling_period`, its cooldown was already read with that field.
     if let (Some(cooldown), None, false) = (cooldown, period, is_wrong) {
         add_cooldown(fields, parsed.as_mut(), cooldown);
     }
@@ -73,30 +76,19 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
 
 fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
     match fields.value("schedule")? {
-        Value::String(_) => text_form(fields, "schedule"),
+        Value::String(_) => form(fields, "schedule", read_schedule),
         Value::Object(object) => Some(("schedule", schedule_object::read(fields, object)?)),
         Value::Number(number) => {
-            fields.fault("schedule", format!("{number} needs a unit: write \"{number}m\""));
-            None
+            fields.refuse("schedule", format!("{number} needs a unit: write \"{number}m\""))
         }
         other => {
             let message = format!(
                 "{} is not a schedule; write an object with a kind, or a text like {ALL_FORMS}",
                 shown(other)
             );
-            fields.fault("schedule", message);
-            None
+            fields.refuse("schedule", message)
         }
     }
-}
-
-fn text_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
-    form(fields, name, read_schedule)
-}
-
-/// Reads a cron expression, or an interval such as `@every 30m`.
-fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
-    form(fields, name, read_cron)
 }
 
 fn form(
@@ -105,13 +97,7 @@ fn form(
     read: impl Fn(&str) -> Result<ParsedSchedule, SyntaxError>,
 ) -> Option<Form> {
     let text = fields.text(name)?;
-    match read(text) {
-        Ok(parsed) => Some((name, parsed)),
-        Err(error) => {
-            fields.syntax_error(name, text, error);
-            None
-        }
-    }
+    Some((name, fields.parse(name, text, read)?))
 }
 
 /// Reads `interval_minutes`, with `interval_type` as its unit.
@@ -127,27 +113,24 @@ fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
     };
     let unit = unit.or((!unit_named).then_some(60))?;
     let span = Span::from_secs(unit).saturating_mul(number);
-    match Interval::new(span, None) {
-        Ok(interval) => Some(("interval_minutes", Schedule::Interval(interval).into())),
-        Err(error) => {
-            fields.fault("interval_minutes", error.to_string());
-            None
-        }
-    }
+    let interval = fields.valid("interval_minutes", Interval::new(span, None))?;
+    Some(("interval_minutes", Schedule::Interval(interval).into()))
 }
 
-fn short_periodic(fields: &mut Fields<'_>, period: Span, cooldown: Option<Span>) -> Option<Form> {
+/// Builds a periodic schedule. `name` and `cooldown_name` are the fields that an error refers to.
+pub(super) fn periodic(
+    fields: &mut Fields<'_>,
+    (name, period): (&str, Span),
+    (cooldown_name, cooldown): (&str, Option<Span>),
+) -> Option<ParsedSchedule> {
     match Periodic::new(period, cooldown) {
-        Ok(periodic) => {
-            let schedule = Schedule::Periodic(periodic);
-            let parsed = ParsedSchedule { open_cooldown: cooldown.is_none(), ..schedule.into() };
-            Some(("scheduling_period", parsed))
-        }
+        Ok(periodic) => Some(ParsedSchedule {
+            open_cooldown: cooldown.is_none(),
+            ..Schedule::Periodic(periodic).into()
+        }),
         Err(error) => {
             let too_long = matches!(error, PeriodicError::CooldownTooLong { .. });
-            let name = if too_long { "cooldown_duration" } else { "scheduling_period" };
-            fields.fault(name, error.to_string());
-            None
+            fields.refuse(if too_long { cooldown_name } else { name }, error.to_string())
         }
     }
 }

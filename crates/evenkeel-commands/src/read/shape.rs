@@ -1,12 +1,13 @@
 //! Checks that apply to every value of a document, at any depth.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::limits::DEPTH_MAX;
+use crate::Object;
 use crate::fault::Faults;
 
 /// Refuses values that a store cannot save or read back: NUL characters and deeply nested values.
-pub(super) fn check(document: &Map<String, Value>, faults: &mut Faults) {
+pub(super) fn check(document: &Object, faults: &mut Faults) {
     for (field, value) in document {
         check_text(field, field, faults);
         check_value(field, value, 2, faults);

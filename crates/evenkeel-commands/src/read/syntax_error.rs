@@ -38,3 +38,13 @@ impl SyntaxError {
         Fault::new(field, message).at(position)
     }
 }
+
+/// Parses a text without the white space around it. Positions of errors count from the start of the
+/// whole text.
+pub(super) fn without_spaces<T>(
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, SyntaxError>,
+) -> Result<T, SyntaxError> {
+    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
+    parse(text.trim()).map_err(|error| error.after(skipped))
+}

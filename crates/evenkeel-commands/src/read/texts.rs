@@ -1,5 +1,7 @@
 //! Readers of texts and JSON values with limited length.
 
+use std::collections::HashSet;
+
 use evenkeel_core::redact;
 use serde_json::Value;
 
@@ -12,8 +14,7 @@ impl Fields<'_> {
     pub(crate) fn label(&mut self, name: &'static str) -> Option<String> {
         let text = self.text(name)?;
         if text.trim().is_empty() {
-            self.fault(name, format!("{text:?} is blank; leave it out or write something"));
-            None
+            self.refuse(name, format!("{text:?} is blank; leave it out or write something"))
         } else {
             self.bounded(name, text, NAME_CHARS_MAX, char::is_control)
         }
@@ -37,16 +38,14 @@ impl Fields<'_> {
                 "{} is not an address; write it like https://example.com/, without a password in it",
                 shown(&text.into()),
             );
-            self.fault(name, message);
-            return None;
+            return self.refuse(name, message);
         }
         if redact::is_hidden_url(text) {
             let message = format!(
                 "{} holds *** in place of a redacted value; write the whole address",
                 shown(&text.into())
             );
-            self.fault(name, message);
-            return None;
+            return self.refuse(name, message);
         }
         self.bounded(name, text, URL_CHARS_MAX, char::is_control)
     }
@@ -63,14 +62,12 @@ impl Fields<'_> {
              underscores",
             shown(&text.into()),
         );
-        self.fault(name, message);
-        None
+        self.refuse(name, message)
     }
 
     /// Reads a list of names and drops repeated names.
     pub(super) fn names(&mut self, name: &'static str, items_max: usize) -> Option<Vec<String>> {
-        let mut names: Vec<String> = Vec::new();
-        for (index, item) in self.items(name, items_max).iter().enumerate() {
+        let mut names = self.each(name, items_max, |item| {
             let wrong = match item.as_str() {
                 None => "is not a text; put it in quotes",
                 Some(text) if text.trim().is_empty() => "is blank",
@@ -78,29 +75,19 @@ impl Fields<'_> {
                     "is longer than any node's name"
                 }
                 Some(text) if text.contains(char::is_control) => "holds control characters",
-                Some(text) => {
-                    if !names.iter().any(|known| known == text) {
-                        names.push(text.into());
-                    }
-                    continue;
-                }
+                Some(text) => return Ok(text.to_owned()),
             };
-            self.fault(&format!("{name}[{index}]"), format!("{} {wrong}", shown(item)));
-        }
+            Err(format!("{} {wrong}", shown(item)))
+        });
+        let mut known = HashSet::new();
+        names.retain(|name| known.insert(name.clone()));
         Some(names)
     }
 
     /// Reads a JSON object. An empty object counts as absent.
     pub(super) fn object(&mut self, name: &'static str, bytes_max: usize) -> Option<Value> {
-        let value = self.value(name)?;
-        match value.as_object() {
-            None => {
-                self.fault(name, format!("{} is not an object", shown(value)));
-                None
-            }
-            Some(object) if object.is_empty() => None,
-            Some(_) => self.json(name, bytes_max),
-        }
+        let object = self.convert(name, "is not an object", Value::as_object)?;
+        if object.is_empty() { None } else { self.json(name, bytes_max) }
     }
 
     /// Reads any JSON value of at most `bytes_max` bytes.
@@ -108,8 +95,8 @@ impl Fields<'_> {
         let value = self.value(name)?;
         let bytes = value.to_string().len();
         if bytes > bytes_max {
-            self.fault(name, format!("has {bytes} bytes; at most {bytes_max} are allowed"));
-            return None;
+            return self
+                .refuse(name, format!("has {bytes} bytes; at most {bytes_max} are allowed"));
         }
         Some(value.clone())
     }
@@ -123,12 +110,10 @@ impl Fields<'_> {
     ) -> Option<String> {
         let chars = text.chars().count();
         if chars > chars_max {
-            self.fault(name, format!("has {chars} characters; at most {chars_max} are allowed"));
-            None
+            self.refuse(name, format!("has {chars} characters; at most {chars_max} are allowed"))
         } else if text.contains(is_forbidden) {
             let text = shown(&text.into());
-            self.fault(name, format!("{text} holds control characters; remove them"));
-            None
+            self.refuse(name, format!("{text} holds control characters; remove them"))
         } else {
             Some(text.into())
         }

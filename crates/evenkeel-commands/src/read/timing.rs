@@ -1,15 +1,10 @@
-//! Reads the fields that define when a job runs and when it must not run. Jobs and schedule
-//! previews share these fields.
-
-use evenkeel_core::blackout::LocalHours;
-use evenkeel_core::job::Bounds;
-use evenkeel_core::schedule::{Dst, Once, Overlap};
-use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
-
-use super::expression::ParsedSchedule;
+//! Reads the fields, shared by jobs and schedule previews, that define when a job runs and when it
+//! must not run.
 use super::fields::Fields;
 use super::{hours, job_fields, schedule};
 use crate::fault::shown;
+use evenkeel_core::schedule::{Dst, Once, Overlap};
+use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
 
 /// When a job runs and when it must not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,26 +29,18 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     job.blackout_periods = hours::blackouts(fields);
     job.prefer_window = hours::preferred(fields, &job.blackout_periods);
     let schedule::Read { parsed, by_deadline } = parsed?;
-    check_placement(fields, &parsed.schedule, job.bounds, exact, job.prefer_window);
-    check_effects(fields, &parsed.schedule, &job);
-    if job.dst.overlap == Overlap::Both && matches!(parsed.schedule, Schedule::Calendar(_)) {
-        let message = "both is for cron schedules: days of the calendar have one run each; write \
-                       first or last";
-        fields.fault("dst_overlap", message);
-    }
-    job.bounds = check_bounds(fields, &parsed, job.bounds, &job.timezone, job.dst);
     job.schedule = parsed.schedule;
-    (fields.faults.count() == faults_before).then_some(Timing {
-        definition: job,
-        exact,
-        by_deadline,
-    })
+    check_placement(fields, &job, exact);
+    check_effects(fields, &job);
+    check_bounds(fields, parsed.times, &mut job);
+    let is_valid = fields.faults.count() == faults_before;
+    is_valid.then_some(Timing { definition: job, exact, by_deadline })
 }
 
 /// Refuses values that have no effect. Default values are accepted, because clients send back jobs
 /// as they were shown.
-fn check_effects(fields: &mut Fields<'_>, schedule: &Schedule, job: &Definition) {
-    let kind = match schedule {
+fn check_effects(fields: &mut Fields<'_>, job: &Definition) {
+    let kind = match job.schedule {
         _ if is_turned_off(fields) => None,
         Schedule::Cron(_) | Schedule::Calendar(_) => None,
         Schedule::Once(_) => Some("a job that runs once has a moment"),
@@ -78,23 +65,23 @@ fn check_effects(fields: &mut Fields<'_>, schedule: &Schedule, job: &Definition)
         let message = "true has no effect without blackout_periods; give those, or write false";
         fields.fault("avoid_blackout", message);
     }
+    if job.dst.overlap == Overlap::Both && matches!(job.schedule, Schedule::Calendar(_)) {
+        let message = "both is for cron schedules: days of the calendar have one run each; write \
+                       first or last";
+        fields.fault("dst_overlap", message);
+    }
 }
 
-/// True if the document has `"schedule_enabled": false`. Fields that belong to the schedule are
-/// accepted in that case.
+/// True if the document has `"schedule_enabled": false`. Fields that belong to a disabled schedule
+/// are accepted even if they have no effect.
 pub(super) fn is_turned_off(fields: &mut Fields<'_>) -> bool {
     fields.value("schedule_enabled") == Some(&false.into())
 }
 
 /// Refuses `exact` and `prefer_window` for schedules whose start times the scheduler does not
 /// choose.
-fn check_placement(
-    fields: &mut Fields<'_>,
-    schedule: &Schedule,
-    bounds: Bounds,
-    exact: Option<bool>,
-    prefer_window: Option<LocalHours>,
-) {
+fn check_placement(fields: &mut Fields<'_>, job: &Definition, exact: Option<bool>) {
+    let schedule = &job.schedule;
     let is_anchored = matches!(schedule, Schedule::Interval(every) if every.anchor().is_some());
     let is_interval = matches!(schedule, Schedule::Interval(_));
     if exact.is_some() && is_anchored {
@@ -106,14 +93,14 @@ fn check_placement(
                        intervals, which true makes start with a quarter of an hour and stay there";
         fields.fault("exact", message);
     }
-    if prefer_window.is_none() {
+    if job.prefer_window.is_none() {
         return;
     }
     let reason = if !is_interval {
         "this schedule fixes its own times"
     } else if is_anchored {
         "the anchor fixes the times of this interval"
-    } else if bounds.start_at.is_some() {
+    } else if job.bounds.start_at.is_some() {
         "start_at fixes the times of this interval"
     } else {
         return;
@@ -139,25 +126,15 @@ fn timezone(fields: &mut Fields<'_>) -> Zone {
 
 fn zone(fields: &mut Fields<'_>, name: &'static str) -> Option<Zone> {
     let text = fields.text(name)?;
-    match Zone::get(text) {
-        Ok(zone) => Some(zone),
-        Err(error) => {
-            fields.fault(name, format!("{} is {error}", shown(&text.into())));
-            None
-        }
-    }
+    let wrong = |error| format!("{} is {error}", shown(&text.into()));
+    fields.valid(name, Zone::get(text).map_err(wrong))
 }
 
 /// Checks `start_at`, `end_at` and `max_runs`, and adds the end that the schedule text itself
 /// contains (`R5/…`).
-fn check_bounds(
-    fields: &mut Fields<'_>,
-    parsed: &ParsedSchedule,
-    mut bounds: Bounds,
-    zone: &Zone,
-    dst: Dst,
-) -> Bounds {
-    if !parsed.schedule.recurs() {
+fn check_bounds(fields: &mut Fields<'_>, times: Option<u64>, job: &mut Definition) {
+    let bounds = job.bounds;
+    if !job.schedule.recurs() {
         let given = [
             ("start_at", bounds.start_at.is_some()),
             ("end_at", bounds.end_at.is_some()),
@@ -166,39 +143,38 @@ fn check_bounds(
         for (name, _) in given.into_iter().filter(|(_, given)| *given) {
             fields.fault(name, "is for schedules that recur; this job runs once");
         }
-        return bounds;
+        return;
     }
     if let (Some(start), Some(end)) = (bounds.start_at, bounds.end_at)
         && end < start
     {
         fields.fault("end_at", format!("lies before start_at, which is {start}"));
     }
-    let Some(times) = parsed.times else { return bounds };
+    let Some(times) = times else { return };
     let contradiction =
-        |times| format!("contradicts schedule, which has {times} runs; leave one of them out");
-    match nth_time(&parsed.schedule, times, zone, dst) {
+        format!("contradicts schedule, which has {times} runs; leave one of them out");
+    match nth_time(job, times) {
         None if bounds.max_runs.is_some_and(|max| max != times) => {
-            fields.fault("max_runs", contradiction(times));
+            fields.fault("max_runs", contradiction);
         }
-        None => bounds.max_runs = Some(times),
+        None => job.bounds.max_runs = Some(times),
         Some(last) if bounds.end_at.is_some_and(|end| end != last) => {
-            fields.fault("end_at", contradiction(times));
+            fields.fault("end_at", contradiction);
         }
-        Some(last) => bounds.end_at = Some(last),
+        Some(last) => job.bounds.end_at = Some(last),
     }
-    bounds
 }
 
 /// Returns the `n`-th scheduled time, counted from 1, of a schedule that begins at its anchor;
-/// `None` for a schedule without an anchor. A scheduled time that daylight saving skips counts,
-/// even if it does not run.
-fn nth_time(schedule: &Schedule, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
-    match schedule {
+/// `None` for a schedule without an anchor. A scheduled time that daylight saving skips is also
+/// counted, even if it does not run.
+fn nth_time(job: &Definition, n: u64) -> Option<Timestamp> {
+    match &job.schedule {
         Schedule::Interval(interval) => {
             let later = interval.every().saturating_mul(n - 1);
             interval.anchor().map(|anchor| anchor.saturating_add(later))
         }
-        Schedule::Calendar(every) => every.nth_time(n - 1, zone, dst),
+        Schedule::Calendar(every) => every.nth_time(n - 1, &job.timezone, job.dst),
         Schedule::Once(_) | Schedule::Cron(_) | Schedule::Periodic(_) => None,
     }
 }

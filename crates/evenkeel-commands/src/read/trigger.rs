@@ -10,7 +10,9 @@ use crate::Fault;
 /// priority of its job.
 pub fn read_trigger(document: Option<&Value>) -> Result<Option<Priority>, Vec<Fault>> {
     let Some(document) = document else { return Ok(None) };
-    Fields::read_object(document, "a trigger", |fields| Some(fields.priority("priority")))
+    Fields::read_object(document, "a trigger is an object", |fields| {
+        Some(fields.priority("priority"))
+    })
 }
 
 #[cfg(test)]

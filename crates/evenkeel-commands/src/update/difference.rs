@@ -1,36 +1,31 @@
 //! Finds the fields of a document that differ from the job that the client saw.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::EditMode;
-use crate::Fault;
 use crate::read::is_set_by_the_server;
+use crate::{Fault, Object};
 
 /// Returns the fields of `sent` that differ from `seen`, with their new values; null removes a
 /// field.
 pub(super) fn difference(
-    sent: &Map<String, Value>,
-    seen: &Map<String, Value>,
+    sent: &Object,
+    seen: &Object,
     mode: EditMode,
-) -> Result<Map<String, Value>, Vec<Fault>> {
-    let mut changed = Map::new();
+) -> Result<Object, Vec<Fault>> {
+    let mut changed = Object::new();
     let mut faults = Vec::new();
     for (field, value) in sent {
         let before = seen.get(field);
         let value = match (mode, before) {
-            // A schedule of another kind replaces the old schedule completely.
+            // A schedule of another kind replaces the old schedule completely, and a changed
+            // `action` keeps no settings of the old action.
             (EditMode::Patch, Some(before))
-                if field == "schedule" && has_other(before, value, "kind") =>
+                if !(field == "schedule" && has_other(before, value, "kind")
+                    || field == "on_failure" && has_other(before, value, "action")) =>
             {
-                value.clone()
+                patched(before, value)
             }
-            // A changed `action` keeps no settings of the old action.
-            (EditMode::Patch, Some(before))
-                if field == "on_failure" && has_other(before, value, "action") =>
-            {
-                value.clone()
-            }
-            (EditMode::Patch, Some(before)) => patched(before, value),
             _ => value.clone(),
         };
         if before.is_some_and(|before| same(before, &value)) {
@@ -86,7 +81,7 @@ fn patched(before: &Value, change: &Value) -> Value {
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => {
-            // Integers are compared exactly, because large integers could be equal as
+            // Integers are compared exactly, because different large integers can be equal as
             // floating-point numbers.
             a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
         }

@@ -2,8 +2,8 @@
 //!
 //! A client sends some fields of a job, or the whole job as it was shown, with edits. Fields that
 //! equal the shown values do not count as changes. Changed fields replace those in the document of
-//! the present job. The result is parsed like the document of a new job, so changes follow the same
-//! rules as new jobs.
+//! the present job. The changed document is parsed like the document of a new job, so changes
+//! follow the same rules as new jobs.
 
 mod difference;
 mod next_time;
@@ -15,12 +15,12 @@ use evenkeel_core::redact;
 use evenkeel_core::retry::RetryPolicy;
 use evenkeel_core::{Definition, TenantNo, Timestamp};
 use evenkeel_store::{Job, JobChange};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::document::{document_of, executor_config, without_start};
-use crate::fault::shown;
+use crate::fault::{object_of, shown};
 use crate::read::JobSpec;
-use crate::{ExecutorCheck, Fault, read_job};
+use crate::{ExecutorCheck, Fault, Object, read_job};
 
 use next_time::NextTimeChange;
 pub(crate) use next_time::{new_next_time, schedule_state};
@@ -44,7 +44,7 @@ pub(crate) struct JobEdit {
     pub to_place: Option<Definition>,
     /// True if the job follows a target whose URL is not applied yet.
     pub applies_target: bool,
-    /// Whether to resume (true) or pause (false) the job; `None` if that does not change.
+    /// True resumes the job, false pauses it, and `None` does neither.
     pub enabled: Option<bool>,
 }
 
@@ -60,18 +60,14 @@ impl JobEdit {
 /// nothing changes.
 pub(crate) fn read_change(
     job: &Job,
-    seen: &Map<String, Value>,
+    seen: &Object,
     sent: &Value,
     mode: EditMode,
     now: Timestamp,
     executors: &dyn ExecutorCheck,
 ) -> Result<Option<JobEdit>, Vec<Fault>> {
-    let Some(sent) = sent.as_object() else {
-        let message = format!("a change is an object with fields of a job, not {}", shown(sent));
-        return Err(vec![Fault::new("", message)]);
-    };
     // Redacted values that a client sends back do not count as changes.
-    let mut sent = sent.clone();
+    let mut sent = object_of(sent, "a change is an object with fields of a job")?.clone();
     let catalog = executors.catalog();
     redact::restore(&mut sent, seen, catalog.fields(&job.definition.executor.kind));
     let mut changed = difference::difference(&sent, seen, mode)?;
@@ -120,11 +116,7 @@ fn read_enabled(sent: Value) -> Result<bool, Vec<Fault>> {
 
 /// Returns the document of the present job. A job that loses its target keeps the URL and the
 /// executor from that target.
-fn present_document(
-    job: &Job,
-    changed: &Map<String, Value>,
-    catalog: ExecutorCatalog,
-) -> Map<String, Value> {
+fn present_document(job: &Job, changed: &Object, catalog: ExecutorCatalog) -> Object {
     let loses_target = changed.get("target").is_some_and(Value::is_null);
     let mut about = job.about.clone();
     about.follows_target &= !loses_target || job.definition.executor.is_none();
@@ -148,12 +140,7 @@ fn keeps_target_values(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) 
 
 /// Returns the definition of the job after the change. Fields that the change does not mention keep
 /// their values, even values that no document could express.
-fn new_definition(
-    job: &Job,
-    spec: JobSpec,
-    changed: &Map<String, Value>,
-    now: Timestamp,
-) -> Definition {
+fn new_definition(job: &Job, spec: JobSpec, changed: &Object, now: Timestamp) -> Definition {
     let mentions = |fields: &[&str]| fields.iter().any(|field| changed.contains_key(*field));
     let JobSpec { definition: new, exact, .. } = spec;
     let old = &job.definition;
@@ -166,7 +153,7 @@ fn new_definition(
     Definition { schedule, retry, ..new }
 }
 
-/// Merges the old retry policy and the changed fields of the new one.
+/// Returns the old retry policy with the changed fields of the new retry policy.
 fn new_retry(
     old: &RetryPolicy,
     new: RetryPolicy,

@@ -1,18 +1,16 @@
 //! Applies changed fields to the document of a job.
 
 use evenkeel_core::Schedule;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::Fault;
+use crate::{Fault, Object};
 
-/// Fields that define the schedule. Each of these fields replaces the former schedule.
+/// Fields that replace the schedule of a job, or change its maximum duration or its cooldown.
 pub(super) const SCHEDULE_FIELDS: [&str; 10] = [
     "schedule", "interval_minutes", "interval_type", "schedule_enabled", "cron_expression",
     "cron_schedule", "schedule_time", "cron_max_schedule_duration", "scheduling_period",
     "cooldown_duration",
 ];
-
-const CRON_FIELDS: [&str; 3] = ["cron_expression", "cron_schedule", "schedule_time"];
 
 pub(super) const RETRY_FIELDS: [&str; 8] = [
     "retry_policy", "max_retries", "retry_backoff", "retry_backoff_seconds",
@@ -21,15 +19,13 @@ pub(super) const RETRY_FIELDS: [&str; 8] = [
 
 /// Applies the changed fields to `base`; `seen` is the job as the client saw it.
 pub(super) fn overlay(
-    mut base: Map<String, Value>,
-    changed: &Map<String, Value>,
-    seen: &Map<String, Value>,
-) -> Result<Map<String, Value>, Vec<Fault>> {
+    mut base: Object,
+    changed: &Object,
+    seen: &Object,
+) -> Result<Object, Vec<Fault>> {
     let mut changed = changed.clone();
     // If the job has an interval, its former cron expression has no effect and may be removed.
-    if changed.get("schedule_time").is_some_and(Value::is_null)
-        && base.remove("schedule_time").is_some()
-    {
+    if is_cleared(&changed, "schedule_time") && base.remove("schedule_time").is_some() {
         changed.remove("schedule_time");
     }
     if SCHEDULE_FIELDS.iter().any(|field| changed.contains_key(*field)) {
@@ -40,13 +36,13 @@ pub(super) fn overlay(
     }
     drop_old_retries(&mut base, &changed);
     // A concurrency limit without its key has no effect, so it is removed with the key.
-    if changed.get("concurrency_key").is_some_and(Value::is_null) {
+    if is_cleared(&changed, "concurrency_key") {
         base.remove("concurrency_limit");
     }
     drop_old_key(&mut base, &changed);
     // A retry policy that the change does not mention stays, even if no document could express it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
-        RETRY_FIELDS.iter().for_each(|field| drop(base.remove(*field)));
+        remove(&mut base, &RETRY_FIELDS);
     }
     for (field, value) in changed {
         if value.is_null() && seen.contains_key(&field) {
@@ -61,47 +57,55 @@ pub(super) fn overlay(
 
 /// Removes the old retry fields that contradict the change. A named policy replaces all retry
 /// fields, and another kind of backoff has other fields.
-fn drop_old_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
-    let given = |field: &str| changed.get(field).filter(|value| !value.is_null());
+fn drop_old_retries(base: &mut Object, changed: &Object) {
+    const BACKOFF: [&str; 3] =
+        ["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"];
     let is_staged = base.get("retry_backoff").is_some_and(|growth| growth == "stages");
-    let mut remove = |fields: &[&str]| fields.iter().for_each(|field| drop(base.remove(*field)));
-    if given("retry_policy").is_some() {
-        remove(&RETRY_FIELDS);
-    }
-    if given("retry_stages").is_some() {
-        remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
+    if given(changed, "retry_policy").is_some() {
+        remove(base, &RETRY_FIELDS);
     }
     // Removing `retry_stages` also removes the first delay and the kind of backoff.
-    let is_cleared = changed.get("retry_stages").is_some_and(Value::is_null);
-    if is_cleared && given("retry_backoff").is_none() && is_staged {
-        remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
+    let growth = given(changed, "retry_backoff");
+    let ends_stages = is_cleared(changed, "retry_stages") && growth.is_none() && is_staged;
+    if given(changed, "retry_stages").is_some() || ends_stages {
+        remove(base, &BACKOFF);
     }
-    if let Some(growth) = given("retry_backoff") {
-        remove(&["retry_backoff_cap_seconds", "retry_stages"]);
+    if let Some(growth) = growth {
+        remove(base, &["retry_backoff_cap_seconds", "retry_stages"]);
         if growth == "stages" {
-            remove(&["retry_backoff_seconds"]);
+            remove(base, &["retry_backoff_seconds"]);
         }
     }
-    if let Some(kind) = given("retry_jitter")
+    if let Some(kind) = given(changed, "retry_jitter")
         && (kind == "none" || base.get("retry_jitter_percent") == Some(&Value::from(0)))
     {
         base.remove("retry_jitter_percent");
     }
 }
 
-/// Removes the old deduplication fields that contradict the change. A job without a key has no
-/// scope, and only the scope `window` has a length.
-fn drop_old_key(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
-    let unique = changed.get("unique");
-    let has_chosen_times = !base.contains_key("unique") && unique.is_none();
-    let is_removed = match unique {
+/// Returns the value of a changed field, unless the change removes the field.
+fn given<'a>(changed: &'a Object, field: &str) -> Option<&'a Value> {
+    changed.get(field).filter(|value| !value.is_null())
+}
+
+/// True if the change removes the field.
+fn is_cleared(changed: &Object, field: &str) -> bool {
+    changed.get(field).is_some_and(Value::is_null)
+}
+
+fn remove(base: &mut Object, fields: &[&str]) {
+    fields.iter().for_each(|field| drop(base.remove(*field)));
+}
+
+/// Removes the old deduplication fields that contradict the change. A job without a deduplication
+/// key has no scope, and only the scope `window` has a length.
+fn drop_old_key(base: &mut Object, changed: &Object) {
+    let is_removed = match changed.get("unique") {
         Some(unique) => *unique != Value::Bool(true),
-        None => has_chosen_times && changed.get("dedup_key").is_some_and(Value::is_null),
+        None => !base.contains_key("unique") && is_cleared(changed, "dedup_key"),
     };
     if is_removed {
-        for field in ["unique", "dedup_key", "dedup_scope", "dedup_window_seconds"] {
-            base.remove(field);
-        }
+        remove(base, &["unique", "dedup_key", "dedup_scope", "dedup_window_seconds"]);
     }
     if changed.get("dedup_scope").is_some_and(|scope| scope != "window") {
         base.remove("dedup_window_seconds");
@@ -109,18 +113,12 @@ fn drop_old_key(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
 }
 
 /// Removes the old schedule, and copies the settings that the new schedule keeps.
-fn reschedule(
-    base: &mut Map<String, Value>,
-    changed: &mut Map<String, Value>,
-    seen: &Map<String, Value>,
-) -> Result<(), Vec<Fault>> {
-    let given = |changed: &Map<String, Value>, field: &str| {
-        changed.get(field).is_some_and(|value| !value.is_null())
-    };
-    let is_new = given(changed, "schedule");
-    let by_cron = CRON_FIELDS.iter().any(|field| given(changed, field));
-    let by_interval = given(changed, "interval_minutes") || given(changed, "interval_type");
-    let by_period = given(changed, "scheduling_period");
+fn reschedule(base: &mut Object, changed: &mut Object, seen: &Object) -> Result<(), Vec<Fault>> {
+    let has_any = |fields: &[&str]| fields.iter().any(|field| given(changed, field).is_some());
+    let is_new = has_any(&["schedule"]);
+    let by_cron = has_any(&["cron_expression", "cron_schedule", "schedule_time"]);
+    let by_interval = has_any(&["interval_minutes", "interval_type"]);
+    let by_period = has_any(&["scheduling_period"]);
     let runs_once = changed.get("schedule_enabled") == Some(&Value::Bool(false));
     if !(is_new || by_cron || by_interval || by_period || runs_once) {
         return change_limit(base, changed);
@@ -134,10 +132,10 @@ fn reschedule(
         complete_interval(changed, seen)?;
     }
     if by_cron && !is_new && !changed.contains_key("cron_max_schedule_duration") {
-        copy(&old, "max_duration", changed, "cron_max_schedule_duration");
+        copy(old.get("max_duration"), changed, "cron_max_schedule_duration");
     }
     if by_period && !is_new && !changed.contains_key("cooldown_duration") {
-        copy(&old, "cooldown", changed, "cooldown_duration");
+        copy(old.get("cooldown"), changed, "cooldown_duration");
     }
     // Settings of the old schedule that the new schedule cannot have are removed without an error.
     let new = changed.get("schedule");
@@ -149,22 +147,17 @@ fn reschedule(
     if !has_chosen_times {
         base.remove("prefer_window");
     }
-    let once =
-        changed.get("schedule").and_then(|new| new.get("kind")).is_some_and(|it| it == "once");
-    if once || runs_once {
-        ["start_at", "end_at", "max_runs"].iter().for_each(|field| drop(base.remove(*field)));
+    if runs_once || new.is_some_and(|new| is_kind(new, "once")) {
+        remove(base, &["start_at", "end_at", "max_runs"]);
     }
-    if has_run_count(changed.get("schedule")) {
-        ["end_at", "max_runs"].iter().for_each(|field| drop(base.remove(*field)));
+    if has_run_count(new) {
+        remove(base, &["end_at", "max_runs"]);
     }
     Ok(())
 }
 
 /// Changes the maximum duration or the cooldown of the present schedule.
-fn change_limit(
-    base: &mut Map<String, Value>,
-    changed: &mut Map<String, Value>,
-) -> Result<(), Vec<Fault>> {
+fn change_limit(base: &mut Object, changed: &mut Object) -> Result<(), Vec<Fault>> {
     let mut faults = Vec::new();
     let schedule = base.get_mut("schedule").and_then(Value::as_object_mut);
     let kind = schedule.as_ref().and_then(|it| it.get("kind")).and_then(Value::as_str);
@@ -183,7 +176,7 @@ fn change_limit(
         }
     }
     for field in SCHEDULE_FIELDS {
-        if changed.get(field).is_some_and(Value::is_null) {
+        if is_cleared(changed, field) {
             let message = "can't be removed without a replacement: a job without a schedule would \
                            run once, now; give another one, or \"schedule_enabled\": false";
             faults.push(Fault::new(field, message));
@@ -193,22 +186,13 @@ fn change_limit(
 }
 
 /// Completes a change of an interval: a missing number is taken from the job as it was shown.
-fn complete_interval(
-    changed: &mut Map<String, Value>,
-    seen: &Map<String, Value>,
-) -> Result<(), Vec<Fault>> {
-    let shown = |field: &str| seen.get(field).filter(|value| !value.is_null()).cloned();
+fn complete_interval(changed: &mut Object, seen: &Object) -> Result<(), Vec<Fault>> {
     if !changed.contains_key("interval_minutes") {
-        if let Some(number) = shown("interval_minutes") {
-            changed.insert("interval_minutes".into(), number);
-        }
+        copy(given(seen, "interval_minutes"), changed, "interval_minutes");
         return Ok(());
     }
-    if changed.contains_key("interval_type") {
-        return Ok(());
-    }
-    match shown("interval_type") {
-        Some(unit) if unit != "minutes" => {
+    match given(seen, "interval_type") {
+        Some(unit) if unit != "minutes" && !changed.contains_key("interval_type") => {
             let message = format!(
                 "is needed as well: the job's interval is shown in {}, but interval_minutes \
                  alone means minutes in a new job",
@@ -220,20 +204,21 @@ fn complete_interval(
     }
 }
 
-fn copy(from: &Value, name: &str, into: &mut Map<String, Value>, field: &str) {
-    if let Some(value) = from.get(name) {
+fn copy(value: Option<&Value>, into: &mut Object, field: &str) {
+    if let Some(value) = value {
         into.insert(field.into(), value.clone());
     }
 }
 
-fn is_kind(old: &Value, kind: &str) -> bool {
-    old.get("kind").is_some_and(|it| it == kind)
+fn is_kind(schedule: &Value, kind: &str) -> bool {
+    schedule.get("kind").is_some_and(|it| it == kind)
 }
 
 fn is_cron(schedule: Option<&Value>) -> bool {
     match schedule {
         Some(fields @ Value::Object(_)) => is_kind(fields, "cron"),
-        // An invalid text is refused later; here it only removes `exact`.
+        // The parser refuses an invalid schedule text later; here an invalid text only removes
+        // `exact`.
         Some(Value::String(text)) => matches!(read(text), Some(Schedule::Cron(_))),
         _ => false,
     }

@@ -53,9 +53,9 @@ fn noop(more: Value) -> Job {
 
 /// Returns roughly the job that a client sees: its document, the short forms of the schedule, and
 /// some fields of the server.
-fn seen(job: &Job) -> Map<String, Value> {
+fn seen(job: &Job) -> Object {
     let mut seen = document_of(&job.about, &job.definition, Executors.catalog());
-    let null = |fields: &[&str], seen: &mut Map<String, Value>| {
+    let null = |fields: &[&str], seen: &mut Object| {
         fields.iter().for_each(|field| drop(seen.insert((*field).into(), Value::Null)));
     };
     null(&overlay::SCHEDULE_FIELDS[1..], &mut seen);
@@ -244,7 +244,6 @@ fn limits_and_cooldowns_change_alone() {
     assert_eq!(limit(&of(patch(&daily, json!({"cron_max_schedule_duration": null})))), None);
     let moved = of(patch(&daily, json!({"cron_expression": "0 10 * * *"})));
     assert_eq!(limit(&moved), limit(&daily));
-    // The default retry policy stays as well.
     assert_eq!(moved.definition.retry, daily.definition.retry);
     let stale = noop(json!({"scheduling_period": "24h", "cooldown_duration": "1h"}));
     let period = patch(&stale, json!({"scheduling_period": "48h"})).definition.unwrap().schedule;
@@ -436,7 +435,6 @@ fn another_failure_action_drops_the_old_settings() {
     assert_eq!(changed(json!({"on_failure": null})), OnFailure::None);
 }
 
-/// Stored values without effect must not block other changes.
 #[test]
 fn stored_values_without_effect_do_not_block_a_change() {
     let mut old = noop(json!({"interval_minutes": 30}));

@@ -34,7 +34,7 @@ impl World {
         self.balance.placing(&self.scope, self.now(), PlacementReason::New).await.unwrap()
     }
 
-    /// Returns the number of jobs in the cache; the store has none.
+    /// Returns the number of cached jobs of the tenant and of all tenants; the store has no jobs.
     async fn known(&self) -> (u64, u64) {
         let known = self.balance.loads(&self.scope, self.now()).await.unwrap();
         (known.own.jobs(), known.all.jobs())
@@ -59,7 +59,7 @@ async fn placements_count_until_they_are_rolled_back() {
     let world = world().await;
     let mut placing = world.placing().await;
     for n in 0..4 {
-        assert!(placing.first(id(n), &hourly(), START).is_some());
+        assert!(placing.choose(id(n), &hourly(), None, START).is_some());
     }
     assert_eq!(world.known().await, (4, 4));
     placing.confirm(id(0));
@@ -73,7 +73,7 @@ async fn placements_count_until_they_are_rolled_back() {
 async fn open_placements_survive_a_refresh_of_the_cache() {
     let world = world().await;
     let mut placing = world.placing().await;
-    placing.first(id(1), &hourly(), START);
+    placing.choose(id(1), &hourly(), None, START);
     world.pass();
     assert_eq!(world.known().await, (1, 1));
     drop(placing);
@@ -84,8 +84,8 @@ async fn open_placements_survive_a_refresh_of_the_cache() {
 async fn invalidation_during_a_read_causes_another_read() {
     let store = ModelStore::new(Arc::new(|| START));
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
-    // The reader calls the node number function after it has read the expected load, which lets the
-    // test intervene.
+    // A cache refresh calls this function after it has read the expected load. The first call
+    // invalidates the cache.
     let (reads, me) = (Arc::new(AtomicI64::new(0)), Arc::new(OnceLock::<Weak<Balance>>::new()));
     let (count, reader) = (Arc::clone(&reads), Arc::clone(&me));
     let balance = Balance::of_node(Arc::new(store), BalanceSettings::default(), move || {
@@ -105,7 +105,7 @@ async fn invalidation_during_a_read_causes_another_read() {
 async fn job_placed_twice_counts_once() {
     let world = world().await;
     let mut placing = world.placing().await;
-    let first = placing.first(id(1), &hourly(), START);
-    assert_eq!(placing.first(id(1), &hourly(), START).is_some(), first.is_some());
+    let first = placing.choose(id(1), &hourly(), None, START);
+    assert_eq!(placing.choose(id(1), &hourly(), None, START).is_some(), first.is_some());
     assert_eq!(world.known().await, (1, 1));
 }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use evenkeel_core::balance::{LoadProfile, LoadProfileKey, Move, Placement, decode_moves};
+use evenkeel_core::balance::{LoadProfileKey, Move, Placement, decode_moves};
 use evenkeel_core::{JobNo, Timestamp};
 use evenkeel_store::{Rebalance, RebalancePart, Scope, StoreError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use uuid::Uuid;
 
 use super::super::Balancing;
-use super::plan::readable;
+use super::plan::{Profiles, readable};
 use super::{CHANGED_LISTED_MAX, ChangedJob, RebalanceConflict};
-use crate::CommandError;
+use crate::Result;
 
 /// Maximum number of batches that are checked concurrently.
 const PARTS_AT_ONCE: usize = 4;
@@ -20,8 +20,8 @@ const PARTS_AT_ONCE: usize = 4;
 /// The result of checking the remaining moves of a rebalance.
 #[derive(Default)]
 pub(super) struct Checked {
-    /// The load profiles of the moved jobs as stored texts, without moves that are no longer
-    /// possible. Stores skip moves whose profile is missing here.
+    /// New load profiles, as stored texts, for all moves that are still possible. A store skips a
+    /// move whose load profile is missing in this map.
     pub(super) profiles: HashMap<LoadProfileKey, String>,
     changed: Vec<(JobNo, &'static str)>,
     changed_total: u64,
@@ -34,9 +34,10 @@ impl Balancing {
         scope: &Scope,
         rebalance: &Rebalance,
         now: Timestamp,
-    ) -> Result<Checked, CommandError> {
+    ) -> Result<Checked> {
         let counts = self.tenant_load_profiles(scope).await?;
-        let known = readable(&counts).map(|(count, profile)| (count.key, profile)).collect();
+        let known: Profiles =
+            readable(&counts).map(|(count, profile)| (count.key, profile)).collect();
         let mut checked = Checked::default();
         // Only an undo moves jobs with active runs.
         let even_live = rebalance.undoes.is_some();
@@ -48,24 +49,31 @@ impl Balancing {
         let mut checks = pin!(checks.buffered(PARTS_AT_ONCE));
         while let Some((moves, places)) = checks.try_next().await? {
             for step in &moves {
-                checked.check(step, places.get(&step.job), &known, even_live, now);
+                match new_profile(step, places.get(&step.job), &known, even_live, now) {
+                    Ok(text) => drop(checked.profiles.entry(step.profile).or_insert(text)),
+                    Err(reason) => {
+                        checked.changed_total += 1;
+                        if checked.changed.len() < CHANGED_LISTED_MAX {
+                            checked.changed.push((step.job, reason));
+                        }
+                    }
+                }
             }
         }
         Ok(checked)
     }
 
     /// Returns an error that lists the changed jobs, if any job has changed.
-    pub(super) async fn refuse_changes(&self, checked: &Checked) -> Result<(), CommandError> {
+    pub(super) async fn refuse_changes(&self, checked: &Checked) -> Result<()> {
         if checked.changed_total == 0 {
             return Ok(());
         }
         let ids = self.ids(checked.changed.iter().map(|(job, _)| *job)).await?;
         let changed = checked.changed.iter().zip(ids);
-        let changed = changed
-            .filter_map(|((_, reason), job)| Some(ChangedJob { job: job?, reason }))
-            .collect();
-        let total = checked.changed_total;
-        Err(CommandError::Rebalance(RebalanceConflict::PlanChanged { changed, total }))
+        let changed =
+            changed.filter_map(|((_, reason), job)| Some(ChangedJob { job: job?, reason }));
+        let (changed, total) = (changed.collect(), checked.changed_total);
+        Err(RebalanceConflict::PlanChanged { changed, total }.into())
     }
 
     /// Returns the moves of a batch, and whether each move was made.
@@ -80,9 +88,8 @@ impl Balancing {
         let Some(RebalancePart { moves, made }) = found else {
             return Err(StoreError::corrupt(row(), "moves", "the part is missing"));
         };
-        let moves =
-            decode_moves(&moves).map_err(|error| StoreError::corrupt(row(), "moves", error))?;
-        Ok((moves, made))
+        let corrupt = |error| StoreError::corrupt(row(), "moves", error);
+        Ok((decode_moves(&moves).map_err(corrupt)?, made))
     }
 
     /// Returns the present start times of the moved jobs.
@@ -97,35 +104,12 @@ impl Balancing {
     }
 }
 
-impl Checked {
-    fn check(
-        &mut self,
-        step: &Move,
-        place: Option<&Placement>,
-        known: &HashMap<LoadProfileKey, LoadProfile>,
-        even_live: bool,
-        now: Timestamp,
-    ) {
-        match new_profile(step, place, known, even_live, now) {
-            Ok(text) => {
-                self.profiles.entry(step.profile).or_insert(text);
-            }
-            Err(reason) => {
-                self.changed_total += 1;
-                if self.changed.len() < CHANGED_LISTED_MAX {
-                    self.changed.push((step.job, reason));
-                }
-            }
-        }
-    }
-}
-
 /// Returns the load profile of a job after its move, or the reason why the move is no longer
 /// possible.
 fn new_profile(
     step: &Move,
     place: Option<&Placement>,
-    known: &HashMap<LoadProfileKey, LoadProfile>,
+    known: &Profiles,
     even_live: bool,
     now: Timestamp,
 ) -> Result<String, &'static str> {

@@ -2,19 +2,18 @@
 
 use evenkeel_core::balance::PlanBounds;
 use evenkeel_store::JobFilter;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
-use crate::Fault;
-use crate::fault::{Faults, shown};
 use crate::read::{Fields, read_filter_document};
+use crate::{Fault, Object};
 
 /// Maximum value of `max_moves`.
 const MAX_MOVES_LIMIT: u64 = 1_000_000_000;
 
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PlanOptions {
-    /// Only jobs that match may be moved; `None` allows all jobs.
+    /// Only jobs that match this filter may be moved; `None` allows all jobs.
     pub filter: Option<JobFilter>,
     /// The filter as the client wrote it.
     pub filter_document: Option<Value>,
@@ -39,56 +38,45 @@ pub struct RebalanceRequest {
 
 /// Reads the options of a rebalance preview. A missing document means the default options.
 pub fn read_plan_options(document: Option<&Value>) -> Result<PlanOptions, Vec<Fault>> {
-    let none = Map::new();
-    let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
-    let options = options(&mut fields);
-    fields.finish(|_| None).or(Some(options))
+    read(document, |fields| Some(options(fields)))
 }
 
 /// Reads a request that starts a rebalance. A missing document means a new plan with the default
 /// options.
 pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceRequest, Vec<Fault>> {
-    let none = Map::new();
-    let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
-    let wait = fields.flag("wait").unwrap_or(true);
-    let plan = fields.text("plan_id").map(str::parse::<Uuid>);
-    let has_plan = fields.value("plan_id").is_some();
-    if matches!(plan, Some(Err(_))) {
-        fields.fault("plan_id", "is not the id of a plan; send the id that a preview returned");
-    }
-    for name in ["filter", "max_moves", "target_score"] {
-        if has_plan && fields.value(name).is_some() {
-            fields.fault(name, "and plan_id exclude each other: the plan has its own options; leave one of them out");
+    read(document, |fields| {
+        let wait = fields.flag("wait").unwrap_or(true);
+        let plan = fields.text("plan_id").map(str::parse::<Uuid>);
+        let has_plan = fields.value("plan_id").is_some();
+        if matches!(plan, Some(Err(_))) {
+            fields.fault("plan_id", "is not the id of a plan; send the id that a preview returned");
         }
-    }
-    let options = options(&mut fields);
-    let source = match plan {
-        Some(plan) => plan.ok().map(PlanSource::Plan),
-        None => Some(PlanSource::Fresh(Box::new(options))),
-    };
-    fields.finish(|_| None).or(source.map(|source| RebalanceRequest { source, wait }))
+        for name in ["filter", "max_moves", "target_score"] {
+            if has_plan && fields.value(name).is_some() {
+                fields.fault(name, "and plan_id exclude each other: the plan has its own options; leave one of them out");
+            }
+        }
+        let options = options(fields);
+        let source = match plan {
+            Some(plan) => PlanSource::Plan(plan.ok()?),
+            None => PlanSource::Fresh(Box::new(options)),
+        };
+        Some(RebalanceRequest { source, wait })
+    })
 }
 
 /// Reads whether the request waits until the undo has finished.
 pub fn read_undo(document: Option<&Value>) -> Result<bool, Vec<Fault>> {
-    let none = Map::new();
-    let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
-    let wait = fields.flag("wait").unwrap_or(true);
-    fields.finish(|_| None).or(Some(wait))
+    read(document, |fields| Some(fields.flag("wait").unwrap_or(true)))
 }
 
-fn object<'a>(
-    document: Option<&'a Value>,
-    none: &'a Map<String, Value>,
-) -> Result<&'a Map<String, Value>, Vec<Fault>> {
-    match document {
-        None | Some(Value::Null) => Ok(none),
-        Some(Value::Object(object)) => Ok(object),
-        Some(other) => {
-            let message = format!("send an object or no body, not {}", shown(other));
-            Err(vec![Fault::new("", message)])
-        }
-    }
+fn read<T>(
+    document: Option<&Value>,
+    read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
+) -> Result<T, Vec<Fault>> {
+    let none = Value::Object(Object::new());
+    let document = document.filter(|document| !document.is_null()).unwrap_or(&none);
+    Fields::read_object(document, "send an object or no body", read)
 }
 
 fn options(fields: &mut Fields<'_>) -> PlanOptions {

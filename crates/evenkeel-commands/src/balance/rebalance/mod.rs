@@ -15,10 +15,13 @@ use std::collections::BTreeMap;
 
 use evenkeel_core::balance::{Granularity, Loads, Measure, Spread};
 use evenkeel_core::{JobId, Slot, Span, Timestamp};
-use evenkeel_store::{Rebalance, RebalanceState, StoreError};
+use evenkeel_store::{Now, Rebalance, RebalanceState, Scope, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
+
+use super::Balancing;
+use crate::{CommandError, Result};
 
 pub use documents::{
     PlanOptions, PlanSource, RebalanceRequest, read_plan_options, read_rebalance, read_undo,
@@ -30,7 +33,7 @@ pub use run::RunningRebalance;
 pub const LISTED_MAX: usize = 1000;
 /// Maximum number of changed jobs in an error.
 const CHANGED_LISTED_MAX: usize = 100;
-/// Time during which a plan can be executed.
+/// Time during which a saved plan can be executed.
 const PLAN_VALID_FOR: Span = Span::from_secs(15 * 60);
 /// Time during which a rebalance can be undone.
 const UNDO_VALID_FOR: Span = Span::from_secs(24 * 3600);
@@ -82,7 +85,7 @@ pub struct SkippedJob {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PlanSummary {
     pub max_moves: Option<u64>,
-    /// Planning stops when the distribution score reaches this value.
+    /// Planning stops when the balance score reaches this value.
     pub target_score: Option<f64>,
     /// The filter as the client wrote it.
     pub filter: Option<Value>,
@@ -100,6 +103,19 @@ impl PlanSummary {
         serde_json::from_str(&rebalance.summary).map_err(|error| {
             StoreError::corrupt(format!("rebalance {}", rebalance.id), "summary", error)
         })
+    }
+}
+
+impl Balancing {
+    async fn get(&self, scope: &Scope, id: Uuid) -> Result<Rebalance> {
+        self.balance.store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)
+    }
+
+    /// Ends a rebalance as stopped, and returns its new state.
+    async fn end_stopped(&self, scope: &Scope, id: Uuid) -> Result<Rebalance> {
+        let stopped = RebalanceState::Stopped;
+        let ended = self.balance.store.end_rebalance(scope, id, stopped, Now::Database).await?;
+        ended.ok_or(CommandError::NotFound)
     }
 }
 
@@ -145,7 +161,7 @@ pub enum RebalanceConflict {
          preview"
     )]
     PlanChanged {
-        /// The first changed jobs, up to a limit.
+        /// The first 100 changed jobs.
         changed: Vec<ChangedJob>,
         /// Number of all changed jobs.
         total: u64,

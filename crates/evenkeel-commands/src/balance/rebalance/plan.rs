@@ -20,7 +20,7 @@ use super::{
     LISTED_MAX, ListedMove, PlanOptions, PlanPreview, PlanSummary, Shape, SkippedJob,
     plan_expires_at,
 };
-use crate::CommandError;
+use crate::Result;
 
 /// Number of load profiles per store request.
 const PROFILES_STEP: u32 = 5_000;
@@ -32,6 +32,9 @@ const FILTER_STEP: u32 = 500;
 /// executed in job order, because the store writes neighbouring jobs faster.
 const BY_GAIN_MAX: usize = 50_000;
 
+/// Load profiles (the time slots of a job's runs) by key.
+pub(super) type Profiles = HashMap<LoadProfileKey, LoadProfile>;
+
 impl Balancing {
     /// Plans a rebalance and saves the plan, so that exactly this plan can be executed later.
     pub async fn preview(
@@ -39,9 +42,10 @@ impl Balancing {
         scope: &Scope,
         options: &PlanOptions,
         by: &str,
-    ) -> Result<PlanPreview, CommandError> {
+    ) -> Result<PlanPreview> {
         let permit = self.planning_permit().await?;
-        // The time is read after waiting for the permit, because the plan starts at this time.
+        // The clock is read after waiting for the planning permit, because the plan starts at this
+        // time.
         let now = self.balance.store.now().await?;
         let plan = self.plan(scope, options, permit, now).await?;
         let (rebalance, summary) = self.save_plan(scope, options, &plan, by, now).await?;
@@ -58,7 +62,7 @@ impl Balancing {
         options: &PlanOptions,
         permit: OwnedSemaphorePermit,
         now: Timestamp,
-    ) -> Result<Plan, CommandError> {
+    ) -> Result<Plan> {
         // The expected load is not taken from the cache, because the load profiles must match the
         // stored start times of the jobs.
         let counts = self.tenant_load_profiles(scope).await?;
@@ -68,32 +72,27 @@ impl Balancing {
         };
         let all = self.balance.all_loads(now).await?;
         let (settings, wanted) = (*self.balance.settings(), options.wanted);
-        blocking(move || {
+        let plan = blocking(move || {
             let _permit = permit;
             let (own, profiles) = count(Horizon::new(&settings, now), &counts);
             plan(&settings, &jobs, &profiles, &own, &all, wanted, now)
-        })
-        .await
+        });
+        Ok(plan.await?)
     }
 
     /// Returns the expected load of the tenant from the store instead of the cache, so that clients
     /// see the effect of their last change.
-    pub(in super::super) async fn own_loads(
-        &self,
-        scope: &Scope,
-        now: Timestamp,
-    ) -> Result<Loads, CommandError> {
+    pub(in super::super) async fn own_loads(&self, scope: &Scope, now: Timestamp) -> Result<Loads> {
         let counts = self.tenant_load_profiles(scope).await?;
         let horizon = Horizon::new(self.balance.settings(), now);
-        blocking(move || count(horizon, &counts).0).await
+        Ok(blocking(move || count(horizon, &counts).0).await?)
     }
 
-    /// Waits until no other plan is being made.
-    pub(super) async fn planning_permit(&self) -> Result<OwnedSemaphorePermit, CommandError> {
-        Arc::clone(&self.planning).acquire_owned().await.map_err(|closed| {
-            // The semaphore is never closed.
-            CommandError::Store(StoreError::Refused(closed.into()))
-        })
+    /// Waits until no other rebalance plan is being made.
+    pub(super) async fn planning_permit(&self) -> Result<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.planning).acquire_owned().await;
+        Ok(permit.map_err(|closed| StoreError::Refused(closed.into()))?)
     }
 
     /// Returns a permit to plan, or `None` if another plan is being made.
@@ -108,7 +107,7 @@ impl Balancing {
         plan: &Plan,
         by: &str,
         now: Timestamp,
-    ) -> Result<(Rebalance, PlanSummary), CommandError> {
+    ) -> Result<(Rebalance, PlanSummary)> {
         let listed: Vec<_> = plan.skipped.iter().take(LISTED_MAX).collect();
         let ids = self.ids(listed.iter().map(|(job, _)| *job)).await?;
         let skipped = listed.iter().zip(ids).filter_map(|((_, reason), job)| {
@@ -144,7 +143,7 @@ impl Balancing {
         undoes: Option<Uuid>,
         by: &str,
         now: Timestamp,
-    ) -> Result<Rebalance, CommandError> {
+    ) -> Result<Rebalance> {
         let moves = execution_order(moves);
         let parts: Vec<Vec<u8>> = moves.chunks(MOVES_MAX).map(encode_moves).collect();
         let summary = serde_json::to_string(summary)
@@ -170,11 +169,10 @@ impl Balancing {
         Ok(rebalance)
     }
 
-    /// Returns the load profiles of the tenant's jobs.
     pub(super) async fn tenant_load_profiles(
         &self,
         scope: &Scope,
-    ) -> Result<Vec<LoadProfileCount>, CommandError> {
+    ) -> Result<Vec<LoadProfileCount>> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let page = self.balance.store.tenant_load_profiles(scope, after, PROFILES_STEP).await?;
@@ -187,7 +185,7 @@ impl Balancing {
         }
     }
 
-    async fn all_placements(&self, scope: &Scope) -> Result<Vec<Placement>, CommandError> {
+    async fn all_placements(&self, scope: &Scope) -> Result<Vec<Placement>> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let page = self.balance.store.placements(scope, after, PLACEMENTS_STEP).await?;
@@ -204,7 +202,7 @@ impl Balancing {
         &self,
         scope: &Scope,
         filter: &JobFilter,
-    ) -> Result<Vec<Placement>, CommandError> {
+    ) -> Result<Vec<Placement>> {
         let store = &self.balance.store;
         let (mut jobs, mut after) = (Vec::new(), None);
         loop {
@@ -232,7 +230,7 @@ impl Balancing {
         &self,
         moves: &[Move],
         made: impl Fn(usize) -> Option<bool>,
-    ) -> Result<Vec<ListedMove>, CommandError> {
+    ) -> Result<Vec<ListedMove>> {
         let ids = self.ids(moves.iter().map(|step| step.job)).await?;
         let shown = moves.iter().zip(ids).enumerate().filter_map(|(place, (step, job))| {
             Some(ListedMove {
@@ -250,7 +248,7 @@ impl Balancing {
     pub(super) async fn ids(
         &self,
         jobs: impl Iterator<Item = JobNo>,
-    ) -> Result<Vec<Option<JobId>>, CommandError> {
+    ) -> Result<Vec<Option<JobId>>> {
         let jobs: Vec<JobNo> = jobs.collect();
         if jobs.is_empty() {
             return Ok(Vec::new());
@@ -259,7 +257,7 @@ impl Balancing {
         Ok(titles.into_iter().map(|title| Some(title?.id)).collect())
     }
 
-    async fn add_names(&self, scope: &Scope, moves: &mut [ListedMove]) -> Result<(), CommandError> {
+    async fn add_names(&self, scope: &Scope, moves: &mut [ListedMove]) -> Result<()> {
         let ids: Vec<JobId> = moves.iter().map(|step| step.job).collect();
         let mut names = HashMap::new();
         for ids in ids.chunks(COMMANDS_MAX) {
@@ -275,10 +273,7 @@ impl Balancing {
 
 /// Sums up the expected load of load profiles, and returns the parsed profiles by key. A profile
 /// that a newer version of Evenkeel wrote is skipped, so its jobs are not moved.
-pub(super) fn count(
-    horizon: Horizon,
-    counts: &[LoadProfileCount],
-) -> (Loads, HashMap<LoadProfileKey, LoadProfile>) {
+pub(super) fn count(horizon: Horizon, counts: &[LoadProfileCount]) -> (Loads, Profiles) {
     let mut loads = Loads::new(horizon);
     let mut profiles = HashMap::with_capacity(counts.len());
     for (count, profile) in readable(counts) {

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::Timestamp;
 use evenkeel_core::balance::{Granularity, Measure, Move};
 use evenkeel_store::{MOVES_MAX, NOT_MADE, Page, PageRequest, Rebalance, Scope};
 use uuid::Uuid;
 
 use super::super::Balancing;
 use super::{LISTED_MAX, ListedMove, PlanSummary, SkippedJob};
-use crate::CommandError;
+use crate::Result;
 
 /// Maximum number of batches that are read for the lists of a report.
 const PARTS_READ_MAX: u32 = 50;
@@ -24,7 +23,7 @@ pub struct RebalanceReport {
     pub skipped: Vec<SkippedJob>,
     /// The number of jobs that were not moved, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
-    /// Distribution score now.
+    /// Balance score now.
     pub score: f64,
 }
 
@@ -39,9 +38,8 @@ pub struct MovesPage {
 
 impl Balancing {
     /// Returns the report of a rebalance: its progress, and the moved and skipped jobs.
-    pub async fn report(&self, scope: &Scope, id: Uuid) -> Result<RebalanceReport, CommandError> {
-        let found = self.balance.store.get_rebalance(scope, id).await?;
-        let rebalance = found.ok_or(CommandError::NotFound)?;
+    pub async fn report(&self, scope: &Scope, id: Uuid) -> Result<RebalanceReport> {
+        let rebalance = self.get(scope, id).await?;
         let summary = PlanSummary::of(&rebalance)?;
         let (mut moved, mut changed): (Vec<Move>, Vec<Move>) = (Vec::new(), Vec::new());
         for part in 0..rebalance.parts_done.min(PARTS_READ_MAX) {
@@ -75,42 +73,26 @@ impl Balancing {
         &self,
         scope: &Scope,
         page: PageRequest<Uuid>,
-    ) -> Result<Page<Rebalance, Uuid>, CommandError> {
-        let store = &self.balance.store;
-        let after = match page.after {
+    ) -> Result<Page<Rebalance, Uuid>> {
+        let PageRequest { limit, offset, after } = page;
+        let after = match after {
             None => None,
-            Some(id) => {
-                let last = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
-                Some((last.created_at, id))
-            }
+            Some(id) => Some((self.get(scope, id).await?.created_at, id)),
         };
-        let request: PageRequest<(Timestamp, Uuid)> =
-            PageRequest { limit: page.limit, offset: page.offset, after };
-        let found = store.list_rebalances(scope, request).await?;
-        Ok(Page {
-            items: found.items,
-            total: found.total,
-            total_is_estimate: found.total_is_estimate,
-            next: found.next.map(|(_, id)| id),
-        })
+        let request = PageRequest { limit, offset, after };
+        let found = self.balance.store.list_rebalances(scope, request).await?;
+        let Page { items, total, total_is_estimate, next } = found;
+        Ok(Page { items, total, total_is_estimate, next: next.map(|(_, id)| id) })
     }
 
     /// Lists up to `limit` moves of a rebalance, starting with the index `from`.
-    pub async fn moves(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        from: u64,
-        limit: u32,
-    ) -> Result<MovesPage, CommandError> {
-        let found = self.balance.store.get_rebalance(scope, id).await?;
-        let rebalance = found.ok_or(CommandError::NotFound)?;
-        let total = rebalance.planned;
+    pub async fn moves(&self, scope: &Scope, id: Uuid, from: u64, limit: u32) -> Result<MovesPage> {
+        let total = self.get(scope, id).await?.planned;
         let until = from.saturating_add(limit.into()).min(total);
         let mut moves = Vec::new();
         let mut at = from;
         while at < until {
-            // All batches except the last one are full, so the position can be computed.
+            // All batches except the last one are full, so the batch of a move can be computed.
             let (part, first) = (at / MOVES_MAX as u64, at % MOVES_MAX as u64);
             let count = (until - at).min(MOVES_MAX as u64 - first);
             let (batch, made) =
@@ -125,8 +107,8 @@ impl Balancing {
         Ok(MovesPage { moves, total, next: (until < total).then_some(until) })
     }
 
-    /// Returns the tenant's present distribution score.
-    pub(super) async fn score(&self, scope: &Scope) -> Result<f64, CommandError> {
+    /// Returns the tenant's present balance score.
+    pub(super) async fn score(&self, scope: &Scope) -> Result<f64> {
         let now = self.balance.store.now().await?;
         Ok(self.own_loads(scope, now).await?.spread(Measure::Runs, Granularity::Slot).score)
     }

@@ -19,19 +19,14 @@ use super::{
     ABANDONED_AFTER, PlanSource, PlanSummary, RebalanceConflict, is_abandoned, plan_expires_at,
     state_name,
 };
-use crate::CommandError;
 use crate::jobs::announce;
+use crate::{CommandError, Result};
 
 /// Delays between tries after the store has failed, in milliseconds. After the last delay the
 /// rebalance is abandoned, and another node can continue it.
 const PAUSES: [u64; 7] = [100, 250, 500, 1000, 2000, 4000, 8000];
 /// Maximum number of skipped jobs that are logged one by one.
 const LOGGED_MAX: usize = 20;
-
-const REBALANCES: &str = "scheduler_rebalance_total";
-const PLACEMENTS: &str = "scheduler_placements_total";
-const MOVED: &str = "scheduler_rebalance_jobs_moved";
-const SKIPPED: &str = "scheduler_rebalance_jobs_skipped";
 
 /// A rebalance that runs in its own task.
 #[derive(Debug)]
@@ -43,11 +38,11 @@ pub struct RunningRebalance {
 impl RunningRebalance {
     /// Waits until the rebalance has finished, but at most `limit`. Returns true if the rebalance
     /// has finished.
-    pub async fn wait(self, limit: Duration) -> Result<bool, CommandError> {
+    pub async fn wait(self, limit: Duration) -> Result<bool> {
         match tokio::time::timeout(limit, self.task).await {
             Err(_) => Ok(false),
             Ok(Ok(ended)) => ended.map(|()| true).map_err(CommandError::Store),
-            Ok(Err(panic)) => Err(CommandError::Store(StoreError::Refused(panic.into()))),
+            Ok(Err(panic)) => Err(StoreError::Refused(panic.into()).into()),
         }
     }
 }
@@ -59,7 +54,7 @@ impl Balancing {
         scope: &Scope,
         source: &PlanSource,
         by: &str,
-    ) -> Result<RunningRebalance, CommandError> {
+    ) -> Result<RunningRebalance> {
         let store = &self.balance.store;
         match source {
             PlanSource::Plan(id) => {
@@ -84,32 +79,24 @@ impl Balancing {
     }
 
     /// Returns the plan if it can be executed.
-    async fn find_plan(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        now: Timestamp,
-    ) -> Result<Rebalance, CommandError> {
-        let found = self.balance.store.get_rebalance(scope, id).await?;
-        let rebalance = found.ok_or(CommandError::NotFound)?;
-        let refuse =
-            |why: &str| Err(CommandError::Rebalance(RebalanceConflict::state(&rebalance, why)));
+    async fn find_plan(&self, scope: &Scope, id: Uuid, now: Timestamp) -> Result<Rebalance> {
+        let rebalance = self.get(scope, id).await?;
+        let refuse = |why: &str| Err(RebalanceConflict::state(&rebalance, why).into());
         if rebalance.undone_by.is_some() {
             return refuse("it was undone; make a new preview");
         }
         match rebalance.state {
             RebalanceState::Done => refuse("its moves were made; make a new preview"),
             RebalanceState::Running if is_abandoned(&rebalance, now) => Ok(rebalance),
-            RebalanceState::Running => {
-                Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id }))
-            }
+            RebalanceState::Running => Err(RebalanceConflict::UnderWay { id }.into()),
             RebalanceState::Stopped if has_begun(&rebalance) => Ok(rebalance),
             RebalanceState::Planned | RebalanceState::Stopped => {
                 let until = plan_expires_at(&rebalance);
-                if now >= until {
-                    return Err(CommandError::Rebalance(RebalanceConflict::PlanExpired { until }));
+                if now < until {
+                    Ok(rebalance)
+                } else {
+                    Err(RebalanceConflict::PlanExpired { until }.into())
                 }
-                Ok(rebalance)
             }
         }
     }
@@ -121,24 +108,17 @@ impl Balancing {
         rebalance: &Rebalance,
         profiles: HashMap<LoadProfileKey, String>,
         now: Timestamp,
-    ) -> Result<RunningRebalance, CommandError> {
+    ) -> Result<RunningRebalance> {
         let id = rebalance.id;
         let silent_before = now.saturating_sub(ABANDONED_AFTER);
         let store = &self.balance.store;
         let begun = store.begin_rebalance(scope, id, silent_before, Now::Database).await?;
         let begun = match begun.ok_or(CommandError::NotFound)? {
             BeganRebalance::Now(begun) => begun,
-            BeganRebalance::Other(other) => {
-                return Err(CommandError::Rebalance(why_blocked(id, &other)));
-            }
+            BeganRebalance::Other(other) => return Err(why_blocked(id, &other).into()),
         };
-        let mover = Mover {
-            balancing: self.clone(),
-            scope: *scope,
-            id,
-            profiles,
-            even_live: rebalance.undoes.is_some(),
-        };
+        let (balancing, even_live) = (self.clone(), rebalance.undoes.is_some());
+        let mover = Mover { balancing, scope: *scope, id, profiles, even_live };
         self.emit(scope, EventKind::RebalanceStarted, now, &begun);
         let task = tokio::spawn(mover.run().in_current_span());
         Ok(RunningRebalance { id, task })
@@ -161,20 +141,16 @@ impl Balancing {
         events.emit([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
     }
 
-    /// Stops a running rebalance. Batches that are already moved stay moved.
-    pub async fn stop(&self, scope: &Scope, id: Uuid) -> Result<(), CommandError> {
-        let store = &self.balance.store;
-        let found = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
-        let refuse = |rebalance: &Rebalance| {
-            let why = "there is nothing to stop";
-            Err(CommandError::Rebalance(RebalanceConflict::state(rebalance, why)))
-        };
-        if found.state != RebalanceState::Running {
-            return refuse(&found);
+    /// Stops a running rebalance. Jobs that are already moved keep their new start times.
+    pub async fn stop(&self, scope: &Scope, id: Uuid) -> Result<()> {
+        let mut found = self.get(scope, id).await?;
+        if found.state == RebalanceState::Running {
+            found = self.end_stopped(scope, id).await?;
+            if found.state == RebalanceState::Stopped {
+                return Ok(());
+            }
         }
-        let ended = store.end_rebalance(scope, id, RebalanceState::Stopped, Now::Database).await?;
-        let ended = ended.ok_or(CommandError::NotFound)?;
-        if ended.state == RebalanceState::Stopped { Ok(()) } else { refuse(&ended) }
+        Err(RebalanceConflict::state(&found, "there is nothing to stop").into())
     }
 }
 
@@ -184,7 +160,7 @@ fn has_begun(rebalance: &Rebalance) -> bool {
     rebalance.state == RebalanceState::Running || rebalance.parts_done > 0
 }
 
-/// Returns the reason why the rebalance `id` could not begin because of the rebalance `other`.
+/// Returns why the rebalance `other` prevents the start of the rebalance `id`.
 fn why_blocked(id: Uuid, other: &Rebalance) -> RebalanceConflict {
     if other.state == RebalanceState::Running {
         return RebalanceConflict::UnderWay { id: other.id };
@@ -216,16 +192,15 @@ impl Mover {
                 Ok(ended) => break ended,
                 Err(error) => error,
             };
-            let pause = pauses.next().filter(|_| error.is_outage());
-            let Some(pause) = pause else {
+            let Some(pause) = pauses.next().filter(|_| error.is_outage()) else {
                 tracing::error!(
                     rebalance.id = %self.id, error = &error as &dyn std::error::Error,
-                    "rebalance failed; it can be continued or undone"
+                    "rebalance failed; an operator can continue or undo it"
                 );
                 return Err(error.after_changes());
             };
-            // It is unknown whether the last batch was moved. The next try checks which moves were
-            // made before it continues.
+            // It is unknown whether the store moved the last batch of jobs. The next try checks
+            // which moves were made before it continues.
             tracing::warn!(
                 rebalance.id = %self.id, error = &error as &dyn std::error::Error,
                 "store unavailable; the rebalance will be retried"
@@ -255,8 +230,7 @@ impl Mover {
             }
             if self.move_from(&found).await? {
                 let done = RebalanceState::Done;
-                let ended = store.end_rebalance(&self.scope, self.id, done, Now::Database).await?;
-                return Ok(ended);
+                return store.end_rebalance(&self.scope, self.id, done, Now::Database).await;
             }
         }
     }
@@ -300,9 +274,8 @@ impl Mover {
                 });
                 if is_unchanged {
                     let row = format!("rebalance {}", self.id);
-                    return Err(StoreError::corrupt(
-                        row, "parts_done", "the rebalance neither moves nor stops",
-                    ));
+                    let why = "the rebalance neither moves nor stops";
+                    return Err(StoreError::corrupt(row, "parts_done", why));
                 }
                 return Ok(false);
             }
@@ -316,10 +289,10 @@ impl Mover {
     async fn log(&self, ended: &Rebalance) {
         let Rebalance { moved, skipped, changed, state, .. } = ended;
         let all_skipped = skipped + changed;
-        metrics::counter!(REBALANCES).increment(1);
-        metrics::counter!(PLACEMENTS, "type" => "rebalance").increment(*moved);
-        metrics::gauge!(MOVED).set(*moved as f64);
-        metrics::gauge!(SKIPPED).set(all_skipped as f64);
+        metrics::counter!("scheduler_rebalance_total").increment(1);
+        metrics::counter!("scheduler_placements_total", "type" => "rebalance").increment(*moved);
+        metrics::gauge!("scheduler_rebalance_jobs_moved").set(*moved as f64);
+        metrics::gauge!("scheduler_rebalance_jobs_skipped").set(all_skipped as f64);
         let Ok(summary) = PlanSummary::of(ended) else { return };
         let named = &summary.skipped[..summary.skipped.len().min(LOGGED_MAX)];
         for skipped in named {
@@ -329,7 +302,7 @@ impl Mover {
         if skipped > 0 {
             tracing::warn!(
                 skipped,
-                "more jobs were skipped during the rebalance; they are not logged individually"
+                "a rebalance skipped too many jobs to log each of them; logging only the number of further jobs"
             );
         }
         let score = self.balancing.score(&self.scope).await.ok();

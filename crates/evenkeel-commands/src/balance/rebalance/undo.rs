@@ -7,26 +7,21 @@ use evenkeel_core::balance::{
     moved_back,
 };
 use evenkeel_core::{JobNo, Timestamp};
-use evenkeel_store::{Now, Rebalance, RebalanceState, Scope};
+use evenkeel_store::{Rebalance, RebalanceState, Scope};
 use uuid::Uuid;
 
 use super::super::{Balancing, blocking};
-use super::plan::count;
+use super::plan::{Profiles, count};
 use super::{
     LISTED_MAX, PlanSummary, RebalanceConflict, RunningRebalance, Shape, SkippedJob, is_abandoned,
     undo_until,
 };
-use crate::CommandError;
+use crate::Result;
 
 impl Balancing {
     /// Undoes a rebalance: each job that still has the start time from the rebalance returns to its
     /// former start time.
-    pub async fn undo(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        by: &str,
-    ) -> Result<RunningRebalance, CommandError> {
+    pub async fn undo(&self, scope: &Scope, id: Uuid, by: &str) -> Result<RunningRebalance> {
         let store = &self.balance.store;
         let permit = self.planning_permit().await?;
         let now = store.now().await?;
@@ -39,9 +34,8 @@ impl Balancing {
         let mut undo_plan = UndoPlan::new(before, known, now);
         for part in 0..done.parts_done {
             let (moves, made) = self.part(scope, id, part).await?;
-            let made = made.unwrap_or_default();
-            let made = moves.into_iter().zip(made).filter_map(|(step, made)| made.then_some(step));
-            let made: Vec<Move> = made.collect();
+            let made = moves.into_iter().zip(made.unwrap_or_default());
+            let made: Vec<Move> = made.filter_map(|(step, made)| made.then_some(step)).collect();
             let places = self.places(scope, &made).await?;
             for step in &made {
                 undo_plan.add(step, places.get(&step.job));
@@ -58,20 +52,12 @@ impl Balancing {
     }
 
     /// Returns the rebalance if it can be undone.
-    async fn find_undoable(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        now: Timestamp,
-    ) -> Result<Rebalance, CommandError> {
-        let store = &self.balance.store;
-        let mut done = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
+    async fn find_undoable(&self, scope: &Scope, id: Uuid, now: Timestamp) -> Result<Rebalance> {
+        let mut done = self.get(scope, id).await?;
         if is_abandoned(&done, now) {
             // The node that executed the rebalance has died, so the rebalance is marked as stopped.
             // If that node comes back, it finds the rebalance stopped and does not continue.
-            let stopped = RebalanceState::Stopped;
-            let ended = store.end_rebalance(scope, id, stopped, Now::Database).await?;
-            done = ended.ok_or(CommandError::NotFound)?;
+            done = self.end_stopped(scope, id).await?;
         }
         let why = match done.state {
             RebalanceState::Planned => Some("nothing was moved yet".into()),
@@ -90,7 +76,7 @@ impl Balancing {
         };
         match why {
             None => Ok(done),
-            Some(why) => Err(CommandError::Rebalance(RebalanceConflict::state(&done, why))),
+            Some(why) => Err(RebalanceConflict::state(&done, why).into()),
         }
     }
 
@@ -101,20 +87,20 @@ impl Balancing {
         scope: &Scope,
         done: &Rebalance,
         now: Timestamp,
-    ) -> Result<Option<Uuid>, CommandError> {
+    ) -> Result<Option<Uuid>> {
         let Some(by) = done.undone_by else { return Ok(None) };
         let Some(undo) = self.balance.store.get_rebalance(scope, by).await? else {
             return Ok(Some(by));
         };
         match undo.state {
             RebalanceState::Running if !is_abandoned(&undo, now) => {
-                Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id: by }))
+                Err(RebalanceConflict::UnderWay { id: by }.into())
             }
             _ => Ok(undo.is_complete().then_some(by)),
         }
     }
 
-    async fn undo_summary(&self, undo_plan: &UndoPlan) -> Result<PlanSummary, CommandError> {
+    async fn undo_summary(&self, undo_plan: &UndoPlan) -> Result<PlanSummary> {
         let listed = undo_plan.changed.iter().take(LISTED_MAX).copied();
         let ids = self.ids(listed).await?;
         let reason = SkipReason::Changed.as_str();
@@ -139,7 +125,7 @@ impl Balancing {
 /// Collects the moves that revert a rebalance.
 struct UndoPlan {
     now: Timestamp,
-    known: HashMap<LoadProfileKey, LoadProfile>,
+    known: Profiles,
     moves: Vec<Move>,
     profiles: HashMap<LoadProfileKey, String>,
     /// Jobs that have changed since the rebalance.
@@ -149,7 +135,7 @@ struct UndoPlan {
 }
 
 impl UndoPlan {
-    fn new(before: Loads, known: HashMap<LoadProfileKey, LoadProfile>, now: Timestamp) -> Self {
+    fn new(before: Loads, known: Profiles, now: Timestamp) -> Self {
         let after = before.clone();
         let (moves, profiles, changed) = (Vec::new(), HashMap::new(), Vec::new());
         Self { now, known, moves, profiles, changed, before, after }

@@ -4,7 +4,7 @@
 pub(super) enum Line<'a> {
     Blank,
     Comment(&'a str),
-    /// A variable that applies to the entries below.
+    /// A variable that applies to the crontab entries below it.
     Variable {
         name: String,
         value: String,
@@ -51,7 +51,7 @@ fn nickname(line: &str, system: bool) -> Line<'_> {
     if name.eq_ignore_ascii_case("@reboot") {
         return entry(Times::AtBoot, rest, system);
     }
-    // Some cron implementations accept `@every 30m`; the next word is the interval.
+    // Some cron implementations accept `@every 30m`, in which the second word is the interval.
     if name.eq_ignore_ascii_case("@every")
         && let Some((length, rest)) = word(rest)
     {
@@ -130,8 +130,8 @@ fn unquoted(text: &str) -> &str {
     text
 }
 
-/// True if a comment can be used as the name of a job. Disabled entries, headings and decoration
-/// cannot be names.
+/// True if a comment can be used as the name of a job. Commented-out entries, headings and
+/// decorative lines are not used as names.
 pub(super) fn is_a_name(comment: &str) -> bool {
     const LONGEST: usize = 80;
     let words: Vec<&str> = comment.split_whitespace().collect();

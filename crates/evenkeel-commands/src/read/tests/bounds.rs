@@ -34,7 +34,8 @@ fn repetition_count_becomes_a_bound() {
     // The days are in Berlin time, across a daylight saving change.
     let days = json!({"schedule": "R3/2026-03-28T08:00:00Z/P1D", "timezone": "Europe/Berlin"});
     assert_eq!(bounds(days).end_at, Some("2026-03-30T07:00:00Z".parse().unwrap()));
-    // A scheduled time that daylight saving skips counts, even if it does not run.
+    // A scheduled time that daylight saving skips counts as one of the three runs of `R3`, even if
+    // it does not run.
     let skipping = json!({"schedule": "R3/2026-03-28T01:30:00Z/P1D", "timezone": "Europe/Berlin",
         "dst_gap": "skip"});
     assert_eq!(bounds(skipping).end_at, Some("2026-03-30T00:30:00Z".parse().unwrap()));

@@ -59,7 +59,6 @@ fn schedule(more: Value) -> Schedule {
     read(&noop(more)).unwrap().definition.schedule
 }
 
-/// Returns the names of the faulty fields.
 fn faulty_fields(document: &Value) -> Vec<String> {
     read(document).unwrap_err().into_iter().map(|fault| fault.field).collect()
 }
