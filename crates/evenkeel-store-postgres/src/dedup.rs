@@ -20,7 +20,7 @@ use crate::PostgresStore;
 use crate::connection::{Connection, Params};
 use crate::error::Tried;
 use crate::jobs::{find_names, read_clock};
-use crate::rows::{count, get, maybe_time, time};
+use crate::rows::{column, count, get, maybe_time, time};
 
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Held {
@@ -116,12 +116,13 @@ impl Keys {
             .filter_map(|key| Some((key_column(*key), self.held.get(key)?)))
             .collect();
         if !taken.is_empty() {
-            let keys: Vec<Uuid> = taken.iter().map(|(key, _)| *key).collect();
-            let jobs: Vec<Uuid> = taken.iter().map(|(_, held)| held.job.0).collect();
-            let at: Vec<i64> =
-                taken.iter().map(|(_, held)| held.holder.taken_at.as_micros()).collect();
-            let sql = sql!("register_take_dedup");
-            connection.change(sql, &[&self.tenant, &keys, &jobs, &at]).await?;
+            let params: Params<'_> = &[
+                &self.tenant,
+                &column(&taken, |(key, _)| *key),
+                &column(&taken, |(_, held)| held.job.0),
+                &column(&taken, |(_, held)| held.holder.taken_at.as_micros()),
+            ];
+            connection.change(sql!("register_take_dedup"), params).await?;
         }
         // Keys that were inserted only to lock them are deleted if no job took them.
         let unused = self.inserted.keys().filter(|key| !self.taken.contains(key));
@@ -143,8 +144,8 @@ async fn find(
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let sql = sql!("register_look_dedup");
-    connection.rows(sql, &[&tenant, &keys]).await?.iter().map(held).collect()
+    let rows = connection.rows(sql!("register_look_dedup"), &[&tenant, &keys]).await?;
+    rows.iter().map(held).collect()
 }
 
 fn held(row: &Row) -> Tried<(DedupKey, Held)> {

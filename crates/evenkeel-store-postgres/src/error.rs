@@ -40,6 +40,21 @@ impl OpenError {
     }
 }
 
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        // SQLSTATE classes: 28 is invalid authorization, 3D an unknown database.
+        let is_refusal =
+            |code: &SqlState| ["28", "3D"].iter().any(|class| code.code().starts_with(class));
+        if is_outage(&error) {
+            Self::Unavailable(error.into())
+        } else if error.code().is_some_and(is_refusal) {
+            Self::Refused(error.into())
+        } else {
+            Self::Migration(error.into())
+        }
+    }
+}
+
 /// Why one try of a store method failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -106,7 +121,7 @@ impl Failure {
 
 /// True if the error is likely to go away with time. An error without a SQLSTATE is a lost
 /// connection.
-pub(crate) fn is_outage(error: &tokio_postgres::Error) -> bool {
+fn is_outage(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
         return error.is_closed() || is_io(error);
     };

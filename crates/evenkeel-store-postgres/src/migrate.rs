@@ -1,10 +1,9 @@
 //! Creates and upgrades the tables. One node at a time applies the missing migrations.
 
-use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use crate::connection::connector;
-use crate::error::{OpenError, is_outage};
+use crate::error::OpenError;
 use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 
 /// All migrations, oldest first. A released migration never changes, and each new migration needs a
@@ -20,7 +19,7 @@ pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> 
     let connected = tokio::time::timeout(CONNECT_TIMEOUT * 2, config.connect(tls))
         .await
         .map_err(|elapsed| OpenError::Unavailable(elapsed.into()))?;
-    let (mut client, connection) = connected.map_err(open_error)?;
+    let (mut client, connection) = connected?;
     let driver = tokio::spawn(connection);
     let migrated = run(&mut client, options.schema.as_deref()).await;
     drop(client);
@@ -34,9 +33,9 @@ pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> 
 /// migration.
 async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError> {
     loop {
-        let transaction = client.transaction().await.map_err(open_error)?;
+        let transaction = client.transaction().await?;
         let has_more = apply_next(&transaction, schema).await?;
-        transaction.commit().await.map_err(open_error)?;
+        transaction.commit().await?;
         if !has_more {
             return Ok(());
         }
@@ -50,18 +49,15 @@ async fn apply_next(
 ) -> Result<bool, OpenError> {
     let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     let name = schema.unwrap_or_default();
-    transaction.execute(sql!("migrate_lock"), &[&LOCK_CLASS, &name]).await.map_err(open_error)?;
+    transaction.execute(sql!("migrate_lock"), &[&LOCK_CLASS, &name]).await?;
     if let Some(schema) = schema {
-        let create = format!("CREATE SCHEMA IF NOT EXISTS {schema}");
-        transaction.batch_execute(&create).await.map_err(open_error)?;
+        transaction.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
     }
-    let is_unreleased = transaction.query_one(sql!("migrate_is_unreleased"), &[]).await;
-    if is_unreleased.map_err(open_error)?.get(0) {
+    if transaction.query_one(sql!("migrate_is_unreleased"), &[]).await?.get(0) {
         return Err(OpenError::Unreleased);
     }
-    transaction.batch_execute(sql!("migrate_create_table")).await.map_err(open_error)?;
-    let newest = transaction.query_one(sql!("migrate_newest"), &[]).await;
-    let found: i32 = newest.map_err(open_error)?.get(0);
+    transaction.batch_execute(sql!("migrate_create_table")).await?;
+    let found: i32 = transaction.query_one(sql!("migrate_newest"), &[]).await?.get(0);
     if found > known {
         return Err(OpenError::NewerSchema { found, known });
     }
@@ -69,20 +65,8 @@ async fn apply_next(
     else {
         return Ok(false);
     };
-    transaction.batch_execute(migration).await.map_err(open_error)?;
-    transaction.execute(sql!("migrate_record"), &[&version]).await.map_err(open_error)?;
+    transaction.batch_execute(migration).await?;
+    transaction.execute(sql!("migrate_record"), &[&version]).await?;
     tracing::info!(schema.version = version, "migrated the database to a newer schema version");
     Ok(true)
-}
-
-fn open_error(error: tokio_postgres::Error) -> OpenError {
-    // SQLSTATE classes: 28 is invalid authorization, 3D an unknown database.
-    let refuses = |code: &SqlState| ["28", "3D"].iter().any(|class| code.code().starts_with(class));
-    if is_outage(&error) {
-        OpenError::Unavailable(error.into())
-    } else if error.code().is_some_and(refuses) {
-        OpenError::Refused(error.into())
-    } else {
-        OpenError::Migration(error.into())
-    }
 }

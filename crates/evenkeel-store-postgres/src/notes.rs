@@ -130,8 +130,8 @@ pub(crate) async fn apply_attachments(
 async fn delete_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = keys;
     if !job_no.is_empty() {
-        let sql = sql!("finish_delete_notes");
-        connection.change(sql, &[job_no, scheduled_at, sequence, attempt]).await?;
+        let params: Params<'_> = &[job_no, scheduled_at, sequence, attempt];
+        connection.change(sql!("finish_delete_notes"), params).await?;
     }
     Ok(())
 }
@@ -139,8 +139,8 @@ async fn delete_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
 async fn delete_checkpoints(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     let KeyColumns { job_no, scheduled_at, sequence, .. } = keys;
     if !job_no.is_empty() {
-        let sql = sql!("finish_delete_checkpoints");
-        connection.change(sql, &[job_no, scheduled_at, sequence]).await?;
+        let params: Params<'_> = &[job_no, scheduled_at, sequence];
+        connection.change(sql!("finish_delete_checkpoints"), params).await?;
     }
     Ok(())
 }

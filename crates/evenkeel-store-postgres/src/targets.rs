@@ -149,8 +149,8 @@ async fn make(
     if connection.change(sql!("create_target"), params).await? > 0 {
         return Ok(CreatedTarget::Created(known(connection, tenant, number).await?));
     }
-    let sql = sql!("create_target_find");
-    match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
+    let params: Params<'_> = &[&tenant, &number, source_id];
+    match connection.maybe_row(sql!("create_target_find"), params).await? {
         Some(row) => Ok(CreatedTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
         // The target that had the same source id was deleted in the meantime.
         None => Err(Failure::Again),
@@ -194,21 +194,19 @@ async fn change(
     fields: &TargetFields,
     now: Option<i64>,
 ) -> Tried<ChangedTarget> {
-    let sql = sql!("change_target_lock");
-    let Some(row) = connection.maybe_row(sql, &[&tenant, &number]).await? else {
-        return Ok(ChangedTarget::NotFound);
-    };
+    let locked = connection.maybe_row(sql!("change_target_lock"), &[&tenant, &number]).await?;
+    let Some(row) = locked else { return Ok(ChangedTarget::NotFound) };
     let generation: i32 = get(&row, 0)?;
     if if_generation.is_some_and(|wanted| wanted != generation) {
         return Ok(ChangedTarget::Stale(known(connection, tenant, number).await?));
     }
     let TargetFields { source_id, name, url } = fields;
-    let sql = sql!("change_target_source");
-    if let Some(row) = connection.maybe_row(sql, &[&tenant, source_id, &number]).await? {
+    let params: Params<'_> = &[&tenant, source_id, &number];
+    if let Some(row) = connection.maybe_row(sql!("change_target_source"), params).await? {
         return Ok(ChangedTarget::SourceTaken(get(&row, 0)?));
     }
-    let sql = sql!("change_target");
-    connection.change(sql, &[&tenant, &number, source_id, name, url, &now]).await?;
+    let params: Params<'_> = &[&tenant, &number, source_id, name, url, &now];
+    connection.change(sql!("change_target"), params).await?;
     Ok(ChangedTarget::Done(known(connection, tenant, number).await?))
 }
 
