@@ -6,14 +6,14 @@ use evenkeel_store::{
     AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
     Now, Page, PageRequest, Role, Scope, StoreError, sql_time,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::{Batch, Command};
+use crate::connection::Urgency::{Batch, Command};
+use crate::connection::{Params, RunPrepared, RunSql, resolve};
 use crate::error::Answer;
-use crate::rows::{collect, count, micros, page_of};
+use crate::rows::page_of;
 
 /// The tenant number that stands for an unidentified client in audit entries.
 const UNIDENTIFIED: i32 = 0;
@@ -32,43 +32,25 @@ impl AccessStore for SqliteStore {
     ) -> Result<bool, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 1, move |session| {
-                let made =
-                    session.connection().prepare_cached(sql!("create_key"))?.execute(params![
-                        key.id.as_bytes(),
-                        tenant.0,
-                        key.name,
-                        key.role as u8,
-                        key.hash,
-                        key.created_by,
-                        resolve(now).as_micros(),
-                        micros(key.expires_at),
-                    ])?;
-                Ok(made == 1)
+            .write(Command, 1, move |db| {
+                let NewApiKey { id, name, role, hash, created_by, expires_at } = &key;
+                let row: Params<'_> =
+                    &[id, &tenant, name, role, hash, created_by, &resolve(now), expires_at];
+                Ok(db.change(sql!("create_key"), row)? == 1)
             })
             .await
     }
 
     async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
         let hash = *hash;
-        self.engine_readers
-            .read(move |db| {
-                let mut statement = db.prepare_cached(sql!("find_key"))?;
-                let mut rows = statement.query([hash])?;
-                rows.next()?.map(key_from).transpose()
-            })
-            .await
+        self.engine_readers.read(move |db| db.maybe_row(sql!("find_key"), &[&hash], key_from)).await
     }
 
     async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError> {
         let ids = ids.to_vec();
         self.writer
-            .write(Batch, ids.len(), move |session| {
-                let mut note = session.connection().prepare_cached(sql!("use_keys"))?;
-                for id in &ids {
-                    note.execute(params![id.as_bytes(), at.as_micros()])?;
-                }
-                Ok(())
+            .write(Batch, ids.len(), move |db| {
+                ids.iter().try_for_each(|id| db.run(sql!("use_keys"), &[id, &at]))
             })
             .await
     }
@@ -76,10 +58,8 @@ impl AccessStore for SqliteStore {
     async fn revoke_key(&self, scope: &Scope, id: Uuid, now: Now) -> Result<bool, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 1, move |session| {
-                let sql = sql!("revoke_key");
-                let which = params![tenant.0, id.as_bytes(), resolve(now).as_micros()];
-                Ok(session.connection().prepare_cached(sql)?.execute(which)? == 1)
+            .write(Command, 1, move |db| {
+                Ok(db.change(sql!("revoke_key"), &[&tenant, &id, &resolve(now)])? == 1)
             })
             .await
     }
@@ -94,9 +74,7 @@ impl AccessStore for SqliteStore {
     }
 
     async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        self.writer
-            .write(Command, entries.len(), move |session| record(session.connection(), &entries))
-            .await
+        self.writer.write(Command, entries.len(), move |db| record(db, &entries)).await
     }
 
     async fn list_audit(
@@ -111,10 +89,8 @@ impl AccessStore for SqliteStore {
 
     async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.writer
-            .write(Batch, limit as usize, move |session| {
-                let sql = sql!("prune_audit");
-                let mut forget = session.connection().prepare_cached(sql)?;
-                Ok(forget.execute(params![before.as_micros(), limit])? as u64)
+            .write(Batch, limit as usize, move |db| {
+                db.change(sql!("prune_audit"), &[&before, &limit])
             })
             .await
     }
@@ -148,30 +124,18 @@ fn list_keys(
 ) -> Answer<Page<ApiKey, Uuid>> {
     let after = page.after.unwrap_or(Uuid::nil());
     let limit = i64::from(page.limit) + 1;
-    let mut statement = db.prepare_cached(sql!("list_keys"))?;
-    let items = collect(
-        statement.query(params![tenant.0, after.as_bytes(), limit, page.offset])?,
-        key_from,
-    )?;
-    let total = count(db, sql!("list_keys_count"), tenant)?;
-    Ok(page_of(items, page.limit, total, |key| key.id))
+    let items = db.rows(sql!("list_keys"), &[&tenant, &after, &limit, &page.offset], key_from)?;
+    let total = db.value(sql!("list_keys_count"), &[&tenant])?;
+    Ok(page_of(items, page.limit, (total, false), |key| key.id))
 }
 
 fn record(db: &Connection, entries: &[AuditEntry]) -> Answer<()> {
     let mut write = db.prepare_cached(sql!("record_audit"))?;
     for entry in entries {
-        write.execute(params![
-            entry.at.as_micros(),
-            entry.tenant.map_or(UNIDENTIFIED, |tenant| tenant.0),
-            entry.subject,
-            entry.role.map(|role| role as u8),
-            entry.action,
-            entry.target,
-            entry.status,
-            entry.denied,
-            entry.detail,
-            entry.remote,
-            entry.request_id,
+        let tenant = entry.tenant.map_or(UNIDENTIFIED, |tenant| tenant.0);
+        write.run(&[
+            &entry.at, &tenant, &entry.subject, &entry.role, &entry.action, &entry.target,
+            &entry.status, &entry.denied, &entry.detail, &entry.remote, &entry.request_id,
         ])?;
     }
     Ok(())
@@ -184,14 +148,13 @@ fn list_audit(
     page: PageRequest<AuditCursor>,
 ) -> Answer<Page<(AuditCursor, AuditEntry), AuditCursor>> {
     let other = if filter.with_unknown { UNIDENTIFIED } else { NONE };
-    let from = filter.from.unwrap_or(Timestamp::MIN).as_micros();
+    let from = filter.from.unwrap_or(Timestamp::MIN);
     let mut statement = db.prepare_cached(sql!("list_audit"))?;
     let mut place = filter.start(page.after);
     let (mut items, mut to_skip, mut looked_at) = (Vec::new(), page.offset, 0);
     let mut is_over = false;
     while !is_over && items.len() <= page.limit as usize && looked_at < AUDIT_SCAN_MAX {
-        let start = params![tenant.0, other, place.at.as_micros(), place.no, from, CHUNK];
-        let mut rows = statement.query(start)?;
+        let mut rows = statement.select(&[&tenant, &other, &place.at, &place.no, &from, &CHUNK])?;
         let mut seen = 0;
         while let Some(row) = rows.next()? {
             let (at, entry) = entry_from(row)?;
@@ -226,21 +189,13 @@ fn count_audit(
     other: i32,
     filter: &AuditFilter,
 ) -> Answer<(u64, bool)> {
-    let counted: (i64, i64) = db.prepare_cached(sql!("list_audit_count"))?.query_row(
-        params![
-            tenant.0,
-            other,
-            filter.start(None).at.as_micros(),
-            filter.from.unwrap_or(Timestamp::MIN).as_micros(),
-            filter.subject,
-            filter.target,
-            filter.denied,
-            i64::from(AUDIT_SCAN_MAX) + 1,
-        ],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+    let AuditFilter { from, subject, target, denied, .. } = filter;
+    let (until, from) = (filter.start(None).at, from.unwrap_or(Timestamp::MIN));
     let most = i64::from(AUDIT_SCAN_MAX);
-    Ok((counted.0.min(most).unsigned_abs(), counted.1 > most))
+    let which: Params<'_> = &[&tenant, &other, &until, &from, subject, target, denied, &(most + 1)];
+    let (matching, read): (i64, i64) =
+        db.row(sql!("list_audit_count"), which, |row| Ok(row.try_into()?))?;
+    Ok((matching.min(most).unsigned_abs(), read > most))
 }
 
 fn entry_from(row: &Row<'_>) -> Answer<(AuditCursor, AuditEntry)> {

@@ -9,22 +9,22 @@ use evenkeel_store::{
     AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, Now, OverdueInQueue, Page,
     PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge, from_code, sql_time,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::Batch;
+use crate::connection::Urgency::Batch;
+use crate::connection::{Params, RunPrepared, RunSql, resolve};
 use crate::error::Answer;
 use crate::rows::{
-    collect, head_from, history_from, job_id, key_from, key_params, micros, newest_running, page_of,
+    FIRST_KEY, count, head_from, history_from, job_id, key_from, newest_running, next_after,
+    page_of,
 };
 use crate::schedules::claim_windows::shard_list;
 
 /// Marks a job as at risk, to be evaluated at once, unless it is cancelled or deleted.
 pub(crate) fn mark(connection: &Connection, job: JobNo) -> Answer<()> {
-    let listed = connection.prepare_cached(sql!("mark_at_risk_insert"))?.execute([job.0])?;
-    if listed == 1 {
-        connection.prepare_cached(sql!("mark_at_risk_state"))?.execute([job.0])?;
+    if connection.change(sql!("mark_at_risk_insert"), &[&job])? == 1 {
+        connection.run(sql!("mark_at_risk_state"), &[&job])?;
     }
     Ok(())
 }
@@ -32,21 +32,19 @@ pub(crate) fn mark(connection: &Connection, job: JobNo) -> Answer<()> {
 /// Marks a job as at risk after a failed run, and makes the scheduler load the job again.
 pub(crate) fn mark_after_failure(connection: &Connection, job: JobNo) -> Answer<()> {
     mark(connection, job)?;
-    connection.prepare_cached(sql!("mark_at_risk_changed"))?.execute([job.0])?;
-    Ok(())
+    connection.run(sql!("mark_at_risk_changed"), &[&job])
 }
 
 /// Requests a new evaluation of a job that is at risk.
 pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(sql!("mark_at_risk_touch"))?.execute([job.0])?;
-    Ok(())
+    connection.run(sql!("mark_at_risk_touch"), &[&job])
 }
 
 pub(crate) fn delete(connection: &Connection, job: JobNo) -> Answer<()> {
-    let found: Option<(i32, Option<i16>)> = connection
-        .prepare_cached(sql!("command_delete_condition"))?
-        .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let found: Option<(i32, Option<i16>)> =
+        connection.maybe_row(sql!("command_delete_condition"), &[&job], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     let mut counts = Counts::default();
     if let Some((tenant, level)) = found {
         counts.change(tenant, level_from(level)?, None);
@@ -73,9 +71,7 @@ impl Counts {
     fn write(self, connection: &Connection) -> Answer<()> {
         for (tenant, (warnings, errors)) in self.0 {
             if (warnings, errors) != (0, 0) {
-                connection
-                    .prepare_cached(sql!("judge_count"))?
-                    .execute(params![tenant, warnings, errors])?;
+                connection.run(sql!("judge_count"), &[&tenant, &warnings, &errors])?;
             }
         }
         Ok(())
@@ -98,10 +94,7 @@ fn to_judge(
     let shards: BTreeSet<Shard> = shards.iter().copied().collect();
     for shard in shards {
         let left = i64::from(limit) - due.len() as i64;
-        let mut rows = statement.query(params![shard.0, now.as_micros(), left])?;
-        while let Some(row) = rows.next()? {
-            due.push(row.get(0)?);
-        }
+        due.extend(statement.rows(&[&shard, &now, &left], |row| Ok(row.get::<_, i64>(0)?))?);
         if due.len() >= limit as usize {
             break;
         }
@@ -109,9 +102,7 @@ fn to_judge(
     let mut load = connection.prepare_cached(sql!("to_judge_job"))?;
     let mut jobs = Vec::with_capacity(due.len());
     for no in due {
-        if let Some(row) = load.query([no])?.next()? {
-            jobs.push(job_to_judge_from(connection, row)?);
-        }
+        jobs.extend(load.maybe_row(&[&no], |row| job_to_judge_from(connection, row))?);
     }
     Ok(jobs)
 }
@@ -139,34 +130,23 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
     let mut find = connection.prepare_cached(sql!("judge_find"))?;
     let mut counts = Counts::default();
     for judgement in batch {
-        let which = params![judgement.job.0, judgement.touched];
+        let Judgement { job, touched, reason, error_at, again_at, .. } = judgement;
         let found: Option<(i32, Option<i16>, Option<i64>)> =
-            find.query_row(which, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+            find.maybe_row(&[job, touched], |row| Ok(row.try_into()?))?;
         let Some((tenant, before, since)) = found else { continue };
-        let (before, level) = (level_from(before)?, judgement.reason.level());
-        if judgement.again_at.is_none() {
-            delete_and_unmark(connection, judgement.job)?;
+        let (before, level) = (level_from(before)?, reason.level());
+        if again_at.is_none() {
+            connection.run(sql!("judge_delete"), &[job])?;
+            connection.run(sql!("judge_unmark"), &[job])?;
             counts.change(tenant, before, None);
             continue;
         }
         let since = since.filter(|_| before == Some(level)).unwrap_or(now.as_micros());
-        connection.prepare_cached(sql!("judge_write"))?.execute(params![
-            judgement.job.0,
-            micros(judgement.again_at),
-            level as u8,
-            judgement.reason as u8,
-            judgement.error_at.as_micros(),
-            since,
-        ])?;
+        let row: Params<'_> = &[job, again_at, &level, reason, error_at, &since];
+        connection.run(sql!("judge_write"), row)?;
         counts.change(tenant, before, Some(level));
     }
     counts.write(connection)
-}
-
-fn delete_and_unmark(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(sql!("judge_delete"))?.execute([job.0])?;
-    connection.prepare_cached(sql!("judge_unmark"))?.execute([job.0])?;
-    Ok(())
 }
 
 fn overdue_in_queue(
@@ -176,44 +156,31 @@ fn overdue_in_queue(
     limit: u32,
     now: Timestamp,
 ) -> Answer<OverdueInQueue> {
-    let mut statement = connection.prepare_cached(sql!("overdue_in_queue"))?;
-    // Without a cursor, the scan starts at a key that sorts before every attempt key.
-    let (scheduled_at, job_no, sequence, attempt) =
-        after.map_or((i64::MIN, i64::MIN, 0, 0), key_params);
-    let mut rows = statement.query(params![
-        now.as_micros(),
-        shard_list(shards)?,
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        limit,
-    ])?;
-    let (mut jobs, mut last, mut read) = (BTreeSet::new(), None, 0);
-    while let Some(row) = rows.next()? {
+    let (shards, after) = (shard_list(shards)?, after.unwrap_or(FIRST_KEY));
+    let mut jobs = BTreeSet::new();
+    let which: Params<'_> = &[&now, &shards, &after, &limit];
+    let read = connection.rows(sql!("overdue_in_queue"), which, |row| {
         let key = key_from(row)?;
         if row.get::<_, Option<bool>>("is_overdue")? == Some(true) {
             jobs.insert(key.job_no);
         }
-        (last, read) = (Some(key), read + 1);
-    }
-    let next = last.filter(|_| read == limit);
+        Ok(key)
+    })?;
+    let next = next_after(&read, limit).copied();
     Ok(OverdueInQueue { jobs: jobs.into_iter().collect(), next })
 }
 
-fn counts_from(row: &Row<'_>) -> rusqlite::Result<ConditionCounts> {
-    let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+fn counts_from(row: &Row<'_>) -> Answer<ConditionCounts> {
     Ok(ConditionCounts {
-        jobs: count("job_count")?,
-        warning: count("warnings")?,
-        error: count("errors")?,
-        held: count("held")?,
+        jobs: count(row, "job_count")?,
+        warning: count(row, "warnings")?,
+        error: count(row, "errors")?,
+        held: count(row, "held")?,
     })
 }
 
 fn condition_counts(connection: &Connection, tenant: TenantNo) -> Answer<ConditionCounts> {
-    let mut statement = connection.prepare_cached(sql!("condition_counts"))?;
-    Ok(statement.query_row([tenant.0], counts_from).optional()?.unwrap_or_default())
+    Ok(connection.maybe_row(sql!("condition_counts"), &[&tenant], counts_from)?.unwrap_or_default())
 }
 
 fn list_at_risk(
@@ -229,15 +196,11 @@ fn list_at_risk(
         Some(Level::Warning) => counts.warning,
         Some(Level::Error) => counts.error,
     };
-    let (after_at, after_no) = page.after.map_or((-1, 0), |(at, no)| (at.as_micros(), no.0));
+    let (at, no) = page.after.unwrap_or((Timestamp::from_micros(-1), JobNo(0)));
     let limit = i64::from(page.limit) + 1;
-    let level = filter.level.map(|level| level as u8);
-    let mut statement = connection.prepare_cached(sql!("list_at_risk"))?;
-    let items = collect(
-        statement.query(params![tenant.0, after_at, after_no, level, limit, page.offset])?,
-        at_risk_from,
-    )?;
-    Ok(page_of(items, page.limit, total.cast_signed(), |item| (item.error_at, item.no)))
+    let which: Params<'_> = &[&tenant, &at, &no, &filter.level, &limit, &page.offset];
+    let items = connection.rows(sql!("list_at_risk"), which, at_risk_from)?;
+    Ok(page_of(items, page.limit, (total, false), |item| (item.error_at, item.no)))
 }
 
 fn at_risk_from(row: &Row<'_>) -> Answer<AtRisk> {
@@ -257,9 +220,7 @@ impl AtRiskStore for SqliteStore {
     async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         let jobs = jobs.to_vec();
         self.writer
-            .write(Batch, jobs.len(), move |session| {
-                jobs.iter().try_for_each(|job| mark(session.connection(), *job))
-            })
+            .write(Batch, jobs.len(), move |db| jobs.iter().try_for_each(|job| mark(db, *job)))
             .await
     }
 
@@ -275,11 +236,7 @@ impl AtRiskStore for SqliteStore {
     }
 
     async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError> {
-        self.writer
-            .write(Batch, batch.len(), move |session| {
-                judge(session.connection(), &batch, resolve(now))
-            })
-            .await
+        self.writer.write(Batch, batch.len(), move |db| judge(db, &batch, resolve(now))).await
     }
 
     async fn overdue_in_queue(
@@ -299,12 +256,7 @@ impl AtRiskStore for SqliteStore {
     }
 
     async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError> {
-        self.engine_readers
-            .read(|db| {
-                let sql = sql!("all_condition_counts");
-                Ok(db.prepare_cached(sql)?.query_row([], counts_from)?)
-            })
-            .await
+        self.engine_readers.read(|db| db.row(sql!("all_condition_counts"), &[], counts_from)).await
     }
 
     async fn list_at_risk(

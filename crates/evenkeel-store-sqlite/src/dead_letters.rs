@@ -1,66 +1,50 @@
 //! Stores dead letters, and the failure counts after which jobs pause themselves.
 
 use async_trait::async_trait;
-use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::status::Command as Asked;
-use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DEAD_LETTER_ERROR_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore, DedupClaim,
     FailingJob, Finish, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger,
     attempt_key_from_columns, outcome_from_code, sql_time,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::{Batch, Command};
+use crate::connection::Urgency::{Batch, Command};
+use crate::connection::{Params, RunPrepared, RunSql, resolve};
 use crate::error::Answer;
 use crate::jobs::{read, trigger};
-use crate::rows::{collect, job_id, key_from, key_params, page_of};
+use crate::rows::{capped_total, job_id, key_from, page_of};
 use crate::{conditions, dedup};
 
 /// Counts a failed run or stores it as a dead letter, as the failure hook of the job requires.
 pub(crate) fn apply_hook(connection: &Connection, finish: &Finish) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
+    let Finish { key, tenant, finished_at, outcome, .. } = finish;
     match finish.hook {
         Hook::None => {}
         Hook::CountFailure { pause_after } => {
-            connection
-                .prepare_cached(sql!("finish_failing"))?
-                .execute(params![job_no, pause_after])?;
+            connection.run(sql!("finish_failing"), &[&key.job_no, &pause_after])?;
         }
         Hook::DeadLetter(reason) => {
             let error = finish.results.error.as_ref();
             let error: Option<String> =
                 error.map(|error| error.chars().take(DEAD_LETTER_ERROR_MAX).collect());
-            connection.prepare_cached(sql!("finish_dead"))?.execute(params![
-                job_no,
-                scheduled_at,
-                sequence,
-                attempt,
-                finish.tenant.0,
-                finish.finished_at.as_micros(),
-                reason.code(),
-                AttemptStatus::from(finish.outcome).code(),
-                error,
-            ])?;
+            let row: Params<'_> = &[
+                &key.job_no, &key.scheduled_at, &key.sequence, &key.attempt, tenant, finished_at,
+                &reason, outcome, &error,
+            ];
+            connection.run(sql!("finish_dead"), row)?;
         }
     }
     Ok(())
 }
 
-/// Deletes up to `limit` dead letters of a job.
-pub(crate) fn purge(connection: &Connection, job: JobNo, limit: u32) -> Answer<u64> {
-    let deleted = connection.prepare_cached(sql!("purge_dead"))?.execute(params![job.0, limit])?;
-    Ok(deleted as u64)
-}
-
 /// Deletes the count of a job's consecutive failures.
 pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(sql!("prune_failing"))?.execute([job.0])?;
-    Ok(())
+    connection.run(sql!("prune_failing"), &[&job])
 }
 
 fn dead_letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
@@ -86,18 +70,15 @@ fn dead_letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
 }
 
 fn get(db: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<Option<DeadLetter>> {
-    let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let mut statement = db.prepare_cached(sql!("get_dead"))?;
-    let mut rows = statement.query(params![tenant.0, job_no, scheduled_at, sequence])?;
-    rows.next()?.map(dead_letter_from).transpose()
+    let which: Params<'_> = &[&tenant, &run.job_no, &run.scheduled_at, &run.sequence];
+    db.maybe_row(sql!("get_dead"), which, dead_letter_from)
 }
 
 fn are_dead(db: &Connection, runs: &[AttemptKey]) -> Answer<Vec<bool>> {
     let mut statement = db.prepare_cached(sql!("are_dead"))?;
     let mut all = Vec::with_capacity(runs.len());
     for run in runs {
-        let (scheduled_at, job_no, sequence, _) = key_params(*run);
-        all.push(statement.exists(params![job_no, scheduled_at, sequence])?);
+        all.push(statement.has_row(&[&run.job_no, &run.scheduled_at, &run.sequence])?);
     }
     Ok(all)
 }
@@ -108,26 +89,21 @@ fn list(
     filter: DeadFilter,
     page: PageRequest<DeadCursor>,
 ) -> Answer<Page<DeadLetter, DeadCursor>> {
-    let (died_at, (scheduled_at, job_no, sequence, _)) =
-        page.after.map_or((i64::MAX, (i64::MAX, i64::MAX, u32::MAX, 0)), |cursor| {
-            (cursor.died_at.as_micros(), key_params(cursor.key))
-        });
-    let job = filter.job.map(|job| job.0.as_bytes().to_vec());
+    // Without a cursor, the list starts after every dead letter.
+    let last = Timestamp::from_micros(i64::MAX);
+    let start = DeadCursor { died_at: last, key: AttemptKey::regular(JobNo(i64::MAX), last) };
+    let DeadCursor { died_at, key } = page.after.unwrap_or(start);
+    let DeadFilter { job, redriven } = filter;
     let limit = i64::from(page.limit) + 1;
-    let mut statement = db.prepare_cached(sql!("list_dead"))?;
-    let items = collect(
-        statement.query(params![
-            tenant.0, died_at, scheduled_at, job_no, sequence, job, filter.redriven, limit,
-            page.offset,
-        ])?,
-        dead_letter_from,
-    )?;
-    let counted: i64 = db
-        .prepare_cached(sql!("list_dead_count"))?
-        .query_row(params![tenant.0, job, filter.redriven, COUNTED_MAX + 1], |row| row.get(0))?;
-    let most = i64::from(COUNTED_MAX);
-    let page = page_of(items, page.limit, counted.min(most), DeadLetter::cursor);
-    Ok(Page { total_is_estimate: counted > most, ..page })
+    let which: Params<'_> = &[
+        &tenant, &died_at, &key.scheduled_at, &key.job_no, &key.sequence, &job, &redriven, &limit,
+        &page.offset,
+    ];
+    let items = db.rows(sql!("list_dead"), which, dead_letter_from)?;
+    let counted: Params<'_> = &[&tenant, &job, &redriven, &(COUNTED_MAX + 1)];
+    let counted = db.value(sql!("list_dead_count"), counted)?;
+    let total = capped_total(counted, u64::from(COUNTED_MAX));
+    Ok(page_of(items, page.limit, total, DeadLetter::cursor))
 }
 
 fn redrive(
@@ -154,72 +130,43 @@ fn redrive(
         return Ok(Redriven::Busy);
     }
     dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
-    let key = trigger::start_run(
-        connection,
-        &job,
-        Origin::Redrive,
-        Trigger { n: 0, priority: None, idle_only: false },
-        now,
-    )?;
+    let request = Trigger { n: 0, priority: None, idle_only: false };
+    let key = trigger::start_run(connection, &job, Origin::Redrive, request, now)?;
     conditions::touch(connection, job.no)?;
-    let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let (new_at, _, new_sequence, _) = key_params(key);
-    connection.prepare_cached(sql!("redrive_mark"))?.execute(params![
-        job_no,
-        scheduled_at,
-        sequence,
-        now.as_micros(),
-        new_at,
-        new_sequence
-    ])?;
+    let mark: Params<'_> =
+        &[&run.job_no, &run.scheduled_at, &run.sequence, &now, &key.scheduled_at, &key.sequence];
+    connection.run(sql!("redrive_mark"), mark)?;
     Ok(Redriven::Accepted(key))
 }
 
 fn delete(connection: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<bool> {
-    let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let deleted = connection
-        .prepare_cached(sql!("delete_dead"))?
-        .execute(params![tenant.0, job_no, scheduled_at, sequence])?;
-    Ok(deleted > 0)
-}
-
-fn has_any_to_prune(db: &Connection, before: Timestamp, keep: u32) -> Answer<bool> {
-    let mut statement = db.prepare_cached(sql!("prune_dead_find"))?;
-    Ok(statement.query_row(params![before.as_micros(), keep], |row| row.get(0))?)
+    let which: Params<'_> = &[&tenant, &run.job_no, &run.scheduled_at, &run.sequence];
+    Ok(connection.change(sql!("delete_dead"), which)? > 0)
 }
 
 fn forget(connection: &Connection, before: Timestamp, keep: u32, limit: u32) -> Answer<u64> {
-    let old = connection
-        .prepare_cached(sql!("prune_dead_old"))?
-        .execute(params![before.as_micros(), limit])? as u64;
-    let mut tenants = connection.prepare_cached(sql!("prune_dead_tenants"))?;
+    let old = connection.change(sql!("prune_dead_old"), &[&before, &limit])?;
     let tenants: Vec<i32> =
-        tenants.query_map([], |row| row.get(0))?.collect::<Result<_, rusqlite::Error>>()?;
-    let mut beyond = connection.prepare_cached(sql!("prune_dead_beyond"))?;
+        connection.rows(sql!("prune_dead_tenants"), &[], |row| Ok(row.get(0)?))?;
     let mut deleted = 0;
     for tenant in tenants {
         let left = u64::from(limit).saturating_sub(deleted);
-        deleted += beyond.execute(params![tenant, keep, left.cast_signed()])? as u64;
+        deleted += connection.change(sql!("prune_dead_beyond"), &[&tenant, &keep, &left])?;
     }
     Ok(old + deleted)
 }
 
 fn list_failing(db: &Connection, limit: u32) -> Answer<Vec<FailingJob>> {
-    let mut statement = db.prepare_cached(sql!("list_failing"))?;
-    let mut rows = statement.query([limit])?;
-    let mut failing = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: JobId = job_id(row.get("id")?)?;
-        failing.push(FailingJob {
+    db.rows(sql!("list_failing"), &[&limit], |row| {
+        Ok(FailingJob {
             no: JobNo(row.get("job_no")?),
-            id,
+            id: job_id(row.get("id")?)?,
             tenant: TenantNo(row.get("tenant_no")?),
             failures: row.get("runs")?,
             generation: row.get("generation")?,
             definition: row.get("definition")?,
-        });
-    }
-    Ok(failing)
+        })
+    })
 }
 
 #[async_trait]
@@ -256,9 +203,9 @@ impl DeadStore for SqliteStore {
     ) -> Result<Vec<Redriven>, StoreError> {
         let (tenant, runs) = (scope.tenant, runs.to_vec());
         self.writer
-            .write(Command, runs.len() * 2, move |session| {
-                let (connection, now) = (session.connection(), resolve(now));
-                runs.iter().map(|run| redrive(connection, tenant, *run, now)).collect()
+            .write(Command, runs.len() * 2, move |db| {
+                let now = resolve(now);
+                runs.iter().map(|run| redrive(db, tenant, *run, now)).collect()
             })
             .await
     }
@@ -270,8 +217,8 @@ impl DeadStore for SqliteStore {
     ) -> Result<Vec<bool>, StoreError> {
         let (tenant, runs) = (scope.tenant, runs.to_vec());
         self.writer
-            .write(Command, runs.len(), move |session| {
-                runs.iter().map(|run| delete(session.connection(), tenant, *run)).collect()
+            .write(Command, runs.len(), move |db| {
+                runs.iter().map(|run| delete(db, tenant, *run)).collect()
             })
             .await
     }
@@ -284,14 +231,12 @@ impl DeadStore for SqliteStore {
     ) -> Result<u64, StoreError> {
         // A reader checks first whether there is anything to prune, because usually there is
         // nothing and the writer is not needed.
-        if !self.engine_readers.read(move |db| has_any_to_prune(db, before, keep)).await? {
+        let has_old = move |db: &Connection| db.value(sql!("prune_dead_find"), &[&before, &keep]);
+        if !self.engine_readers.read(has_old).await? {
             return Ok(0);
         }
-        self.writer
-            .write(Batch, limit as usize, move |session| {
-                forget(session.connection(), before, keep, limit)
-            })
-            .await
+        let rows = limit as usize;
+        self.writer.write(Batch, rows, move |db| forget(db, before, keep, limit)).await
     }
 
     async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError> {
@@ -304,8 +249,8 @@ impl DeadStore for SqliteStore {
         }
         let jobs = jobs.to_vec();
         self.writer
-            .write(Batch, jobs.len(), move |session| {
-                jobs.iter().try_for_each(|job| prune_failing(session.connection(), *job))
+            .write(Batch, jobs.len(), move |db| {
+                jobs.iter().try_for_each(|job| prune_failing(db, *job))
             })
             .await
     }

@@ -32,32 +32,26 @@ pub enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
-/// An error inside this crate.
-pub(crate) enum Failure {
-    Sql(rusqlite::Error),
-    Store(StoreError),
-}
+/// An error inside this crate: the store error that a failed statement or a wrong row leads to.
+pub(crate) struct Failure(StoreError);
 
 pub(crate) type Answer<T> = Result<T, Failure>;
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
+        Self(classify(error))
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Store(error)
+        Self(error)
     }
 }
 
 impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Store(error) => error,
-            Failure::Sql(error) => classify(error),
-        }
+    fn from(Failure(error): Failure) -> Self {
+        error
     }
 }
 
@@ -78,18 +72,13 @@ fn classify(error: rusqlite::Error) -> StoreError {
             ErrorCode::OperationInterrupted => {
                 unavailable("the query took too long and was interrupted: use a narrower filter")
             }
-            _ => fault_of(error),
+            // If the disk is full, SQLite rolls the transaction back, even during the commit.
+            _ => match unwritable(&error) {
+                Some(why) => StoreError::NotWritable(why, Box::new(error)),
+                None => StoreError::Unavailable(Box::new(error)),
+            },
         },
         _ => StoreError::Refused(Box::new(error)),
-    }
-}
-
-/// Maps an error that the statement did not cause. If the disk is full, SQLite rolls the
-/// transaction back, even during the commit.
-pub(crate) fn fault_of(error: rusqlite::Error) -> StoreError {
-    match unwritable(&error) {
-        Some(why) => StoreError::NotWritable(why, Box::new(error)),
-        None => StoreError::Unavailable(Box::new(error)),
     }
 }
 

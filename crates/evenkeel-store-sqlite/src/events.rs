@@ -9,9 +9,10 @@ use evenkeel_store::{
     EventJob, EventNo, EventPage, EventRing, EventStore, Events, JobTitle, NewEvent, Scope, Signal,
     StoreError,
 };
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use crate::SqliteStore;
+use crate::connection::{RunPrepared, RunSql};
 use crate::error::Answer;
 use crate::rows::job_id;
 
@@ -90,8 +91,7 @@ impl EventJobs {
         let titles = numbers.into_iter().map(title).collect::<Answer<_>>()?;
         let mut statement = db.prepare_cached(sql!("publish_name"))?;
         let mut name = |id: JobId| {
-            let found: Option<Option<String>> =
-                statement.query_row([id.0.as_bytes()], |row| row.get(0)).optional()?;
+            let found: Option<Option<String>> = statement.maybe_value(&[&id])?;
             Ok((id, found.flatten()))
         };
         let names = ids.into_iter().map(&mut name).collect::<Answer<_>>()?;
@@ -111,10 +111,7 @@ impl EventJobs {
 }
 
 fn find_title(db: &Connection, job: JobNo) -> Answer<Option<JobTitle>> {
-    let mut statement = db.prepare_cached(sql!("job_titles"))?;
-    let found = statement
-        .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((id, name, source_name)) = found else { return Ok(None) };
-    Ok(Some(JobTitle { id: job_id(id)?, name, source_name }))
+    db.maybe_row(sql!("job_titles"), &[&job], |row| {
+        Ok(JobTitle { id: job_id(row.get(0)?)?, name: row.get(1)?, source_name: row.get(2)? })
+    })
 }

@@ -43,13 +43,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{BatchSizing, Census, EventRing, Events, Signal, Signals, Store, StoreError};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use crate::connection::clock::system_time;
-use crate::connection::readers::Readers;
-use crate::connection::urgency::Urgency;
-use crate::connection::writer::Writer;
+use crate::connection::{Readers, RunSql, Urgency, Writer, system_time};
 use crate::error::Answer;
+use crate::rows::count;
 
 pub use error::OpenError;
 pub use options::SqliteOptions;
@@ -140,9 +138,8 @@ impl Store for SqliteStore {
         }
         let name = name.to_owned();
         self.writer
-            .write(Urgency::Command, 1, move |session| {
-                let db = session.connection();
-                db.prepare_cached(sql!("tenant_create"))?.execute([&name])?;
+            .write(Urgency::Command, 1, move |db| {
+                db.run(sql!("tenant_create"), &[&name])?;
                 let missing = || StoreError::corrupt("tenant", "name", "the new row is missing");
                 Ok(find_tenant(db, &name)?.ok_or_else(missing)?)
             })
@@ -156,9 +153,8 @@ impl Store for SqliteStore {
         }
         let (key, fresh) = (key.to_owned(), fresh.to_owned());
         self.writer
-            .write(Urgency::Command, 1, move |session| {
-                let db = session.connection();
-                db.prepare_cached(sql!("setting_create"))?.execute([&key, &fresh])?;
+            .write(Urgency::Command, 1, move |db| {
+                db.run(sql!("setting_create"), &[&key, &fresh])?;
                 Ok(find_setting(db, &key)?.unwrap_or(fresh))
             })
             .await
@@ -175,29 +171,24 @@ impl Store for SqliteStore {
 }
 
 fn find_tenant(db: &Connection, name: &str) -> Answer<Option<TenantNo>> {
-    Ok(db
-        .prepare_cached(sql!("tenant_find"))?
-        .query_row([name], |row| Ok(TenantNo(row.get(0)?)))
-        .optional()?)
+    db.maybe_row(sql!("tenant_find"), &[&name], |row| Ok(TenantNo(row.get(0)?)))
 }
 
 fn find_setting(db: &Connection, key: &str) -> Answer<Option<String>> {
-    Ok(db.prepare_cached(sql!("setting_find"))?.query_row([key], |row| row.get(0)).optional()?)
+    db.maybe_value(sql!("setting_find"), &[&key])
 }
 
 fn take_census(db: &Connection) -> Answer<Census> {
-    let mut statement = db.prepare_cached(sql!("census"))?;
-    Ok(statement.query_row([], |row| {
-        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    db.row(sql!("census"), &[], |row| {
         Ok(Census {
-            jobs: count("jobs")?,
-            runs: count("attempts")?,
-            running: count("running")?,
-            ready: count("ready")?,
-            delayed: count("delayed")?,
-            skipped_times: count("skipped_times")?,
-            live: count("live")?,
-            at_risk: count("conditions")?,
+            jobs: count(row, "jobs")?,
+            runs: count(row, "attempts")?,
+            running: count(row, "running")?,
+            ready: count(row, "ready")?,
+            delayed: count(row, "delayed")?,
+            skipped_times: count(row, "skipped_times")?,
+            live: count(row, "live")?,
+            at_risk: count(row, "conditions")?,
         })
-    })?)
+    })
 }

@@ -3,21 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
-use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Limit, LimitKey, LimitScope, OwnPermits, PermitCounts, ReleasePass};
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     LimitQueue, LimitStore, LimitTerms, Now, Permit, RELEASE_SCAN_MAX, RELEASED_MAX, ReleaseStep,
     Released, StoreError,
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::Connection;
 
 use crate::SqliteStore;
 use crate::attempts::choose::{Candidate, first_of_lanes};
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::Batch;
+use crate::connection::Urgency::Batch;
+use crate::connection::{RunPrepared, RunSql, resolve};
 use crate::error::Answer;
-use crate::rows::{key_from, key_params};
+use crate::rows::{FIRST_KEY, key_from, next_after};
 
 /// How many attempts of the limit queue are read beyond the number of free permits, because another
 /// limit may block some of them.
@@ -36,9 +35,7 @@ impl LimitStore for SqliteStore {
     ) -> Result<u64, StoreError> {
         let (ended, terms) = (ended.to_vec(), terms.clone());
         self.writer
-            .write(Batch, ended.len(), move |session| {
-                release_limited(session.connection(), &ended, &terms, resolve(now))
-            })
+            .write(Batch, ended.len(), move |db| release_limited(db, &ended, &terms, resolve(now)))
             .await
     }
 
@@ -54,10 +51,7 @@ impl LimitStore for SqliteStore {
         if moves.is_empty() {
             return Ok(released);
         }
-        let moved = self
-            .writer
-            .write(Batch, moves.len(), move |session| move_all(session.connection(), &moves))
-            .await?;
+        let moved = self.writer.write(Batch, moves.len(), move |db| move_all(db, &moves)).await?;
         Ok(Released { moved, ..released })
     }
 
@@ -72,8 +66,8 @@ impl LimitStore for SqliteStore {
         let (ended, next) = self.engine_readers.read(find).await?;
         if !ended.is_empty() {
             self.writer
-                .write(Batch, limit as usize, move |session| {
-                    ended.iter().try_for_each(|permit| delete_permit(session.connection(), *permit))
+                .write(Batch, limit as usize, move |db| {
+                    ended.iter().try_for_each(|permit| delete_permit(db, *permit))
                 })
                 .await?;
         }
@@ -112,15 +106,7 @@ fn release_limited(
 }
 
 fn delete_permit(connection: &Connection, permit: Permit) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(permit.run);
-    connection.prepare_cached(sql!("release_delete_permits"))?.execute(params![
-        permit.limit.as_bytes(),
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt
-    ])?;
-    Ok(())
+    connection.run(sql!("release_delete_permits"), &[&permit.limit, &permit.run])
 }
 
 /// Returns which of the next `limit` permits belong to finished attempts, and the position at which
@@ -132,22 +118,19 @@ fn ended_permits(
 ) -> Answer<(Vec<Permit>, Option<Permit>)> {
     // An empty key sorts before all limit keys.
     let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
-    let (scheduled_at, job_no, sequence, attempt) =
-        after.map_or((0, 0, 0, 0), |permit| key_params(permit.run));
-    let mut statement = connection.prepare_cached(sql!("prune_permits_find"))?;
-    let mut rows =
-        statement.query(params![from, scheduled_at, job_no, sequence, attempt, limit])?;
-    let (mut ended, mut last, mut seen) = (Vec::new(), None, 0);
-    while let Some(row) = rows.next()? {
+    let run = after.map_or(FIRST_KEY, |permit| permit.run);
+    let mut ended = Vec::new();
+    let seen = connection.rows(sql!("prune_permits_find"), &[&from, &run, &limit], |row| {
         let bytes: Vec<u8> = row.get("key")?;
         let limit = LimitKey::from_bytes(&bytes)
             .ok_or_else(|| StoreError::corrupt("permit", "key", "not a limit key"))?;
         let permit = Permit { limit, run: key_from(row)? };
-        (last, seen) = (Some(permit), seen + 1);
-        let has_ended: bool = row.get("has_ended")?;
-        ended.extend(has_ended.then_some(permit));
-    }
-    Ok((ended, last.filter(|_| seen == limit)))
+        if row.get("has_ended")? {
+            ended.push(permit);
+        }
+        Ok(permit)
+    })?;
+    Ok((ended, next_after(&seen, limit).copied()))
 }
 
 /// Approximate number of permits that a step checks for running attempts; a single limit with more
@@ -217,14 +200,12 @@ fn select(
 
 fn next_queue(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<LimitQueue>> {
     let after = after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
-    let next = connection
-        .prepare_cached(sql!("release_queues"))?
-        .query_row([&after], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((pool, lowest, highest)): Option<(String, u32, u32)> = next else { return Ok(None) };
-    let key = LimitKey::of_queue_pool(&pool)
-        .ok_or_else(|| StoreError::corrupt("ready", "pool", "not the pool of a limit queue"))?;
-    Ok(Some(LimitQueue { key, lowest, highest }))
+    connection.maybe_row(sql!("release_queues"), &[&after], |row| {
+        let (pool, lowest, highest): (String, u32, u32) = row.try_into()?;
+        let key = LimitKey::of_queue_pool(&pool)
+            .ok_or_else(|| StoreError::corrupt("ready", "pool", "not the pool of a limit queue"))?;
+        Ok(LimitQueue { key, lowest, highest })
+    })
 }
 
 /// Selects the attempts that leave limit queues: attempts that can start, and attempts that another
@@ -259,11 +240,11 @@ impl<'a> Release<'a> {
     /// Selects among the first `look` attempts of each lane of the limit queue.
     fn select(&mut self, queue: LimitKey, look: u32, own: OwnPermits) -> Answer<Selected> {
         let Self { connection, terms, to_wider, now, .. } = *self;
-        let (first, is_cut) = first_of(connection, queue, look as usize, terms.aging, now)?;
-        let first: Vec<(AttemptKey, Vec<Limit>)> = first
-            .iter()
-            .map(|candidate| (candidate.key, candidate.limits_under(&terms.limits)))
-            .collect();
+        let look = look as usize;
+        let lanes = first_of_lanes(connection, queue.queue_pool(), look, terms.aging, now)?;
+        let is_cut = lanes.iter().any(|lane| lane.len() >= look);
+        let limits_of = |attempt: &Candidate| (attempt.key, attempt.limits_under(&terms.limits));
+        let first: Vec<(AttemptKey, Vec<Limit>)> = lanes.iter().flatten().map(limits_of).collect();
         let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != queue);
         let others = self.count_others(others)?;
         let pass = ReleasePass { queue, own, others, to_wider };
@@ -309,31 +290,13 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the first attempts of each lane of a limit queue, and whether a lane may have further
-/// attempts.
-fn first_of(
-    connection: &Connection,
-    queue: LimitKey,
-    look: usize,
-    aging: Aging,
-    now: Timestamp,
-) -> Answer<(Vec<Candidate>, bool)> {
-    let lanes = first_of_lanes(connection, queue.queue_pool(), look, aging, now)?;
-    let is_cut = lanes.iter().any(|lane| lane.len() >= look);
-    Ok((lanes.into_iter().flatten().collect(), is_cut))
-}
-
 fn count(connection: &Connection, key: LimitKey) -> Answer<u32> {
-    Ok(connection
-        .prepare_cached(sql!("claim_permit_count"))?
-        .query_row([key.as_bytes()], |row| row.get(0))?)
+    connection.value(sql!("claim_permit_count"), &[&key])
 }
 
 /// Counts the attempts that hold a permit of this limit and are still running.
 pub(crate) fn running_under(connection: &Connection, key: LimitKey) -> Answer<u32> {
-    Ok(connection
-        .prepare_cached(sql!("release_running"))?
-        .query_row([key.as_bytes()], |row| row.get(0))?)
+    connection.value(sql!("release_running"), &[&key])
 }
 
 /// Moves the selected attempts that are still in their limit queue. Returns how many attempts
@@ -342,18 +305,9 @@ fn move_all(connection: &Connection, moves: &[Move]) -> Answer<u64> {
     let mut update = connection.prepare_cached(sql!("release_limited"))?;
     let mut moved = 0;
     for Move { run, from, to } in moves {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*run);
         let (queue, most) = (to.map(|limit| limit.key.queue_pool()), to.map(|limit| limit.most));
-        let left = update.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            from.queue_pool(),
-            queue,
-            most
-        ])?;
-        moved += if to.is_none() { left as u64 } else { 0 };
+        let left = update.change(&[run, &from.queue_pool(), &queue, &most])?;
+        moved += if to.is_none() { left } else { 0 };
     }
     Ok(moved)
 }

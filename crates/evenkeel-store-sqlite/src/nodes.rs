@@ -6,31 +6,26 @@ use evenkeel_store::{
     Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError, from_code,
     pools_from_text, pools_text, sql_time,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::clock::{resolve, system_time};
-use crate::connection::session::Session;
-use crate::connection::urgency::Urgency::Command;
+use crate::connection::Urgency::Command;
+use crate::connection::{RunPrepared, RunSql, Session, resolve, system_time};
 use crate::error::Answer;
-use crate::rows::{collect, key_params};
 
 #[async_trait]
 impl NodeStore for SqliteStore {
     async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError> {
         let node = node.clone();
-        self.writer.write(Command, 1, move |session| join(session.connection(), &node, now)).await
+        self.writer.write(Command, 1, move |db| join(db, &node, resolve(now))).await
     }
 
     async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
         let ping = ping.clone();
         // A ping goes before all other requests, because a node that cannot ping must stop its
         // attempts.
-        self.writer
-            .write(Command, ping.long_attempts.len() + 1, move |session| {
-                save_ping(session, &ping, now)
-            })
-            .await
+        let rows = ping.long_attempts.len() + 1;
+        self.writer.write(Command, rows, move |db| save_ping(db, &ping, resolve(now))).await
     }
 
     async fn begin_steal(
@@ -39,11 +34,8 @@ impl NodeStore for SqliteStore {
         silent_after: Span,
         now: Now,
     ) -> Result<bool, StoreError> {
-        self.writer
-            .write(Command, 1, move |session| {
-                begin_steal(session.connection(), victim, silent_after, now)
-            })
-            .await
+        let act = move |db: &mut Session| begin_steal(db, victim, silent_after, resolve(now));
+        self.writer.write(Command, 1, act).await
     }
 
     async fn steal(
@@ -53,17 +45,16 @@ impl NodeStore for SqliteStore {
         grace: Span,
         now: Now,
     ) -> Result<bool, StoreError> {
-        self.writer
-            .write(Command, 1, move |session| steal(session, victim, challenged_at, grace, now))
-            .await
+        let act = move |db: &mut Session| steal(db, victim, challenged_at, grace, resolve(now));
+        self.writer.write(Command, 1, act).await
     }
 
     async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
-        self.writer.write(Command, 1, move |session| drain(session.connection(), node)).await
+        self.writer.write(Command, 1, move |db| db.run(sql!("drain"), &[&node])).await
     }
 
     async fn retire(&self, node: NodeNo) -> Result<bool, StoreError> {
-        self.writer.write(Command, 1, move |session| retire(session, node)).await
+        self.writer.write(Command, 1, move |db| retire(db, node)).await
     }
 
     async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
@@ -80,69 +71,42 @@ fn roles_from(code: i64) -> Roles {
     Roles { api: code & 1 != 0, scheduler: code & 2 != 0, worker: code & 4 != 0 }
 }
 
-fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<Joined> {
-    let now = resolve(now);
-    let identity = node.identity.as_bytes().as_slice();
-    let mut mark_dead = connection.prepare_cached(sql!("join_mark_dead"))?;
-    let mut former = collect(mark_dead.query([identity])?, |row| Ok(NodeNo(row.get("node_no")?)))?;
+fn join(connection: &Connection, node: &NewNode, now: Timestamp) -> Answer<Joined> {
+    let NewNode { identity, name, .. } = node;
+    let mut former = connection
+        .rows(sql!("join_mark_dead"), &[identity], |row| Ok(NodeNo(row.get("node_no")?)))?;
     former.sort_unstable();
-    connection.prepare_cached(sql!("join_node"))?.execute(params![
-        identity,
-        node.name,
-        roles_code(node.roles),
-        now.as_micros(),
-        pools_text(&node.pools)?,
-    ])?;
+    let (roles, pools) = (roles_code(node.roles), pools_text(&node.pools)?);
+    connection.run(sql!("join_node"), &[identity, name, &roles, &now, &pools])?;
     let number = i32::try_from(connection.last_insert_rowid())
         .map_err(|cause| StoreError::corrupt("node", "node_no", cause))?;
     Ok(Joined { node: NodeNo(number), now, former })
 }
 
-fn save_ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
-    let now = resolve(now);
+fn save_ping(session: &mut Session, ping: &Ping, now: Timestamp) -> Answer<Pinged> {
     match session.node_state(ping.node)? {
         Some(NodeState::Live | NodeState::Draining) => {}
         Some(NodeState::Dead | NodeState::Gone) | None => return Ok(Pinged::Fenced),
     }
     let watermark = session.watermark_after_ping(ping.node, ping.oldest_open);
-    let connection = session.connection();
-    connection.prepare_cached(sql!("ping_node"))?.execute(params![
-        ping.node.0,
-        now.as_micros(),
-        watermark,
-    ])?;
-    connection.prepare_cached(sql!("ping_delete_long_attempts"))?.execute([ping.node.0])?;
-    let mut save = connection.prepare_cached(sql!("ping_long_attempts"))?;
+    session.run(sql!("ping_node"), &[&ping.node, &now, &watermark])?;
+    session.run(sql!("ping_delete_long_attempts"), &[&ping.node])?;
+    let mut save = session.prepare_cached(sql!("ping_long_attempts"))?;
     for long in &ping.long_attempts {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
-        save.execute(params![
-            ping.node.0,
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            long.fence.0,
-            long.started_at.as_micros(),
-            now.as_micros(),
-        ])?;
+        save.run(&[&ping.node, &long.key, &long.fence, &long.started_at, &now])?;
     }
-    Ok(Pinged::Alive { now, members: members(connection)? })
+    Ok(Pinged::Alive { now, members: members(session)? })
 }
 
 fn begin_steal(
     connection: &Connection,
     victim: NodeNo,
     silent_after: Span,
-    now: Now,
+    now: Timestamp,
 ) -> Answer<bool> {
-    let now = resolve(now);
     let silent_since = now.as_micros().saturating_sub_unsigned(silent_after.as_micros());
-    connection.prepare_cached(sql!("begin_steal"))?.execute(params![
-        victim.0,
-        now.as_micros(),
-        silent_since,
-    ])?;
-    Ok(connection.prepare_cached(sql!("begin_steal_check"))?.exists([victim.0])?)
+    connection.run(sql!("begin_steal"), &[&victim, &now, &silent_since])?;
+    connection.has_row(sql!("begin_steal_check"), &[&victim])
 }
 
 fn steal(
@@ -150,20 +114,11 @@ fn steal(
     victim: NodeNo,
     challenged_at: Timestamp,
     grace: Span,
-    now: Now,
+    now: Timestamp,
 ) -> Answer<bool> {
-    let latest = resolve(now).as_micros().saturating_sub_unsigned(grace.as_micros());
-    session.connection().prepare_cached(sql!("steal_node"))?.execute(params![
-        victim.0,
-        challenged_at.as_micros(),
-        latest,
-    ])?;
+    let latest = now.as_micros().saturating_sub_unsigned(grace.as_micros());
+    session.run(sql!("steal_node"), &[&victim, &challenged_at, &latest])?;
     Ok(session.node_state(victim)? == Some(NodeState::Dead))
-}
-
-fn drain(connection: &Connection, node: NodeNo) -> Answer<()> {
-    connection.prepare_cached(sql!("drain"))?.execute([node.0])?;
-    Ok(())
 }
 
 fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
@@ -172,8 +127,7 @@ fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
         Some(NodeState::Gone) => return Ok(true),
         Some(NodeState::Live | NodeState::Draining | NodeState::Dead) => {}
     }
-    let connection = session.connection();
-    if !crate::attempts::owned::all(connection, node, 1)?.is_empty() {
+    if !crate::attempts::owned::all(session, node, 1)?.is_empty() {
         return Ok(false);
     }
     for sql in [
@@ -183,15 +137,14 @@ fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
         sql!("retire_delete_messages"),
         sql!("delete_running_counts"),
     ] {
-        connection.prepare_cached(sql)?.execute([node.0])?;
+        session.run(sql, &[&node])?;
     }
     session.forget_node(node);
     Ok(true)
 }
 
 fn members(connection: &Connection) -> Answer<Vec<Member>> {
-    let mut statement = connection.prepare_cached(sql!("members"))?;
-    collect(statement.query([])?, member_from)
+    connection.rows(sql!("members"), &[], member_from)
 }
 
 fn member_from(row: &Row<'_>) -> Answer<Member> {

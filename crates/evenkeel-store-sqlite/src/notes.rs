@@ -7,15 +7,14 @@ use evenkeel_store::{
     Attempt, CheckpointDisposition, Finish, MessageKind, NodeMessage, Now, ProgressNote,
     ProgressStore, Running, Signal, StoreError, from_code,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::Connection;
 
 use crate::SqliteStore;
 use crate::attempts::owned::owned_from;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::{Batch, Command};
-use crate::connection::urgency::weight;
+use crate::connection::Urgency::{Batch, Command};
+use crate::connection::{Params, RunPrepared, RunSql, resolve, weight};
 use crate::error::Answer;
-use crate::rows::{collect, key_from, key_params};
+use crate::rows::{json, key_from};
 
 #[async_trait]
 impl ProgressStore for SqliteStore {
@@ -25,11 +24,8 @@ impl ProgressStore for SqliteStore {
         batch: Vec<ProgressNote>,
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
-        self.writer
-            .write(Batch, batch.iter().map(rows).sum(), move |session| {
-                note(session.connection(), node, &batch, resolve(now))
-            })
-            .await
+        let rows = batch.iter().map(rows).sum();
+        self.writer.write(Batch, rows, move |db| note(db, node, &batch, resolve(now))).await
     }
 
     async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
@@ -37,9 +33,7 @@ impl ProgressStore for SqliteStore {
     }
 
     async fn send_message(&self, node: NodeNo, message: NodeMessage) -> Result<(), StoreError> {
-        self.writer
-            .write(Batch, 1, move |session| send_message(session.connection(), node, message))
-            .await?;
+        self.writer.write(Batch, 1, move |db| send_message(db, node, message)).await?;
         if message.kind == MessageKind::Ended {
             self.signals.send(Signal::Messages);
         }
@@ -53,12 +47,11 @@ impl ProgressStore for SqliteStore {
     ) -> Result<Vec<NodeMessage>, StoreError> {
         // A reader checks first whether there are messages, because usually there are none and the
         // writer is not needed.
-        if !self.engine_readers.read(move |db| has_messages(db, node)).await? {
+        let has_messages = move |db: &Connection| db.has_row(sql!("take_messages_find"), &[&node]);
+        if !self.engine_readers.read(has_messages).await? {
             return Ok(Vec::new());
         }
-        self.writer
-            .write(Command, 1, move |session| take_messages(session.connection(), node, limit))
-            .await
+        self.writer.write(Command, 1, move |db| take_messages(db, node, limit)).await
     }
 }
 
@@ -78,9 +71,7 @@ fn note(
     let mut is_running = connection.prepare_cached(sql!("save_progress_is_running"))?;
     let mut saved = Vec::with_capacity(batch.len());
     for note in batch {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
-        let which = params![scheduled_at, job_no, sequence, attempt, node.0, note.fence.0];
-        let runs = is_running.exists(which)?;
+        let runs = is_running.has_row(&[&note.key, &node, &note.fence])?;
         if runs {
             write_note(connection, note, now)?;
         }
@@ -90,20 +81,10 @@ fn note(
 }
 
 fn write_note(connection: &Connection, note: &ProgressNote, now: Timestamp) -> Answer<()> {
-    if note.progress.is_some() || note.log.is_some() {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
-        let progress = note.progress.as_ref().map(serde_json::to_string).transpose();
-        let progress = progress.map_err(|cause| StoreError::Refused(cause.into()))?;
-        connection.prepare_cached(sql!("save_progress"))?.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            note.fence.0,
-            now.as_micros(),
-            progress,
-            note.log,
-        ])?;
+    let ProgressNote { key, fence, progress, log, .. } = note;
+    if progress.is_some() || log.is_some() {
+        let progress = progress.as_ref().map(json).transpose()?;
+        connection.run(sql!("save_progress"), &[key, fence, &now, &progress, log])?;
     }
     match &note.checkpoint {
         Some(data) => save_checkpoint(connection, note.key, data, now),
@@ -117,29 +98,18 @@ fn save_checkpoint(
     data: &[u8],
     now: Timestamp,
 ) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection.prepare_cached(sql!("finish_save_checkpoints"))?.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        now.as_micros(),
-        data
-    ])?;
-    Ok(())
+    let row: Params<'_> = &[&key.scheduled_at, &key.job_no, &key.sequence, &now, &data];
+    connection.run(sql!("finish_save_checkpoints"), row)
 }
 
 /// Deletes the progress and log of an attempt.
 pub(crate) fn delete(connection: &Connection, key: AttemptKey) -> Answer<()> {
-    connection.prepare_cached(sql!("finish_delete_notes"))?.execute(key_params(key))?;
-    Ok(())
+    connection.run(sql!("finish_delete_notes"), &[&key])
 }
 
 pub(crate) fn delete_checkpoint(connection: &Connection, key: AttemptKey) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection
-        .prepare_cached(sql!("finish_delete_checkpoints"))?
-        .execute((scheduled_at, job_no, sequence))?;
-    Ok(())
+    let run: Params<'_> = &[&key.scheduled_at, &key.job_no, &key.sequence];
+    connection.run(sql!("finish_delete_checkpoints"), run)
 }
 
 /// Deletes or saves the attachments of an attempt that has finished.
@@ -158,13 +128,10 @@ pub(crate) fn finish_attachments(connection: &Connection, finish: &Finish) -> An
 
 /// Adds the progress and the log of a running attempt to `shown`.
 pub(crate) fn show(connection: &Connection, shown: &mut Attempt) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(shown.key);
-    let found: Option<(Option<String>, Option<String>)> = connection
-        .prepare_cached(sql!("get_attempt_note"))?
-        .query_row(params![scheduled_at, job_no, sequence, attempt, shown.fence.0], |row| {
+    let found: Option<(Option<String>, Option<String>)> =
+        connection.maybe_row(sql!("get_attempt_note"), &[&shown.key, &shown.fence], |row| {
             Ok((row.get("progress")?, row.get("log")?))
-        })
-        .optional()?;
+        })?;
     let Some((progress, log)) = found else { return Ok(()) };
     let progress = progress.map(|text| serde_json::from_str(&text)).transpose();
     shown.progress = progress.map_err(|cause| StoreError::corrupt(shown.key, "progress", cause))?;
@@ -173,10 +140,9 @@ pub(crate) fn show(connection: &Connection, shown: &mut Attempt) -> Answer<()> {
 }
 
 fn find_running(connection: &Connection, key: AttemptKey) -> Answer<Option<Running>> {
-    let mut statement = connection.prepare_cached(sql!("find_running"))?;
-    let mut rows = statement.query(key_params(key))?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Running { node: NodeNo(row.get("node_no")?), attempt: owned_from(row)? }))
+    connection.maybe_row(sql!("find_running"), &[&key], |row| {
+        Ok(Running { node: NodeNo(row.get("node_no")?), attempt: owned_from(row)? })
+    })
 }
 
 pub(crate) fn send_message(
@@ -184,30 +150,16 @@ pub(crate) fn send_message(
     node: NodeNo,
     message: NodeMessage,
 ) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(message.key);
-    connection.prepare_cached(sql!("send_message"))?.execute(params![
-        node.0, scheduled_at, job_no, sequence, attempt, message.fence.0, message.kind as u8,
-    ])?;
-    Ok(())
-}
-
-fn has_messages(connection: &Connection, node: NodeNo) -> Answer<bool> {
-    let sql = sql!("take_messages_find");
-    Ok(connection.prepare_cached(sql)?.exists([node.0])?)
+    connection.run(sql!("send_message"), &[&node, &message.key, &message.fence, &message.kind])
 }
 
 /// Returns and deletes the oldest messages to a node, oldest first.
 fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<NodeMessage>> {
-    let mut statement = connection.prepare_cached(sql!("take_messages"))?;
-    let mut taken: Vec<(i64, NodeMessage)> =
-        collect(statement.query(params![node.0, limit])?, |row| {
-            Ok((row.get("message_no")?, message_from(row)?))
-        })?;
+    let mut taken = connection.rows(sql!("take_messages"), &[&node, &limit], |row| {
+        let kind = from_code(&MessageKind::ALL, row.get("kind")?, "node message", "kind")?;
+        let message = NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), kind };
+        Ok((row.get::<_, i64>("message_no")?, message))
+    })?;
     taken.sort_unstable_by_key(|(no, _)| *no);
     Ok(taken.into_iter().map(|(_, message)| message).collect())
-}
-
-fn message_from(row: &Row<'_>) -> Answer<NodeMessage> {
-    let kind = from_code(&MessageKind::ALL, row.get("kind")?, "node message", "kind")?;
-    Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), kind })
 }

@@ -9,13 +9,13 @@ use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
     QueuedAttempt, Reprioritized, StoreError, from_code,
 };
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::session::Session;
-use crate::connection::urgency::Urgency::Batch;
+use crate::connection::Urgency::Batch;
+use crate::connection::{RunPrepared, RunSql, Session};
 use crate::error::Answer;
-use crate::rows::{key_from, key_params, priority_from};
+use crate::rows::{FIRST_KEY, count, key_from, next_after, priority_from};
 
 #[async_trait]
 impl QueueStore for SqliteStore {
@@ -40,8 +40,7 @@ impl QueueStore for SqliteStore {
         if outdated.is_empty() {
             return Ok(Reprioritized { next, ..Reprioritized::default() });
         }
-        let write =
-            move |session: &mut Session| reprioritize(session.connection(), aging, &outdated);
+        let write = move |db: &mut Session| reprioritize(db, aging, &outdated);
         let (changed, missed) = self.writer.write(Batch, limit as usize, write).await?;
         Ok(Reprioritized { changed, missed, next })
     }
@@ -53,10 +52,7 @@ fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFr
     for sql in [sql!("queue_front_first"), sql!("queue_front_risen")] {
         let mut statement = connection.prepare_cached(sql)?;
         for (pool, lane) in pools.iter().flat_map(|pool| Lane::ALL.map(|lane| (pool, lane))) {
-            let mut keys = statement.query(params![pool, lane as u8, rows])?;
-            while let Some(row) = keys.next()? {
-                front.push(key_from(row)?);
-            }
+            front.extend(statement.rows(&[pool, &lane, &rows], key_from)?);
         }
     }
     Ok(front.into_iter().collect())
@@ -70,16 +66,11 @@ fn find_outdated(
     after: Option<AttemptKey>,
     limit: u32,
 ) -> Answer<(Vec<AttemptKey>, Option<AttemptKey>)> {
-    let mut statement = connection.prepare_cached(sql!("reprioritize_next"))?;
-    let (scheduled_at, job_no, sequence, attempt) = after.map_or((i64::MIN, 0, 0, 0), key_params);
-    let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, limit])?;
-    let (mut outdated, mut last, mut seen) = (Vec::new(), None, 0);
-    while let Some(row) = rows.next()? {
-        let entry = entry_from(row)?;
-        (last, seen) = (Some(entry.key), seen + 1);
-        outdated.extend(entry.other_rise(&aging).map(|_| entry.key));
-    }
-    Ok((outdated, last.filter(|_| seen == limit)))
+    let after = after.unwrap_or(FIRST_KEY);
+    let seen = connection.rows(sql!("reprioritize_next"), &[&after, &limit], entry_from)?;
+    let outdated = seen.iter().filter(|entry| entry.other_rise(&aging).is_some());
+    let outdated = outdated.map(|entry| entry.key).collect();
+    Ok((outdated, next_after(&seen, limit).map(|entry| entry.key)))
 }
 
 fn entry_from(row: &Row<'_>) -> Answer<QueuedAttempt> {
@@ -95,14 +86,12 @@ fn reprioritize(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> A
     let mut change = connection.prepare_cached(sql!("reprioritize"))?;
     let (mut changed, mut missed) = (0, 0);
     for key in keys {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        let mut rows = find.query(key_params(*key))?;
-        let entry = rows.next()?.map(entry_from).transpose()?;
+        let entry = find.maybe_row(&[key], entry_from)?;
         let Some(rise) = entry.and_then(|entry| entry.other_rise(&aging)) else {
             missed += 1;
             continue;
         };
-        change.execute(params![scheduled_at, job_no, sequence, attempt, rise.0])?;
+        change.run(&[key, &rise])?;
         changed += 1;
     }
     Ok((changed, missed))
@@ -133,10 +122,10 @@ fn count_rest(
     ((pool, after), most): (QueueGroup, u32),
 ) -> Answer<(Vec<Counted>, u64)> {
     let mut statement = connection.prepare_cached(sql!("queue_depths_rest"))?;
-    let mut rows = statement.query(params![pool, after as u8, most])?;
+    let mut rows = statement.select(&[&pool, &after, &most])?;
     let (mut found, mut walked) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let waiting = row.get::<_, i64>("waiting")?.unsigned_abs();
+        let waiting = count(row, "waiting")?;
         walked += waiting;
         if !row.get::<_, bool>("is_limited")? {
             let oldest = Timestamp::from_micros(row.get("oldest")?);
@@ -153,13 +142,12 @@ fn lane_of(code: i16) -> Answer<Lane> {
 /// Counts the attempts in limit queues by the scope of the limit.
 fn limited(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
     let mut statement = connection.prepare_cached(sql!("queue_depths_limited"))?;
-    let mut rows = statement.query([limit])?;
+    let mut rows = statement.select(&[&limit])?;
     let mut limited = [0; LimitScope::ALL.len()];
     while let Some(row) = rows.next()? {
         let scope: String = row.get("scope")?;
-        let count: i64 = row.get("waiting")?;
         if let Some(scope) = LimitScope::of_queue_pool_code(&scope) {
-            limited[scope as usize] = count.unsigned_abs();
+            limited[scope as usize] = count(row, "waiting")?;
         }
     }
     Ok(limited)
@@ -171,9 +159,9 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     let mut groups: Vec<QueueGroup> = Vec::new();
     let mut at = (String::new(), -1_i16);
     while groups.len() <= QUEUE_GROUPS_MAX as usize {
-        let next = statement
-            .query_row(params![at.0, at.1], |row| Ok((row.get("pool")?, row.get("lane")?)));
-        let Some((pool, code)): Option<(String, i16)> = next.optional()? else { break };
+        let next: Option<(String, i16)> =
+            statement.maybe_row(&[&at.0, &at.1], |row| Ok((row.get("pool")?, row.get("lane")?)))?;
+        let Some((pool, code)) = next else { break };
         let lane = lane_of(code)?;
         if LimitKey::of_queue_pool(&pool).is_some() {
             // Skips all limit queues in one step, because there may be many.
@@ -195,11 +183,10 @@ fn count_first(
     let mut depths = Vec::with_capacity(groups.len());
     for (pool, lane) in groups {
         let mut depth = QueueDepth::none(pool, lane);
-        let mut rows = statement.query(params![depth.pool, lane as u8, most])?;
+        let mut rows = statement.select(&[&depth.pool, &lane, &most])?;
         while let Some(row) = rows.next()? {
-            let waiting: i64 = row.get("waiting")?;
             let oldest = Timestamp::from_micros(row.get("oldest")?);
-            depth.add(row.get("priority")?, waiting.unsigned_abs(), oldest);
+            depth.add(row.get("priority")?, count(row, "waiting")?, oldest);
         }
         depths.push(depth);
     }

@@ -1,5 +1,7 @@
 //! Converts rows to the types of the store interface and back.
 
+use std::fmt::Display;
+
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
@@ -8,21 +10,28 @@ use evenkeel_core::{
     About, AttemptKey, History, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    Attempt, DueJob, Job, JobState, LAST_ERROR_MAX, Page, Results, RunLink, StoreError,
+    Attempt, DueJob, Job, JobState, LAST_ERROR_MAX, Page, QueueEntry, Results, RunLink, StoreError,
     attempt_key_from_columns, from_code, outcome_from_code, skip_reason_from_code, sql_time,
 };
-use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
+use rusqlite::{Connection, Row, RowIndex};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 
-pub(crate) fn micros(moment: Option<Timestamp>) -> Option<i64> {
-    moment.map(Timestamp::as_micros)
+/// Sorts before the key of every attempt.
+pub(crate) const FIRST_KEY: AttemptKey =
+    AttemptKey::regular(JobNo(i64::MIN), Timestamp::from_micros(i64::MIN));
+
+/// Reads a count, which is never negative.
+pub(crate) fn count(row: &Row<'_>, column: impl RowIndex) -> Answer<u64> {
+    Ok(row.get::<_, i64>(column)?.unsigned_abs())
 }
 
-pub(crate) fn link_columns(link: Option<RunLink>) -> (Option<i64>, Option<u32>) {
-    (link.map(|link| link.scheduled_at.as_micros()), link.map(|link| link.sequence.bits()))
+pub(crate) fn span(micros: Option<i64>) -> Option<Span> {
+    micros.map(|micros| Span::from_micros(micros.unsigned_abs()))
 }
 
 pub(crate) fn link(at: Option<i64>, sequence: Option<u32>) -> Option<RunLink> {
@@ -38,11 +47,6 @@ pub(crate) fn prev_from(row: &Row<'_>) -> rusqlite::Result<Option<RunLink>> {
     Ok(link(row.get("prev_at")?, row.get("prev_sequence")?))
 }
 
-/// Returns the columns of a key, in the order of the SQL fragment `attempt_key`.
-pub(crate) fn key_params(key: AttemptKey) -> (i64, i64, u32, u16) {
-    (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), key.attempt.0)
-}
-
 pub(crate) fn key_from(row: &Row<'_>) -> Answer<AttemptKey> {
     Ok(attempt_key_from_columns(
         row.get("scheduled_at")?,
@@ -52,46 +56,49 @@ pub(crate) fn key_from(row: &Row<'_>) -> Answer<AttemptKey> {
     )?)
 }
 
-pub(crate) fn collect<T>(
-    mut rows: Rows<'_>,
-    mut read: impl FnMut(&Row<'_>) -> Answer<T>,
-) -> Answer<Vec<T>> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
-    }
-    Ok(found)
+/// Reads the key of an attempt of the job's run `run`.
+pub(crate) fn key_in_run(row: &Row<'_>, job: JobNo, run: RunLink) -> Answer<AttemptKey> {
+    let (at, sequence) = (run.scheduled_at.as_micros(), run.sequence.bits().cast_signed());
+    Ok(attempt_key_from_columns(at, job.0, sequence, row.get("attempt")?)?)
 }
 
 /// Makes a list page of the items that a statement read with `limit + 1`. The extra item only shows
-/// that there is a next page.
+/// that there is a next page. `total` is the number of all items, and whether it is an estimate.
 pub(crate) fn page_of<T, C>(
     mut items: Vec<T>,
     limit: u32,
-    total: i64,
+    (total, total_is_estimate): (u64, bool),
     cursor: impl Fn(&T) -> C,
 ) -> Page<T, C> {
     let has_more = items.len() > limit as usize;
     items.truncate(limit as usize);
     let next = items.last().filter(|_| has_more).map(cursor);
-    Page { items, total: total.unsigned_abs(), total_is_estimate: false, next }
+    Page { items, total, total_is_estimate, next }
 }
 
-pub(crate) fn count(connection: &Connection, sql: &str, tenant: TenantNo) -> Answer<i64> {
-    Ok(connection.prepare_cached(sql)?.query_row([tenant.0], |row| row.get(0))?)
+/// Returns the total of a list whose items were counted only up to `most + 1`.
+pub(crate) fn capped_total(counted: u64, most: u64) -> (u64, bool) {
+    (counted.min(most), counted > most)
+}
+
+/// Returns the item after which the next step of a scan starts, or `None` if the scan has ended
+/// because a step found fewer than `limit` items.
+pub(crate) fn next_after<T>(found: &[T], limit: u32) -> Option<&T> {
+    found.last().filter(|_| found.len() == limit as usize)
 }
 
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
 }
 
-fn read_json<T: for<'de> serde::Deserialize<'de>>(
-    text: &str,
-    job: JobId,
+/// Reads a column with JSON; `what` names the row in errors.
+pub(crate) fn read_json<T: DeserializeOwned>(
+    row: &Row<'_>,
+    what: impl Display,
     column: &'static str,
-) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|cause| StoreError::corrupt(format_args!("job {job}"), column, cause))
+) -> Answer<T> {
+    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(serde_json::from_str(text).map_err(|cause| StoreError::corrupt(what, column, cause))?)
 }
 
 /// Reads a row of `job_row`.
@@ -110,17 +117,9 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         tenant: TenantNo(row.get("tenant_no")?),
         about: About {
             target: row.get("target_no")?,
-            ..read_json(
-                row.get_ref("about")?.as_str().map_err(rusqlite::Error::from)?,
-                id,
-                "about",
-            )?
+            ..read_json(row, format_args!("job {id}"), "about")?
         },
-        definition: read_json(
-            row.get_ref("definition")?.as_str().map_err(rusqlite::Error::from)?,
-            id,
-            "definition",
-        )?,
+        definition: read_json(row, format_args!("job {id}"), "definition")?,
         state,
         generation: row.get("generation")?,
         created_at: Timestamp::from_micros(row.get("created_at")?),
@@ -129,11 +128,11 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         last_fired_at: sql_time(row.get("last_fired_at")?),
         live,
         waiting: row.get("waiting")?,
-        executions: row.get::<_, i64>("executions")?.unsigned_abs(),
+        executions: count(row, "executions")?,
         last_outcome: last_status.and_then(outcome_from_code),
         history: history_from(row)?,
         since: Timestamp::from_micros(row.get("since")?),
-        fired: row.get::<_, i64>("fired")?.unsigned_abs(),
+        fired: count(row, "fired")?,
         running_since: running.map(|(_, since)| since),
         running: running.map(|(key, _)| key),
         retry_count: retry_count(connection, no, row, running.map(|(key, _)| key))?,
@@ -143,8 +142,8 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
             // A cancelled or deleted job does not change any more.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
-        succeeded_runs: row.get::<_, i64>("succeeded_runs")?.unsigned_abs(),
-        failed_runs: row.get::<_, i64>("failed_runs")?.unsigned_abs(),
+        succeeded_runs: count(row, "succeeded_runs")?,
+        failed_runs: count(row, "failed_runs")?,
         last_error: last_error(connection, no, row)?,
         note: row.get("note")?,
     })
@@ -159,11 +158,13 @@ fn retry_count(
 ) -> Answer<u16> {
     let mut newest = running;
     if row.get::<_, u32>("waiting")? > 0 {
-        let mut statement = connection.prepare_cached(sql!("get_jobs_newest_waiting"))?;
-        let mut rows = statement.query([job.0])?;
-        newest = newest.max(rows.next()?.map(key_from).transpose()?);
+        newest = newest.max(newest_waiting(connection, job)?);
     }
     Ok(newest.map_or(0, |key| key.attempt.0))
+}
+
+pub(crate) fn newest_waiting(connection: &Connection, job: JobNo) -> Answer<Option<AttemptKey>> {
+    connection.maybe_row(sql!("get_jobs_newest_waiting"), &[&job], key_from)
 }
 
 fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Option<String>> {
@@ -173,9 +174,7 @@ fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Opti
         return Ok(None);
     };
     let found: Option<Option<String>> = connection
-        .prepare_cached(sql!("get_jobs_last_error"))?
-        .query_row(params![failed_at, job.0, LAST_ERROR_MAX as i64], |row| row.get(0))
-        .optional()?;
+        .maybe_value(sql!("get_jobs_last_error"), &[&failed_at, &job, &LAST_ERROR_MAX])?;
     Ok(found.flatten())
 }
 
@@ -197,13 +196,11 @@ pub(crate) fn newest_running(
     let mut next = head;
     for _ in 0..PASSED_MAX {
         let Some(run) = next else { break };
-        let (at, sequence) = (run.scheduled_at.as_micros(), run.sequence.bits());
-        let mut rows = statement.query(params![at, job.0, sequence])?;
+        let mut rows = statement.select(&[&run.scheduled_at, &job, &run.sequence])?;
         let Some(newest) = rows.next()? else { break };
         let status: i16 = newest.get("status")?;
         if status == AttemptStatus::Running.code() {
-            let attempt = newest.get("attempt")?;
-            let key = attempt_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
+            let key = key_in_run(newest, job, run)?;
             return Ok(sql_time(newest.get("started_at")?).map(|since| (key, since)));
         }
         if status != AttemptStatus::Skipped.code() {
@@ -215,14 +212,13 @@ pub(crate) fn newest_running(
 }
 
 pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
-    let average: Option<i64> = row.get("average_us")?;
     Ok(History {
         last_start_at: sql_time(row.get("last_start_at")?),
         last_end_at: sql_time(row.get("last_end_at")?),
         last_good_start_at: sql_time(row.get("last_good_start_at")?),
         last_good_end_at: sql_time(row.get("last_good_end_at")?),
         consecutive_failures: row.get("failures")?,
-        average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+        average_good_duration: span(row.get("average_us")?),
         duration_variance: row.get("variance")?,
     })
 }
@@ -236,15 +232,10 @@ pub(crate) struct JobHead {
 }
 
 pub(crate) fn job_head(connection: &Connection, job: JobNo) -> Answer<Option<JobHead>> {
-    let mut statement = connection.prepare_cached(sql!("find_job_head"))?;
-    let found = statement.query_row([job.0], |row| {
-        Ok(JobHead {
-            next_at: sql_time(row.get("next_at")?),
-            live: row.get("live")?,
-            head: head_from(row)?,
-        })
-    });
-    Ok(found.optional()?)
+    connection.maybe_row(sql!("find_job_head"), &[&job], |row| {
+        let next_at = sql_time(row.get("next_at")?);
+        Ok(JobHead { next_at, live: row.get("live")?, head: head_from(row)? })
+    })
 }
 
 pub(crate) fn find_job_no(
@@ -252,10 +243,7 @@ pub(crate) fn find_job_no(
     tenant: TenantNo,
     job: JobId,
 ) -> Answer<Option<JobNo>> {
-    let mut statement = connection.prepare_cached(sql!("find_job_no"))?;
-    let found =
-        statement.query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0));
-    Ok(found.optional()?.map(JobNo))
+    connection.maybe_row(sql!("find_job_no"), &[&tenant, &job], |row| Ok(JobNo(row.get(0)?)))
 }
 
 /// Returns the names as JSON, or `None` if there are none.
@@ -280,7 +268,7 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
         head: head_from(row)?,
         history: history_from(row)?,
         since: Timestamp::from_micros(row.get("since")?),
-        fired: row.get::<_, i64>("fired")?.unsigned_abs(),
+        fired: count(row, "fired")?,
         definition: row.get("definition")?,
     })
 }
@@ -288,10 +276,8 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
 /// Reads a row that has the columns `started_attempt_columns` or comes from `queued_attempts`.
 pub(crate) fn attempt_from(row: &Row<'_>) -> Answer<Attempt> {
     let key = key_from(row)?;
-    let what = || key.to_string();
-    let status: i16 = row.get("status")?;
-    let status = AttemptStatus::from_code(status)
-        .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
+    let status = AttemptStatus::from_code(row.get("status")?)
+        .ok_or_else(|| StoreError::corrupt(key, "status", "unknown"))?;
     let started_at = sql_time(row.get("started_at")?);
     // An attempt that was withdrawn before it started has a number that only retention uses.
     let may_be_withdrawn = matches!(status, AttemptStatus::Cancelled | AttemptStatus::Superseded);
@@ -299,7 +285,6 @@ pub(crate) fn attempt_from(row: &Row<'_>) -> Answer<Attempt> {
     let number: Option<i64> = row.get("number")?;
     let node: Option<i32> = row.get("node_no")?;
     let node_name: Option<String> = row.get("node_name")?;
-    let cpu_us: Option<i64> = row.get("cpu_us")?;
     Ok(Attempt {
         key,
         job: job_id(row.get("id")?)?,
@@ -315,7 +300,7 @@ pub(crate) fn attempt_from(row: &Row<'_>) -> Answer<Attempt> {
             output: row.get("output")?,
             items_crawled: row.get("items_crawled")?,
             items_indexed: row.get("items_indexed")?,
-            cpu_time: cpu_us.map(|micros| Span::from_micros(micros.unsigned_abs())),
+            cpu_time: span(row.get("cpu_us")?),
             memory_peak_kb: row.get("memory_kb")?,
         },
         skipped: skipped_from(row, key)?,
@@ -329,10 +314,10 @@ fn skipped_from(row: &Row<'_>, key: AttemptKey) -> Answer<Option<SkippedTimes>> 
     let (Some(reason), Some(to)) = (reason, sql_time(row.get("skipped_to")?)) else {
         return Ok(None);
     };
-    let count: i64 = row.get("skipped_count")?;
+    let count = count(row, "skipped_count")?;
     let reason = skip_reason_from_code(reason)
         .ok_or_else(|| StoreError::corrupt(key, "skip_reason", "unknown"))?;
-    Ok(Some(SkippedTimes { from: key.scheduled_at, to, count: count.unsigned_abs(), reason }))
+    Ok(Some(SkippedTimes { from: key.scheduled_at, to, count, reason }))
 }
 
 pub(crate) fn priority_from(row: &Row<'_>) -> Answer<Option<Priority>> {
@@ -345,40 +330,23 @@ pub(crate) fn priority_from(row: &Row<'_>) -> Answer<Option<Priority>> {
 pub(crate) struct ReadyRow<'a> {
     pub(crate) key: AttemptKey,
     pub(crate) tenant: TenantNo,
-    pub(crate) entry: &'a evenkeel_store::QueueEntry,
-    pub(crate) fence: u32,
+    pub(crate) entry: &'a QueueEntry,
+    pub(crate) fence: Fence,
     pub(crate) crashes: u16,
     pub(crate) prev: Option<RunLink>,
 }
 
 impl ReadyRow<'_> {
     pub(crate) fn insert(&self, connection: &Connection) -> Answer<()> {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(self.key);
-        let (prev_at, prev_sequence) = link_columns(self.prev);
-        let forbidden = name_list(&self.entry.forbidden_nodes)?;
-        connection.prepare_cached(sql!("fire_ready"))?.execute(params![
-            self.entry.pool,
-            self.entry.lane as u8,
-            self.entry.priority.get(),
-            self.entry.should_start_by.as_micros(),
-            self.entry.since.as_micros(),
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            self.tenant.0,
-            self.fence,
-            self.crashes,
-            prev_at,
-            prev_sequence,
-            self.entry.limit.as_ref().map(|limit| limit.digest.as_bytes()),
-            micros(self.entry.open_from),
-            micros(self.entry.open_until),
-            forbidden,
-            self.entry.is_own_priority,
-            self.entry.rise.0,
-            self.entry.limit.map(|limit| limit.most),
-        ])?;
-        Ok(())
+        let Self { key, tenant, entry, fence, crashes, prev } = self;
+        let forbidden = name_list(&entry.forbidden_nodes)?;
+        let limit_key = entry.limit.map(|limit| limit.digest);
+        let limit_max = entry.limit.map(|limit| limit.most);
+        let row: Params<'_> = &[
+            &entry.pool, &entry.lane, &entry.priority, &entry.should_start_by, &entry.since, key,
+            tenant, fence, crashes, prev, &limit_key, &entry.open_from, &entry.open_until,
+            &forbidden, &entry.is_own_priority, &entry.rise, &limit_max,
+        ];
+        connection.run(sql!("fire_ready"), row)
     }
 }

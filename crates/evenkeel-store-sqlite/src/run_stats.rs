@@ -7,12 +7,13 @@ use evenkeel_store::{
     COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest, RunStatsDelta,
     RunStatsStore, RunTotals, Scope, StoreError, sql_time,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::urgency::Urgency::Batch;
+use crate::connection::Urgency::Batch;
+use crate::connection::{Params, RunSql};
 use crate::error::Answer;
-use crate::rows::{collect, job_id, key_from, key_params, page_of};
+use crate::rows::{capped_total, count, job_id, key_from, page_of};
 
 fn delta(
     connection: &Connection,
@@ -21,63 +22,40 @@ fn delta(
     failures: &[FailureDelta],
     at: Timestamp,
 ) -> Answer<()> {
-    connection.prepare_cached(sql!("set_reported_at"))?.execute(params![node.0, at.as_micros()])?;
-    connection.prepare_cached(sql!("delete_running_counts"))?.execute([node.0])?;
+    connection.run(sql!("set_reported_at"), &[&node, &at])?;
+    connection.run(sql!("delete_running_counts"), &[&node])?;
     for delta in totals {
-        connection.prepare_cached(sql!("add_run_totals"))?.execute(params![
-            delta.tenant.0,
-            number(delta.completed),
-            number(delta.failed),
-            number(delta.timed_out),
-            number(delta.cancelled),
-            number(delta.retries),
-            number(delta.stolen),
-            number(delta.success_duration.as_micros()),
-        ])?;
+        let more: Params<'_> = &[
+            &delta.tenant, &delta.completed, &delta.failed, &delta.timed_out, &delta.cancelled,
+            &delta.retries, &delta.stolen, &delta.success_duration,
+        ];
+        connection.run(sql!("add_run_totals"), more)?;
         if delta.running > 0 {
-            connection
-                .prepare_cached(sql!("set_running_counts"))?
-                .execute(params![node.0, delta.tenant.0, delta.running])?;
+            connection.run(sql!("set_running_counts"), &[&node, &delta.tenant, &delta.running])?;
         }
     }
     for failure in failures {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(failure.newest);
-        connection.prepare_cached(sql!("add_failures"))?.execute(params![
-            failure.tenant.0,
-            failure.fingerprint.0.cast_signed(),
-            number(failure.count),
-            at.as_micros(),
-            failure.at.as_micros(),
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            failure.error,
-        ])?;
+        let FailureDelta { tenant, fingerprint, count, newest, error, .. } = failure;
+        let row: Params<'_> = &[tenant, fingerprint, count, &at, &failure.at, newest, error];
+        connection.run(sql!("add_failures"), row)?;
     }
     Ok(())
 }
 
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
 fn run_totals(connection: &Connection, tenant: TenantNo) -> Answer<RunTotals> {
-    let mut statement = connection.prepare_cached(sql!("run_totals"))?;
-    Ok(statement.query_row([tenant.0], |row| {
-        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    connection.row(sql!("run_totals"), &[&tenant], |row| {
         Ok(RunTotals {
-            completed: count("completed")?,
-            failed: count("failed")?,
-            timed_out: count("timed_out")?,
-            cancelled: count("cancelled")?,
-            retries: count("retries")?,
-            stolen: count("stolen")?,
-            success_duration: Span::from_micros(count("succeeded_us")?),
-            running: count("running")?,
+            completed: count(row, "completed")?,
+            failed: count(row, "failed")?,
+            timed_out: count(row, "timed_out")?,
+            cancelled: count(row, "cancelled")?,
+            retries: count(row, "retries")?,
+            stolen: count(row, "stolen")?,
+            success_duration: Span::from_micros(count(row, "succeeded_us")?),
+            running: count(row, "running")?,
             at: sql_time(row.get("reported_at")?),
         })
-    })?)
+    })
 }
 
 fn list_failures(
@@ -85,29 +63,23 @@ fn list_failures(
     tenant: TenantNo,
     page: PageRequest<FailureCursor>,
 ) -> Answer<Page<FailureGroup, FailureCursor>> {
-    let most = i64::from(COUNTED_MAX);
-    let total: i64 = connection
-        .prepare_cached(sql!("list_failures_count"))?
-        .query_row(params![tenant.0, most + 1], |row| row.get(0))?;
-    let (at, fingerprint) = page.after.map_or((i64::MAX, i64::MAX), |(at, fingerprint)| {
-        (at.as_micros(), fingerprint.0.cast_signed())
-    });
+    let most = u64::from(COUNTED_MAX);
+    let counted = connection.value(sql!("list_failures_count"), &[&tenant, &(most + 1)])?;
+    // Without a cursor, the list starts after every group of failures.
+    let start = (Timestamp::from_micros(i64::MAX), Fingerprint(i64::MAX.cast_unsigned()));
+    let (at, fingerprint) = page.after.unwrap_or(start);
     let limit = i64::from(page.limit) + 1;
-    let mut statement = connection.prepare_cached(sql!("list_failures"))?;
-    let items = collect(
-        statement.query(params![tenant.0, at, fingerprint, limit, page.offset])?,
-        group_from,
-    )?;
-    let page =
-        page_of(items, page.limit, total.min(most), |group| (group.last_at, group.fingerprint));
-    Ok(Page { total_is_estimate: total > most, ..page })
+    let which: Params<'_> = &[&tenant, &at, &fingerprint, &limit, &page.offset];
+    let items = connection.rows(sql!("list_failures"), which, group_from)?;
+    let total = capped_total(counted, most);
+    Ok(page_of(items, page.limit, total, |group| (group.last_at, group.fingerprint)))
 }
 
 fn group_from(row: &Row<'_>) -> Answer<FailureGroup> {
     let job: Option<Vec<u8>> = row.get("id")?;
     Ok(FailureGroup {
         fingerprint: Fingerprint(row.get::<_, i64>("fingerprint")?.cast_unsigned()),
-        count: row.get::<_, i64>("count")?.unsigned_abs(),
+        count: count(row, "count")?,
         first_at: Timestamp::from_micros(row.get("first_at")?),
         last_at: Timestamp::from_micros(row.get("last_at")?),
         error: row.get("error")?,
@@ -126,11 +98,8 @@ impl RunStatsStore for SqliteStore {
         failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer
-            .write(Batch, totals.len() + failures.len() + 1, move |session| {
-                delta(session.connection(), node, &totals, &failures, at)
-            })
-            .await
+        let rows = totals.len() + failures.len() + 1;
+        self.writer.write(Batch, rows, move |db| delta(db, node, &totals, &failures, at)).await
     }
 
     async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError> {
@@ -149,10 +118,8 @@ impl RunStatsStore for SqliteStore {
 
     async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.writer
-            .write(Batch, limit as usize, move |session| {
-                let sql = sql!("prune_failures");
-                let mut statement = session.connection().prepare_cached(sql)?;
-                Ok(statement.execute(params![before.as_micros(), limit])? as u64)
+            .write(Batch, limit as usize, move |db| {
+                db.change(sql!("prune_failures"), &[&before, &limit])
             })
             .await
     }

@@ -6,13 +6,13 @@ use evenkeel_store::{
     NewSecret, Now, Page, PageRequest, Reseal, Scope, Sealed, SealedSecret, SecretInfo,
     SecretReach, SecretStore, StoreError,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::{Batch, Command};
+use crate::connection::Urgency::{Batch, Command};
+use crate::connection::{Params, RunPrepared, RunSql, resolve};
 use crate::error::Answer;
-use crate::rows::{collect, count, page_of};
+use crate::rows::page_of;
 
 #[async_trait]
 impl SecretStore for SqliteStore {
@@ -24,14 +24,11 @@ impl SecretStore for SqliteStore {
     ) -> Result<SecretInfo, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 1, move |session| {
-                let sql = sql!("put_secret");
-                let Sealed { key_id, nonce, ciphertext } = &secret.sealed;
-                let at = resolve(now).as_micros();
-                let values =
-                    params![tenant.0, secret.name, key_id, nonce, ciphertext, at, secret.by];
-                let mut put = session.connection().prepare_cached(sql)?;
-                Ok(put.query_row(values, info_from)?)
+            .write(Command, 1, move |db| {
+                let NewSecret { name, sealed: Sealed { key_id, nonce, ciphertext }, by } = &secret;
+                let row: Params<'_> =
+                    &[&tenant, name, key_id, nonce, ciphertext, &resolve(now), by];
+                db.row(sql!("put_secret"), row, info_from)
             })
             .await
     }
@@ -39,10 +36,8 @@ impl SecretStore for SqliteStore {
     async fn delete_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         let (tenant, name) = (scope.tenant, name.to_owned());
         self.writer
-            .write(Command, 1, move |session| {
-                let sql = sql!("delete_secret");
-                let mut delete = session.connection().prepare_cached(sql)?;
-                Ok(delete.execute(params![tenant.0, name])? == 1)
+            .write(Command, 1, move |db| {
+                Ok(db.change(sql!("delete_secret"), &[&tenant, &name])? == 1)
             })
             .await
     }
@@ -63,11 +58,7 @@ impl SecretStore for SqliteStore {
     ) -> Result<Option<SecretInfo>, StoreError> {
         let (tenant, name) = (scope.tenant, name.to_owned());
         self.readers
-            .read(move |db| {
-                let mut get = db.prepare_cached(sql!("get_secret"))?;
-                let mut rows = get.query(params![tenant.0, name])?;
-                Ok(rows.next()?.map(info_from).transpose()?)
-            })
+            .read(move |db| db.maybe_row(sql!("get_secret"), &[&tenant, &name], info_from))
             .await
     }
 
@@ -84,10 +75,7 @@ impl SecretStore for SqliteStore {
                 let mut get = db.prepare_cached(sql!("get_secrets"))?;
                 let mut found = Vec::with_capacity(names.len());
                 for name in &names {
-                    let mut rows = get.query(params![tenant.0, name])?;
-                    if let Some(row) = rows.next()? {
-                        found.push(sealed_from(row)?);
-                    }
+                    found.extend(get.maybe_row(&[&tenant, name], sealed_from)?);
                 }
                 Ok(found)
             })
@@ -107,11 +95,8 @@ impl SecretStore for SqliteStore {
         let key_id = key_id.to_owned();
         self.readers
             .read(move |db| {
-                let mut walk = db.prepare_cached(sql!("stale_secrets"))?;
-                collect(
-                    walk.query(params![tenant, key_id, after_tenant, after_name, limit])?,
-                    |row| Ok(sealed_from(row)?),
-                )
+                let which: Params<'_> = &[&tenant, &key_id, &after_tenant, &after_name, &limit];
+                db.rows(sql!("stale_secrets"), which, sealed_from)
             })
             .await
     }
@@ -124,18 +109,15 @@ impl SecretStore for SqliteStore {
     ) -> Result<u64, StoreError> {
         let tenant = reach.tenant(scope);
         self.writer
-            .write(Batch, secrets.len(), move |session| {
-                let sql = sql!("reseal_secrets");
-                let mut reseal = session.connection().prepare_cached(sql)?;
+            .write(Batch, secrets.len(), move |db| {
+                let mut reseal = db.prepare_cached(sql!("reseal_secrets"))?;
                 let mut count = 0;
                 let in_reach =
                     |secret: &&Reseal| tenant.is_none_or(|tenant| tenant == secret.tenant);
                 for secret in secrets.iter().filter(in_reach) {
-                    let Sealed { key_id, nonce, ciphertext } = &secret.sealed;
-                    let values = params![
-                        secret.tenant.0, secret.name, secret.if_nonce, key_id, nonce, ciphertext
-                    ];
-                    count += reseal.execute(values)? as u64;
+                    let Reseal { tenant, name, if_nonce, sealed } = secret;
+                    let Sealed { key_id, nonce, ciphertext } = sealed;
+                    count += reseal.change(&[tenant, name, if_nonce, key_id, nonce, ciphertext])?;
                 }
                 Ok(count)
             })
@@ -143,7 +125,7 @@ impl SecretStore for SqliteStore {
     }
 }
 
-fn info_from(row: &Row<'_>) -> rusqlite::Result<SecretInfo> {
+fn info_from(row: &Row<'_>) -> Answer<SecretInfo> {
     Ok(SecretInfo {
         name: row.get("name")?,
         version: row.get("version")?,
@@ -155,7 +137,7 @@ fn info_from(row: &Row<'_>) -> rusqlite::Result<SecretInfo> {
     })
 }
 
-fn sealed_from(row: &Row<'_>) -> rusqlite::Result<SealedSecret> {
+fn sealed_from(row: &Row<'_>) -> Answer<SealedSecret> {
     let sealed = Sealed {
         key_id: row.get("key_id")?,
         nonce: row.get("nonce")?,
@@ -170,11 +152,8 @@ fn list_secrets(
     page: &PageRequest<String>,
 ) -> Answer<Page<SecretInfo, String>> {
     let after = page.after.as_deref().unwrap_or_default();
-    let limit = i64::from(page.limit) + 1;
-    let mut list = db.prepare_cached(sql!("list_secrets"))?;
-    let items = collect(list.query(params![tenant.0, after, limit, page.offset])?, |row| {
-        Ok(info_from(row)?)
-    })?;
-    let total = count(db, sql!("list_secrets_count"), tenant)?;
-    Ok(page_of(items, page.limit, total, |secret| secret.name.clone()))
+    let which: Params<'_> = &[&tenant, &after, &(i64::from(page.limit) + 1), &page.offset];
+    let items = db.rows(sql!("list_secrets"), which, info_from)?;
+    let total = db.value(sql!("list_secrets_count"), &[&tenant])?;
+    Ok(page_of(items, page.limit, (total, false), |secret| secret.name.clone()))
 }

@@ -8,13 +8,13 @@ use evenkeel_store::{
     ChangedTarget, CreatedTarget, DeletedTarget, Job, NewTarget, Now, Page, PageRequest, Scope,
     StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale, sql_time,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::Command;
+use crate::connection::Urgency::Command;
+use crate::connection::{Params, RunPrepared, RunSql, resolve};
 use crate::error::Answer;
-use crate::rows::{collect, count, job_id, page_of};
+use crate::rows::{count, job_id, next_after, page_of};
 
 #[async_trait]
 impl TargetStore for SqliteStore {
@@ -25,11 +25,7 @@ impl TargetStore for SqliteStore {
         now: Now,
     ) -> Result<CreatedTarget, StoreError> {
         let tenant = scope.tenant;
-        self.writer
-            .write(Command, 1, move |session| {
-                make(session.connection(), tenant, &target, resolve(now))
-            })
-            .await
+        self.writer.write(Command, 1, move |db| make(db, tenant, &target, resolve(now))).await
     }
 
     async fn get_targets(
@@ -54,10 +50,8 @@ impl TargetStore for SqliteStore {
                 let mut statement = db.prepare_cached(sql!("target_urls"))?;
                 let mut urls = HashMap::new();
                 for number in numbers {
-                    let mut rows = statement.query(params![tenant.0, number])?;
-                    if let Some(row) = rows.next()? {
-                        urls.insert(number, row.get(0)?);
-                    }
+                    let url = statement.maybe_value(&[&tenant, &number])?;
+                    urls.extend(url.map(|url| (number, url)));
                 }
                 Ok(urls)
             })
@@ -83,8 +77,8 @@ impl TargetStore for SqliteStore {
     ) -> Result<ChangedTarget, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 1, move |session| {
-                change(session.connection(), (tenant, number), if_generation, &fields, resolve(now))
+            .write(Command, 1, move |db| {
+                change(db, (tenant, number), if_generation, &fields, resolve(now))
             })
             .await
     }
@@ -96,9 +90,7 @@ impl TargetStore for SqliteStore {
         detach: bool,
     ) -> Result<DeletedTarget, StoreError> {
         let tenant = scope.tenant;
-        self.writer
-            .write(Command, 1, move |session| delete(session.connection(), tenant, number, detach))
-            .await
+        self.writer.write(Command, 1, move |db| delete(db, tenant, number, detach)).await
     }
 
     async fn jobs_of_target(
@@ -111,9 +103,7 @@ impl TargetStore for SqliteStore {
         let (tenant, after) = (scope.tenant, after.map_or(0, |after| after.0));
         self.readers
             .read(move |db| {
-                let sql = sql!("jobs_of_target");
-                let mut statement = db.prepare_cached(sql)?;
-                collect(statement.query(params![tenant.0, number, after, limit])?, |row| {
+                db.rows(sql!("jobs_of_target"), &[&tenant, &number, &after, &limit], |row| {
                     Ok((JobNo(row.get(0)?), job_id(row.get(1)?)?))
                 })
             })
@@ -136,41 +126,24 @@ fn make(
     new: &NewTarget,
     now: Timestamp,
 ) -> Answer<CreatedTarget> {
-    let next: i64 = connection
-        .prepare_cached(sql!("create_target_number"))?
-        .query_row([tenant.0], |row| row.get(0))?;
+    let next: i64 = connection.value(sql!("create_target_number"), &[&tenant])?;
     let number = match new.number {
         Some(chosen) => chosen,
-        None => connection
-            .prepare_cached(sql!("create_target_free"))?
-            .query_row(params![tenant.0, next], |row| row.get(0))?,
+        None => connection.value(sql!("create_target_free"), &[&tenant, &next])?,
     };
     let TargetFields { source_id, name, url } = &new.fields;
-    let existing: Option<i64> = connection
-        .prepare_cached(sql!("create_target_find"))?
-        .query_row(params![tenant.0, number, source_id], |row| row.get(0))
-        .optional()?;
-    if let Some(existing) = existing {
+    let existing: Params<'_> = &[&tenant, &number, source_id];
+    if let Some(existing) = connection.maybe_value(sql!("create_target_find"), existing)? {
         return Ok(CreatedTarget::Exists(known(connection, tenant, existing)?));
     }
-    connection.prepare_cached(sql!("create_target"))?.execute(params![
-        tenant.0,
-        number,
-        source_id,
-        name,
-        url,
-        now.as_micros()
-    ])?;
-    connection
-        .prepare_cached(sql!("create_target_count"))?
-        .execute(params![tenant.0, new.number.is_none().then_some(number + 1)])?;
+    connection.run(sql!("create_target"), &[&tenant, &number, source_id, name, url, &now])?;
+    let next = new.number.is_none().then_some(number + 1);
+    connection.run(sql!("create_target_count"), &[&tenant, &next])?;
     Ok(CreatedTarget::Created(known(connection, tenant, number)?))
 }
 
 fn find(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Option<Target>> {
-    let mut statement = connection.prepare_cached(sql!("get_targets"))?;
-    let mut rows = statement.query(params![tenant.0, number])?;
-    rows.next()?.map(target_from).transpose()
+    connection.maybe_row(sql!("get_targets"), &[&tenant, &number], target_from)
 }
 
 /// Returns a target that must exist.
@@ -189,7 +162,7 @@ fn target_from(row: &Row<'_>) -> Answer<Target> {
             url: row.get("url")?,
         },
         last_success_at: sql_time(row.get("last_success_at")?),
-        jobs: row.get::<_, i64>("jobs")?.unsigned_abs(),
+        jobs: count(row, "jobs")?,
         generation: row.get("generation")?,
         created_at: Timestamp::from_micros(row.get("created_at")?),
         updated_at: Timestamp::from_micros(row.get("updated_at")?),
@@ -201,12 +174,11 @@ fn list(
     tenant: TenantNo,
     page: PageRequest<i64>,
 ) -> Answer<Page<Target, i64>> {
-    let total = count(connection, sql!("list_targets_count"), tenant)?;
-    let mut statement = connection.prepare_cached(sql!("list_targets"))?;
-    let (after, limit) = (page.after.unwrap_or(0), i64::from(page.limit));
-    let items =
-        collect(statement.query(params![tenant.0, after, limit + 1, page.offset])?, target_from)?;
-    Ok(page_of(items, page.limit, total, |target| target.number))
+    let total = connection.row(sql!("list_targets_count"), &[&tenant], |row| count(row, 0))?;
+    let (after, limit) = (page.after.unwrap_or(0), i64::from(page.limit) + 1);
+    let which: Params<'_> = &[&tenant, &after, &limit, &page.offset];
+    let items = connection.rows(sql!("list_targets"), which, target_from)?;
+    Ok(page_of(items, page.limit, (total, false), |target| target.number))
 }
 
 fn change(
@@ -223,21 +195,11 @@ fn change(
         return Ok(ChangedTarget::Stale(before));
     }
     let TargetFields { source_id, name, url } = fields;
-    let holder: Option<i64> = connection
-        .prepare_cached(sql!("change_target_source"))?
-        .query_row(params![tenant.0, source_id, number], |row| row.get(0))
-        .optional()?;
-    if let Some(holder) = holder {
+    let others: Params<'_> = &[&tenant, source_id, &number];
+    if let Some(holder) = connection.maybe_value(sql!("change_target_source"), others)? {
         return Ok(ChangedTarget::SourceTaken(holder));
     }
-    connection.prepare_cached(sql!("change_target"))?.execute(params![
-        tenant.0,
-        number,
-        source_id,
-        name,
-        url,
-        now.as_micros()
-    ])?;
+    connection.run(sql!("change_target"), &[&tenant, &number, source_id, name, url, &now])?;
     Ok(ChangedTarget::Done(known(connection, tenant, number)?))
 }
 
@@ -253,7 +215,6 @@ fn delete(
     if target.jobs > 0 && !detach {
         return Ok(DeletedTarget::InUse(target.jobs));
     }
-    let which = params![tenant.0, number];
     for sql in [
         // The jobs of the target get a new generation, and the schedulers load these jobs again.
         sql!("delete_target_raise"),
@@ -261,9 +222,9 @@ fn delete(
         sql!("delete_target_detach"),
         sql!("delete_target"),
     ] {
-        connection.prepare_cached(sql)?.execute(which)?;
+        connection.run(sql, &[&tenant, &number])?;
     }
-    connection.prepare_cached(sql!("delete_target_count"))?.execute([tenant.0])?;
+    connection.run(sql!("delete_target_count"), &[&tenant])?;
     Ok(DeletedTarget::Done { detached: target.jobs })
 }
 
@@ -276,14 +237,10 @@ pub(crate) fn change_of_job(
     now: Timestamp,
 ) -> Answer<()> {
     if job.about.target.is_some() {
-        connection.prepare_cached(sql!("command_leave_targets"))?.execute([job.no.0])?;
+        connection.run(sql!("command_leave_targets"), &[&job.no])?;
     }
     if job.about.target.is_some() || target.is_some() {
-        connection.prepare_cached(sql!("command_name_target"))?.execute(params![
-            job.no.0,
-            target,
-            now.as_micros()
-        ])?;
+        connection.run(sql!("command_name_target"), &[&job.no, &target, &now])?;
     }
     Ok(())
 }
@@ -294,14 +251,10 @@ fn stale(
     after: Option<(TenantNo, i64)>,
     limit: u32,
 ) -> Answer<StaleTargets> {
-    let (tenant, number) = after.map_or((0, 0), |(tenant, number)| (tenant.0, number));
-    let mut statement = connection.prepare_cached(sql!("stale_targets"))?;
-    let mut rows = statement.query(params![tenant, number, limit])?;
-    let (mut targets, mut read, mut last) = (Vec::new(), 0, None);
-    while let Some(row) = rows.next()? {
+    let (tenant, number) = after.unwrap_or((TenantNo(0), 0));
+    let mut targets = Vec::new();
+    let read = connection.rows(sql!("stale_targets"), &[&tenant, &number, &limit], |row| {
         let (tenant, number) = (TenantNo(row.get("tenant_no")?), row.get("number")?);
-        read += 1;
-        last = Some((tenant, number));
         let last_success_at = sql_time(row.get("last_success_at")?);
         if is_stale(last_success_at, Timestamp::from_micros(row.get("created_at")?), before) {
             targets.push(StaleTarget {
@@ -313,6 +266,7 @@ fn stale(
                 is_live: row.get("is_live")?,
             });
         }
-    }
-    Ok(StaleTargets { targets, next: last.filter(|_| read == limit) })
+        Ok((tenant, number))
+    })?;
+    Ok(StaleTargets { targets, next: next_after(&read, limit).copied() })
 }

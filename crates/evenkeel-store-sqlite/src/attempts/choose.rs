@@ -17,8 +17,9 @@ use evenkeel_core::limit::{KeyDigest, KeyLimit, Limit, Limits};
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{Claim, QueuePosition, RunLink, StoreError};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
+use crate::connection::{Params, RunPrepared};
 use crate::error::Answer;
 use crate::rows::{key_from, prev_from, priority_from};
 
@@ -161,31 +162,26 @@ impl QueueReader<'_> {
     }
 
     fn first_by_priority(&self, lane: Lane, count: usize) -> Answer<Vec<Candidate>> {
-        let sql = sql!("claim_candidates");
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let (limit, now) = (sql_count(count), self.now.as_micros());
-        let mut found = Vec::new();
-        for pool in &self.pools {
-            let values = params![pool, lane as u8, limit, now, self.claim.node_name];
-            let mut rows = statement.query(values)?;
-            while let Some(row) = rows.next()? {
-                found.push(self.read(lane, row)?);
-            }
-        }
-        Ok(found)
+        self.first(sql!("claim_candidates"), lane, count, &[])
     }
 
     fn first_by_rise(&self, lane: Lane, count: usize, reach: Rise) -> Answer<Vec<Candidate>> {
-        let sql = sql!("claim_aged");
+        self.first(sql!("claim_aged"), lane, count, &[&reach])
+    }
+
+    fn first(
+        &self,
+        sql: &str,
+        lane: Lane,
+        count: usize,
+        more: Params<'_>,
+    ) -> Answer<Vec<Candidate>> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        let (limit, now) = (sql_count(count), self.now.as_micros());
         let mut found = Vec::new();
         for pool in &self.pools {
-            let values = params![pool, lane as u8, limit, now, self.claim.node_name, reach.0];
-            let mut rows = statement.query(values)?;
-            while let Some(row) = rows.next()? {
-                found.push(self.read(lane, row)?);
-            }
+            let params: Params<'_> =
+                &[pool, &lane, &count, &self.now, &self.claim.node_name, &more];
+            found.extend(statement.rows(params, |row| self.read(lane, row))?);
         }
         Ok(found)
     }
@@ -227,18 +223,16 @@ pub(crate) fn waiting_ahead(
     now: Timestamp,
 ) -> Answer<u32> {
     let QueuePosition { lane, rank, aging } = position;
-    let (lane, reach) = (lane as u8, aging.rise_of(rank, now));
+    let reach = aging.rise_of(rank, now);
     let mut higher = connection.prepare_cached(sql!("waiting_ahead_higher"))?;
     let mut risen = connection.prepare_cached(sql!("waiting_ahead_risen"))?;
     let mut count: u32 = 0;
     for pool in distinct(pools) {
-        let above: u32 = higher.query_row(params![pool, lane, limit, rank.0], |row| row.get(0))?;
-        count = count.saturating_add(above);
+        count = count.saturating_add(higher.value(&[&pool, &lane, &limit, &rank])?);
         if count >= limit {
             return Ok(limit);
         }
-        let values = params![pool, lane, limit, rank.0, reach.0];
-        count = count.saturating_add(risen.query_row(values, |row| row.get(0))?);
+        count = count.saturating_add(risen.value(&[&pool, &lane, &limit, &rank, &reach])?);
     }
     Ok(count.min(limit))
 }
@@ -248,8 +242,4 @@ fn distinct(pools: &[String]) -> Vec<&str> {
     pools.sort_unstable();
     pools.dedup();
     pools
-}
-
-fn sql_count(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

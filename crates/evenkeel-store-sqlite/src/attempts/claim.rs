@@ -3,16 +3,13 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::LimitKey;
-use evenkeel_core::order::Priority;
-use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now};
-use rusqlite::{Connection, params};
+use evenkeel_store::{Claim, Claimed, ClaimedAttempt};
+use rusqlite::Connection;
 
 use super::choose::{Candidate, choose, front};
 use super::permits::Permits;
-use crate::connection::clock::resolve;
-use crate::connection::session::Session;
+use crate::connection::{Params, RunSql, Session};
 use crate::error::Answer;
-use crate::rows::{key_params, link_columns};
 
 /// How many times a claim chooses further attempts to replace attempts that got no permit.
 const ROUNDS: usize = 3;
@@ -20,12 +17,11 @@ const ROUNDS: usize = 3;
 /// claim.
 const CLEARED: usize = 1_000;
 
-pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Claimed> {
-    let now = resolve(now);
+pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Timestamp) -> Answer<Claimed> {
     if !session.is_live(claim.node)? {
         return Ok(Claimed { now, attempts: Vec::new(), again: false });
     }
-    let connection = session.connection();
+    let connection: &Connection = session;
     let chosen = choose(connection, claim, now)?;
     let is_limited = |candidate: &Candidate| {
         candidate.limit.is_some() || claim.limits.apply_to(candidate.tenant, candidate.lane)
@@ -37,9 +33,8 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
             chosen.iter().map(|candidate| start(connection, claim, candidate, Vec::new(), now));
         Claimed { now, attempts: started.collect::<Answer<_>>()?, again: false }
     };
-    if let Some(oldest) = claimed.attempts.iter().map(|attempt| attempt.key.scheduled_at).min() {
-        session.lower_watermark(claim.node, oldest)?;
-    }
+    let oldest = claimed.attempts.iter().map(|attempt| attempt.key.scheduled_at).min();
+    session.lower_watermark(claim.node, oldest)?;
     Ok(claimed)
 }
 
@@ -90,44 +85,19 @@ fn start(
     permits: Vec<LimitKey>,
     now: Timestamp,
 ) -> Answer<ClaimedAttempt> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
-    let fence = candidate.fence.next();
-    let given = candidate.own_priority().map(Priority::get);
-    connection.prepare_cached(sql!("claim_take"))?.execute(key_params(candidate.key))?;
-    connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
-    let restarted = candidate.fence != Fence::NONE
-        && connection.prepare_cached(sql!("claim_restart"))?.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            candidate.crashes,
-            fence.0,
-            claim.node.0,
-            now.as_micros(),
-            given,
-        ])? == 1;
+    let Candidate { key, tenant, crashes, prev, since, .. } = *candidate;
+    let (fence, node, priority) = (candidate.fence.next(), claim.node, candidate.own_priority());
+    connection.run(sql!("claim_take"), &[&key])?;
+    connection.run(sql!("claim_count_execution"), &[&key.job_no])?;
+    let restart: Params<'_> = &[&key, &crashes, &fence, &node, &now, &priority];
+    let restarted =
+        candidate.fence != Fence::NONE && connection.change(sql!("claim_restart"), restart)? == 1;
     if !restarted {
-        let (prev_at, prev_sequence) = link_columns(candidate.prev);
-        connection.prepare_cached(sql!("claim_start"))?.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            candidate.tenant.0,
-            candidate.crashes,
-            fence.0,
-            claim.node.0,
-            prev_at,
-            prev_sequence,
-            now.as_micros(),
-            given,
-        ])?;
+        let start: Params<'_> = &[&key, &tenant, &crashes, &fence, &node, &prev, &now, &priority];
+        connection.run(sql!("claim_start"), start)?;
     }
-    let (definition, checkpoint) = connection
-        .prepare_cached(sql!("claim_definition"))?
-        .query_row(params![scheduled_at, job_no, sequence], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (key, tenant) = (candidate.key, candidate.tenant);
-    let (since, priority) = (candidate.since, candidate.own_priority());
+    let run: Params<'_> = &[&key.scheduled_at, &key.job_no, &key.sequence];
+    let (definition, checkpoint) =
+        connection.row(sql!("claim_definition"), run, |row| Ok(row.try_into()?))?;
     Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority, permits })
 }

@@ -1,20 +1,18 @@
 //! Stores the results of finished attempts one by one, updates the history of their jobs, and adds
 //! a retry or ends the run.
 
-use evenkeel_core::attempt::AttemptStatus;
-use evenkeel_core::order::Priority;
-use evenkeel_core::{AttemptKey, AttemptNo, History, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, History, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
     Attachments, CheckpointDisposition, Finish, FinishResult, Hook, Then, sql_time,
 };
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, Row};
 
 use super::cancel::is_asked_to_end;
 use crate::balance::Counts;
-use crate::connection::urgency::weight;
+use crate::connection::{Params, RunPrepared, RunSql, weight};
 use crate::error::Answer;
 use crate::jobs::register::mark_changed;
-use crate::rows::{key_params, micros};
+use crate::rows::span;
 use crate::schedules::fire::by_job;
 use crate::{conditions, dead_letters, notes};
 
@@ -29,44 +27,24 @@ impl Statements<'_> {
     /// Stores the result of an attempt. Returns false if the node no longer runs the attempt under
     /// this fence.
     fn end_attempt(&mut self, node: NodeNo, finish: &Finish) -> Answer<bool> {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
         let results = &finish.results;
-        let ended = self.attempt.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            node.0,
-            finish.fence.0,
-            AttemptStatus::from(finish.outcome).code(),
-            finish.finished_at.as_micros(),
-            results.error,
-            results.output,
-            results.items_crawled,
-            results.items_indexed,
-            stored_span(results.cpu_time),
-            results.memory_peak_kb,
+        let ended = self.attempt.change(&[
+            &finish.key, &node, &finish.fence, &finish.outcome, &finish.finished_at,
+            &results.error, &results.output, &results.items_crawled, &results.items_indexed,
+            &results.cpu_time, &results.memory_peak_kb,
         ])?;
         Ok(ended == 1)
     }
 
     fn update_job(&mut self, finish: &Finish, over: bool, after: &History) -> Answer<()> {
-        let scheduled_at = finish.key.scheduled_at.as_micros();
-        self.job.execute(params![
-            finish.key.job_no.0,
-            over,
-            AttemptStatus::from(finish.outcome).code(),
-            micros(after.last_start_at),
-            micros(after.last_end_at),
-            micros(after.last_good_start_at),
-            micros(after.last_good_end_at),
-            after.consecutive_failures,
-            stored_span(after.average_good_duration),
-            after.duration_variance,
-            finish.outcome.is_success().then_some(scheduled_at),
-            finish.outcome.is_failure().then_some(scheduled_at),
-        ])?;
-        Ok(())
+        let Finish { key, outcome, .. } = finish;
+        let succeeded_at = outcome.is_success().then_some(key.scheduled_at);
+        let failed_at = outcome.is_failure().then_some(key.scheduled_at);
+        self.job.run(&[
+            &key.job_no, &over, outcome, &after.last_start_at, &after.last_end_at,
+            &after.last_good_start_at, &after.last_good_end_at, &after.consecutive_failures,
+            &after.average_good_duration, &after.duration_variance, &succeeded_at, &failed_at,
+        ])
     }
 }
 
@@ -94,7 +72,7 @@ pub(crate) fn finish(
         job: connection.prepare_cached(sql!("finish_job"))?,
     };
     let mut counts = Counts::default();
-    for index in by_job(batch, |finish| finish.key.job_no.0) {
+    for index in by_job(batch, |finish| finish.key.job_no) {
         let finish = &batch[index];
         results[index] = finish_one(connection, &mut statements, &mut counts, node, finish, alpha)?;
     }
@@ -122,13 +100,13 @@ fn finish_one(
         notes::finish_attachments(connection, finish)?;
     }
     let over = is_run_over(connection, node, finish)?;
-    let before = statements.history.query_row([job.0], Before::from_row).optional()?;
+    let before = statements.history.maybe_row(&[&job], Before::from_row)?;
     // The row of a job is deleted after its runs, so a missing row means that there is no history
     // to update.
     let Some(before) = before else { return Ok(FinishResult::Done) };
     let after = before.history.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
     statements.update_job(finish, over, &after)?;
-    if finish.hook != Hook::None && is_asked_to_end(connection, node.0, finish.key)?.is_none() {
+    if finish.hook != Hook::None && is_asked_to_end(connection, node, finish.key)?.is_none() {
         dead_letters::apply_hook(connection, finish)?;
     }
     correct_skips(connection, finish)?;
@@ -138,7 +116,7 @@ fn finish_one(
         && (stop_job || next_at.is_some())
         && before.placed_at.is_none_or(|placed_at| placed_at <= finish.started_at)
     {
-        let stops = stop_job && is_asked_to_end(connection, node.0, finish.key)?.is_none();
+        let stops = stop_job && is_asked_to_end(connection, node, finish.key)?.is_none();
         set_next_time(connection, job, stops, next_at.filter(|_| before.follows_end))?;
         if stops {
             counts.recount(connection, job, None)?;
@@ -163,14 +141,10 @@ fn set_next_time(
     next_at: Option<Timestamp>,
 ) -> Answer<()> {
     if stops {
-        connection.prepare_cached(sql!("finish_stop_job"))?.execute([job.0])?;
+        connection.run(sql!("finish_stop_job"), &[&job])?;
     } else if let Some(next_at) = next_at {
-        let moved = connection.prepare_cached(sql!("finish_follow"))?.execute(params![
-            job.0,
-            next_at.as_micros(),
-            Slot::of(next_at).0
-        ])?;
-        if moved == 1 {
+        let slot = Slot::of(next_at);
+        if connection.change(sql!("finish_follow"), &[&job, &next_at, &slot])? == 1 {
             mark_changed(connection, job)?;
         }
     }
@@ -181,50 +155,36 @@ fn set_next_time(
 /// attempt could not be stored.
 fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     let Some(since) = finish.unstored_since else { return Ok(()) };
-    connection
-        .prepare_cached(sql!("finish_correct_skips"))?
-        .execute(params![finish.key.job_no.0, since.as_micros()])?;
-    Ok(())
+    connection.run(sql!("finish_correct_skips"), &[&finish.key.job_no, &since])
 }
 
 /// Adds a retry if one is allowed. Returns true if the run is over.
 fn is_run_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
     let Then::Retry { due } = finish.then else { return Ok(true) };
-    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
+    let key = finish.key;
     // A stopped or cancelled run is not retried, nor is a run that has used its last attempt
     // number.
-    if finish.key.attempt >= AttemptNo::MAX
-        || is_stopped(connection, finish.key)?
-        || is_asked_to_end(connection, node.0, finish.key)?.is_some()
+    if key.attempt >= AttemptNo::MAX
+        || is_stopped(connection, key)?
+        || is_asked_to_end(connection, node, key)?.is_some()
     {
         return Ok(true);
     }
-    connection.prepare_cached(sql!("trigger_delayed"))?.execute(params![
-        Shard::of(finish.key.job_no).0,
-        due.as_micros(),
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt + 1,
-        finish.tenant.0,
-        finish.priority.map(Priority::get),
-    ])?;
+    let (shard, retry) = (Shard::of(key.job_no), key.with_attempt(AttemptNo(key.attempt.0 + 1)));
+    let retry: Params<'_> = &[&shard, &due, &retry, &finish.tenant, &finish.priority];
+    connection.run(sql!("trigger_delayed"), retry)?;
     Ok(false)
 }
 
 /// Returns true if the job is cancelled or deleted, or was paused after the scheduled time of the
 /// run.
 pub(super) fn is_stopped(connection: &Connection, key: AttemptKey) -> Answer<bool> {
-    Ok(connection
-        .prepare_cached(sql!("finish_is_stopped"))?
-        .exists(params![key.job_no.0, key.scheduled_at.as_micros()])?)
+    connection.has_row(sql!("finish_is_stopped"), &[&key.job_no, &key.scheduled_at])
 }
 
 fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<FinishResult> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    let done_before = connection
-        .prepare_cached(sql!("finish_classify"))?
-        .exists(params![scheduled_at, job_no, sequence, attempt, node.0, finish.fence.0])?;
+    let done_before =
+        connection.has_row(sql!("finish_classify"), &[&finish.key, &node, &finish.fence])?;
     Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
 }
 
@@ -239,28 +199,18 @@ struct Before {
 impl Before {
     /// Finishing an attempt always reads the job's row, so columns are read by position, which is
     /// faster than by name. The columns are in the order of the SQL statement `finish_history`.
-    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let time =
-            |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };
-        let average: Option<i64> = row.get(5)?;
+    fn from_row(row: &Row<'_>) -> Answer<Self> {
+        let time = |column| -> Answer<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };
         let history = History {
             last_start_at: time(0)?,
             last_end_at: time(1)?,
             last_good_start_at: time(2)?,
             last_good_end_at: time(3)?,
             consecutive_failures: row.get(4)?,
-            average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+            average_good_duration: span(row.get(5)?),
             duration_variance: row.get(6)?,
         };
-        Ok(Self {
-            history,
-            has_condition: row.get(7)?,
-            follows_end: row.get(8)?,
-            placed_at: time(9)?,
-        })
+        let (has_condition, follows_end) = (row.get(7)?, row.get(8)?);
+        Ok(Self { history, has_condition, follows_end, placed_at: time(9)? })
     }
-}
-
-fn stored_span(span: Option<Span>) -> Option<i64> {
-    span.map(|span| i64::try_from(span.as_micros()).unwrap_or(i64::MAX))
 }

@@ -2,17 +2,20 @@
 //! all jobs by scheduled time.
 
 use evenkeel_core::attempt::AttemptStatus;
-use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{Attempt, Page, PageRequest, RunLink};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row};
 
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{attempt_from, collect, head_from, key_params, link, prev_from};
+use crate::rows::{attempt_from, count, head_from, link, page_of, prev_from};
 
 /// The attempts of one job are counted exactly up to this number.
 const COUNTED_OF_JOB_MAX: usize = 1_000;
 /// The attempts of all jobs are counted exactly up to this number.
 const COUNTED_MAX: i64 = 10_000;
+/// Sorts after the key of every attempt.
+const LAST_KEY: AttemptKey = AttemptKey::regular(JobNo(i64::MAX), Timestamp::from_micros(i64::MAX));
 /// Maximum number of rows of all jobs that are searched for the previous run if the link to it was
 /// deleted.
 const SEARCHED_MAX: i64 = 10_000;
@@ -44,19 +47,8 @@ pub(crate) fn get(
             }
             Ok(Some(attempt))
         }
-        None => get_delayed(connection, tenant, key),
+        None => connection.maybe_row(sql!("get_attempt_delayed"), &[&key, &tenant], attempt_from),
     }
-}
-
-fn get_delayed(
-    connection: &Connection,
-    tenant: TenantNo,
-    key: AttemptKey,
-) -> Answer<Option<Attempt>> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    let mut statement = connection.prepare_cached(sql!("get_attempt_delayed"))?;
-    let which = params![scheduled_at, job_no, sequence, attempt, tenant.0];
-    statement.query(which)?.next()?.map(attempt_from).transpose()
 }
 
 /// The runs of one job.
@@ -70,21 +62,18 @@ struct JobRuns<'c> {
 
 impl<'c> JobRuns<'c> {
     fn open(connection: &'c Connection, tenant: TenantNo, job: JobNo) -> Answer<Self> {
-        let mut statement = connection.prepare_cached(sql!("list_attempts_ready_of_job"))?;
-        let ready = collect(statement.query(params![tenant.0, job.0])?, linked_from)?;
+        let sql = sql!("list_attempts_ready_of_job");
+        let ready = connection.rows(sql, &[&tenant, &job], linked_from)?;
         Ok(Self { connection, tenant, job, ready })
     }
 
     /// Returns the attempts of a run, newest first.
     fn attempts(&self, run_link: RunLink) -> Answer<Vec<Linked>> {
-        let mut statement = self.connection.prepare_cached(sql!("list_attempts_of_run"))?;
-        let which = params![
-            run_link.scheduled_at.as_micros(),
-            self.job.0,
-            run_link.sequence.bits(),
-            self.tenant.0
-        ];
-        let mut found = collect(statement.query(which)?, linked_from)?;
+        let mut found = self.connection.rows(
+            sql!("list_attempts_of_run"),
+            &[&run_link.scheduled_at, &self.job, &run_link.sequence, &self.tenant],
+            linked_from,
+        )?;
         let is_of_run = |(attempt, _): &&Linked| link_of(attempt.key) == run_link;
         found.extend(self.ready.iter().filter(is_of_run).cloned());
         found.sort_by_key(|(attempt, _)| std::cmp::Reverse(attempt.key.attempt));
@@ -121,9 +110,8 @@ impl<'c> JobRuns<'c> {
             below = None;
         }
         if found.len() < enough {
-            let mut statement = self.connection.prepare_cached(sql!("list_attempts_kept"))?;
-            let kept = statement.query(params![oldest.as_micros(), self.job.0, self.tenant.0])?;
-            found.extend(collect(kept, linked_from)?.into_iter().map(|(attempt, _)| attempt));
+            let kept: Params<'_> = &[&oldest, &self.job, &self.tenant];
+            found.extend(self.connection.rows(sql!("list_attempts_kept"), kept, attempt_from)?);
         }
         Ok(found)
     }
@@ -136,8 +124,8 @@ impl<'c> JobRuns<'c> {
             && count < most
         {
             let (before, mut linked) = (count, false);
-            let (at, sequence) = (run_link.scheduled_at.as_micros(), run_link.sequence.bits());
-            let mut rows = statement.query(params![at, self.job.0, sequence])?;
+            let run: Params<'_> = &[&run_link.scheduled_at, &self.job, &run_link.sequence];
+            let mut rows = statement.select(run)?;
             while let Some(row) = rows.next()? {
                 count += 1;
                 if row.get::<_, u16>("attempt")? == AttemptNo::FIRST.0 {
@@ -159,11 +147,8 @@ impl<'c> JobRuns<'c> {
             }
         }
         if count < most {
-            let mut kept = self.connection.prepare_cached(sql!("list_attempts_kept"))?;
-            let mut rows = kept.query(params![oldest.as_micros(), self.job.0, self.tenant.0])?;
-            while rows.next()?.is_some() {
-                count += 1;
-            }
+            let kept: Params<'_> = &[&oldest, &self.job, &self.tenant];
+            count += self.connection.rows(sql!("list_attempts_kept"), kept, |_| Ok(()))?.len();
         }
         Ok(count)
     }
@@ -176,24 +161,11 @@ pub(crate) fn before_cut(
     job: JobNo,
     run: RunLink,
 ) -> Answer<Option<RunLink>> {
-    let mut statement = connection.prepare_cached(sql!("list_attempts_before_cut"))?;
-    let which = params![run.scheduled_at.as_micros(), job.0, SEARCHED_MAX];
-    let found =
-        statement.query_row(which, |row| Ok(link(row.get("scheduled_at")?, row.get("sequence")?)));
-    Ok(found.optional()?.flatten())
-}
-
-fn page_of(
-    mut found: Vec<Attempt>,
-    page: PageRequest<AttemptKey>,
-    total: (u64, bool),
-) -> Page<Attempt, AttemptKey> {
-    let mut items = found.split_off(found.len().min(page.offset as usize));
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().map(|run| run.key).filter(|_| has_more);
-    let (total, total_is_estimate) = total;
-    Page { items, total, total_is_estimate, next }
+    let which: Params<'_> = &[&run.scheduled_at, &job, &SEARCHED_MAX];
+    let found = connection.maybe_row(sql!("list_attempts_before_cut"), which, |row| {
+        Ok(link(row.get("scheduled_at")?, row.get("sequence")?))
+    })?;
+    Ok(found.flatten())
 }
 
 /// Returns how many attempts a list page must read: the skipped attempts, the shown attempts, and
@@ -208,15 +180,11 @@ pub(crate) fn of_job(
     job: JobId,
     page: PageRequest<AttemptKey>,
 ) -> Answer<Page<Attempt, AttemptKey>> {
-    let found = connection
-        .prepare_cached(sql!("list_attempts_job"))?
-        .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| {
-            let executions: i64 = row.get("executions")?;
-            Ok((JobNo(row.get("job_no")?), head_from(row)?, executions.unsigned_abs()))
-        })
-        .optional()?;
+    let found = connection.maybe_row(sql!("list_attempts_job"), &[&tenant, &job], |row| {
+        Ok((JobNo(row.get("job_no")?), head_from(row)?, count(row, "executions")?))
+    })?;
     let Some((job, Some(head), executions)) = found else {
-        return Ok(page_of(Vec::new(), page, (0, false)));
+        return Ok(Page { items: Vec::new(), total: 0, total_is_estimate: false, next: None });
     };
     let runs_of_job = JobRuns::open(connection, tenant, job)?;
     let counted = runs_of_job.count(head, COUNTED_OF_JOB_MAX + 1)?;
@@ -227,7 +195,7 @@ pub(crate) fn of_job(
     let after = page.after.filter(|after| after.job_no == job);
     let start = after.map_or(head, link_of);
     let runs = runs_of_job.walk(start, after.map(|after| after.attempt), enough(page))?;
-    Ok(page_of(runs, page, total))
+    Ok(shown(runs, page, total))
 }
 
 pub(crate) fn of_all(
@@ -235,32 +203,34 @@ pub(crate) fn of_all(
     tenant: TenantNo,
     page: PageRequest<AttemptKey>,
 ) -> Answer<Page<Attempt, AttemptKey>> {
-    let (at, job_no, sequence, attempt) =
-        page.after.map_or((i64::MAX, i64::MAX, u32::MAX, u16::MAX), key_params);
-    let limit = enough(page) as i64;
+    let (after, limit) = (page.after.unwrap_or(LAST_KEY), enough(page));
     let mut runs = Vec::new();
     for sql in [sql!("list_attempts"), sql!("list_attempts_ready")] {
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query(params![tenant.0, at, job_no, sequence, attempt, limit])?;
-        runs.extend(collect(rows, linked_from)?.into_iter().map(|(attempt, _)| attempt));
+        runs.extend(connection.rows(sql, &[&tenant, &after, &limit], attempt_from)?);
     }
     runs.sort_by_key(|run| std::cmp::Reverse(run.key));
-    runs.truncate(limit as usize);
-    Ok(page_of(runs, page, count_all(connection, tenant)?))
+    runs.truncate(limit);
+    Ok(shown(runs, page, count_all(connection, tenant)?))
+}
+
+/// Makes a list page of the attempts after the first `page.offset` attempts.
+fn shown(
+    mut found: Vec<Attempt>,
+    page: PageRequest<AttemptKey>,
+    total: (u64, bool),
+) -> Page<Attempt, AttemptKey> {
+    let items = found.split_off(found.len().min(page.offset as usize));
+    page_of(items, page.limit, total, |attempt| attempt.key)
 }
 
 fn count_all(connection: &Connection, tenant: TenantNo) -> Answer<(u64, bool)> {
-    let (all, own): (i64, i64) = connection
-        .prepare_cached(sql!("list_attempts_count"))?
-        .query_row(params![tenant.0, COUNTED_MAX + 1], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let waiting: i64 = connection
-        .prepare_cached(sql!("list_attempts_count_ready"))?
-        .query_row(params![tenant.0, COUNTED_MAX + 1], |row| row.get(0))?;
+    let counted: Params<'_> = &[&tenant, &(COUNTED_MAX + 1)];
+    let (all, own): (i64, i64) =
+        connection.row(sql!("list_attempts_count"), counted, |row| Ok(row.try_into()?))?;
+    let waiting: i64 = connection.value(sql!("list_attempts_count_ready"), counted)?;
     if all <= COUNTED_MAX && waiting <= COUNTED_MAX {
         return Ok(((own + waiting).unsigned_abs(), false));
     }
-    let started: i64 = connection
-        .prepare_cached(sql!("list_attempts_estimate"))?
-        .query_row([tenant.0], |row| row.get(0))?;
+    let started: i64 = connection.value(sql!("list_attempts_estimate"), &[&tenant])?;
     Ok(((started.max(own) + waiting).unsigned_abs(), true))
 }

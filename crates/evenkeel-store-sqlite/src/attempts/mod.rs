@@ -23,15 +23,15 @@ use evenkeel_store::{
 use rusqlite::Connection;
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::{Batch, Command, End};
+use crate::connection::Urgency::{Batch, Command, End};
+use crate::connection::resolve;
 
 #[async_trait]
 impl AttemptStore for SqliteStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
         let claim = claim.clone();
         self.writer
-            .write(Batch, claim.capacity, move |session| claim::claim(session, &claim, now))
+            .write(Batch, claim.capacity, move |db| claim::claim(db, &claim, resolve(now)))
             .await
     }
 
@@ -41,11 +41,8 @@ impl AttemptStore for SqliteStore {
         batch: Vec<Finish>,
         alpha: f64,
     ) -> Result<Vec<FinishResult>, StoreError> {
-        self.writer
-            .write(End, batch.iter().map(finish::rows).sum(), move |session| {
-                finish::finish(session.connection(), node, &batch, alpha)
-            })
-            .await
+        let rows = batch.iter().map(finish::rows).sum();
+        self.writer.write(End, rows, move |db| finish::finish(db, node, &batch, alpha)).await
     }
 
     async fn requeue(
@@ -55,9 +52,7 @@ impl AttemptStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
         self.writer
-            .write(Batch, batch.len(), move |session| {
-                requeue::requeue(session.connection(), node, &batch, now)
-            })
+            .write(Batch, batch.len(), move |db| requeue::requeue(db, node, &batch, resolve(now)))
             .await
     }
 
@@ -75,9 +70,7 @@ impl AttemptStore for SqliteStore {
     }
 
     async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError> {
-        self.writer
-            .write(Command, 1, move |session| owned::cancellations(session.connection(), node))
-            .await
+        self.writer.write(Command, 1, move |db| owned::cancellations(db, node)).await
     }
 
     async fn cancel_run(
@@ -88,9 +81,7 @@ impl AttemptStore for SqliteStore {
     ) -> Result<RunCancelled, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 2, move |session| {
-                cancel::cancel_run(session.connection(), tenant, key, now)
-            })
+            .write(Command, 2, move |db| cancel::cancel_run(db, tenant, key, resolve(now)))
             .await
     }
 
@@ -153,10 +144,8 @@ impl AttemptStore for SqliteStore {
         if step.rows() == 0 {
             return Ok(pruned);
         }
-        let deleted = self
-            .writer
-            .write(Batch, step.rows(), move |session| prune::delete(session.connection(), &step))
-            .await?;
+        let rows = step.rows();
+        let deleted = self.writer.write(Batch, rows, move |db| prune::delete(db, &step)).await?;
         Ok(Pruned { deleted, ..pruned })
     }
 }

@@ -6,23 +6,22 @@ use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{JobId, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupClaim, Finish, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage, Now,
+    DedupClaim, Finish, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage,
     OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Requeue, Scope, Signal,
     StoreError,
 };
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
 use super::cancel::{Taken, find_running, is_asked_to_end, take_waiting};
 use super::finish::{finish, is_stopped};
 use super::requeue::requeue;
-use crate::connection::urgency::Urgency::Command;
+use crate::connection::Urgency::Command;
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 use crate::jobs::read;
 use crate::jobs::register::mark_changed;
 use crate::notes::send_message;
-use crate::rows::{
-    find_job_no, job_head, job_id, key_from, key_params, link_columns, priority_from,
-};
+use crate::rows::{find_job_no, job_head, job_id, key_from, priority_from};
 use crate::{SqliteStore, dedup};
 
 #[async_trait]
@@ -43,10 +42,8 @@ impl OverrideStore for SqliteStore {
         request: OutcomeOverride,
     ) -> Result<OverrideResult, StoreError> {
         let tenant = scope.tenant;
-        let result = self
-            .writer
-            .write(Command, 4, move |session| override_run(session.connection(), tenant, &request))
-            .await?;
+        let result =
+            self.writer.write(Command, 4, move |db| override_run(db, tenant, &request)).await?;
         if result == OverrideResult::Done {
             self.signals.send(Signal::Messages);
         }
@@ -61,28 +58,22 @@ fn active_attempts(
     limit: u32,
 ) -> Answer<Vec<LiveAttempt>> {
     let Some(no) = find_job_no(connection, tenant, job)? else { return Ok(Vec::new()) };
-    let mut all = Vec::new();
-    let sql = sql!("active_attempts_waiting");
-    let mut waiting = connection.prepare_cached(sql)?;
-    let mut rows = waiting.query(params![no.0, limit])?;
-    while let Some(row) = rows.next()? {
+    let mut all = connection.rows(sql!("active_attempts_waiting"), &[&no, &limit], |row| {
         let (key, priority) = (key_from(row)?, priority_from(row)?);
-        all.push(LiveAttempt { key, state: LiveState::Waiting, priority });
-    }
-    let sql = sql!("active_attempts_running");
-    let mut running = connection.prepare_cached(sql)?;
+        Ok(LiveAttempt { key, state: LiveState::Waiting, priority })
+    })?;
+    let mut running = connection.prepare_cached(sql!("active_attempts_running"))?;
     // Active runs that are not waiting are running, so their number limits the search for running
     // attempts.
     let live = job_head(connection, no)?.map_or(0, |head| head.live);
     let runs = live.saturating_sub(u32::try_from(all.len()).unwrap_or(u32::MAX));
     for (_, key) in find_running(connection, no, runs)? {
-        let mut rows = running.query(key_params(key))?;
-        if let Some(row) = rows.next()? {
+        all.extend(running.maybe_row(&[&key], |row| {
             let fence = Fence(row.get("fence")?);
             let started_at = Timestamp::from_micros(row.get("started_at")?);
             let state = LiveState::Running { fence, started_at };
-            all.push(LiveAttempt { key, state, priority: priority_from(row)? });
-        }
+            Ok(LiveAttempt { key, state, priority: priority_from(row)? })
+        })?);
     }
     all.sort_unstable_by_key(|attempt| attempt.key);
     all.truncate(limit as usize);
@@ -111,12 +102,8 @@ fn override_running(
     fence: Fence,
 ) -> Answer<OverrideResult> {
     let key = request.key;
-    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    let which = params![scheduled_at, job_no, sequence, attempt, tenant.0, fence.0];
-    let node_by = |sql: &'static str| -> Answer<Option<NodeNo>> {
-        let mut statement = connection.prepare_cached(sql)?;
-        Ok(statement.query_row(which, |row| row.get(0)).optional()?.map(NodeNo))
-    };
+    let which: Params<'_> = &[&key, &tenant, &fence];
+    let node_by = |sql| connection.maybe_row(sql, which, |row| Ok(NodeNo(row.get(0)?)));
     let (node, result) = if let Some(requeued) = request.requeue(tenant) {
         let node = node_by(sql!("override_node"))?;
         let Some(node) = node else { return Ok(OverrideResult::Changed) };
@@ -142,10 +129,9 @@ fn return_to_queue(
     requeued: Requeue,
 ) -> Answer<OverrideResult> {
     let (no, tenant) = (request.key.job_no, requeued.tenant);
-    let id: Vec<u8> =
-        connection.prepare_cached(sql!("override_job"))?.query_row([no.0], |row| row.get(0))?;
+    let id: Vec<u8> = connection.value(sql!("override_job"), &[&no])?;
     let is_over = is_stopped(connection, request.key)?
-        || is_asked_to_end(connection, node.0, request.key)?.is_some();
+        || is_asked_to_end(connection, node, request.key)?.is_some();
     let job = read::get(connection, tenant, job_id(id)?)?.filter(|_| !is_over);
     let Some(job) = job else { return Ok(OverrideResult::Stopped) };
     let claim = DedupClaim::by_run(&job, DedupPurpose::Requeue, request.at);
@@ -153,7 +139,7 @@ fn return_to_queue(
         return Ok(OverrideResult::Duplicate(holder.id));
     }
     dedup::take(connection, tenant, claim.as_ref(), no, request.at)?;
-    let is_queued = requeue(connection, node, &[requeued], Now::At(request.at))? == [true];
+    let is_queued = requeue(connection, node, &[requeued], request.at)? == [true];
     Ok(if is_queued { OverrideResult::Done } else { OverrideResult::Changed })
 }
 
@@ -174,27 +160,10 @@ fn override_waiting(
     let Some(end) = request.finish(tenant, key, fence.next()) else {
         return Ok(OverrideResult::Changed);
     };
-    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    let (prev_at, prev_sequence) = link_columns(prev);
-    let node = connection
-        .prepare_cached(sql!("override_begin"))?
-        .query_row(
-            params![
-                scheduled_at,
-                job_no,
-                sequence,
-                attempt,
-                tenant.0,
-                fence.next().0,
-                crashes,
-                prev_at,
-                prev_sequence,
-            ],
-            |row| row.get(0),
-        )
-        .map(NodeNo)?;
+    let begin: Params<'_> = &[&key, &tenant, &fence.next(), &crashes, &prev];
+    let node = NodeNo(connection.value(sql!("override_begin"), begin)?);
     let result = record(connection, node, end)?;
-    connection.prepare_cached(sql!("override_unowned"))?.execute(key_params(key))?;
+    connection.run(sql!("override_unowned"), &[&key])?;
     Ok(result)
 }
 

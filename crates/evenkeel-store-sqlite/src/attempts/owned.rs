@@ -3,10 +3,11 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{Cancellation, OwnedAttempt};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
+use crate::connection::{RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{collect, key_from, key_params, priority_from};
+use crate::rows::{key_from, priority_from};
 
 /// Reads a row with the columns `owned_columns`.
 pub(crate) fn owned_from(row: &Row<'_>) -> Answer<OwnedAttempt> {
@@ -29,11 +30,7 @@ pub(crate) fn find(
     let mut statement = connection.prepare_cached(sql!("find_owned"))?;
     let mut found = Vec::new();
     for key in keys {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, node.0])?;
-        if let Some(row) = rows.next()? {
-            found.push(owned_from(row)?);
-        }
+        found.extend(statement.maybe_row(&[key, &node], owned_from)?);
     }
     Ok(found)
 }
@@ -44,21 +41,15 @@ pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<V
     let mut found = Vec::new();
     for sql in [sql!("owned_long_attempts"), sql!("owned")] {
         let left = (limit as usize).saturating_sub(found.len());
-        let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![node.0, left as i64])?;
-        while let Some(row) = rows.next()? {
-            found.push(owned_from(row)?);
-        }
+        found.extend(connection.rows(sql, &[&node, &left], owned_from)?);
     }
     Ok(found)
 }
 
 /// Returns the attempts that the node must cancel, except those that have finished.
 pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<Cancellation>> {
-    let delete = sql!("cancellations_delete");
-    connection.prepare_cached(delete)?.execute([node.0])?;
-    let mut statement = connection.prepare_cached(sql!("cancellations"))?;
-    collect(statement.query([node.0])?, |row| {
+    connection.run(sql!("cancellations_delete"), &[&node])?;
+    connection.rows(sql!("cancellations"), &[&node], |row| {
         Ok(Cancellation { key: key_from(row)?, superseded: row.get("superseded")? })
     })
 }
@@ -68,7 +59,7 @@ pub(crate) fn waiting(connection: &Connection, pools: &[String], limit: u32) -> 
     let mut statement = connection.prepare_cached(sql!("waiting"))?;
     let mut count = 0;
     for pool in pools {
-        count += statement.query_row(params![pool, limit - count], |row| row.get::<_, u32>(0))?;
+        count += statement.value::<u32>(&[pool, &(limit - count)])?;
     }
     Ok(count)
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{Admission, Limit, LimitKey, Limits, PermitCounts};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::choose::Candidate;
+use crate::connection::{RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::key_params;
 
 /// The permits of concurrency limits that one claim gives out.
 pub(super) struct Permits<'a> {
@@ -23,14 +23,10 @@ impl<'a> Permits<'a> {
         Self { connection, limits, ledger: PermitCounts::default(), swept: BTreeSet::new() }
     }
 
-    fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
-        candidate.limits_under(self.limits)
-    }
-
     /// Gives the attempt a permit of each of its limits, or moves it to a limit queue. The caller
     /// must start an attempt that got permits before it calls this function again.
     pub(super) fn admit(&mut self, candidate: &Candidate) -> Answer<Option<Vec<LimitKey>>> {
-        let limits = self.limits_on(candidate);
+        let limits = candidate.limits_under(self.limits);
         for limit in &limits {
             if !self.ledger.knows(limit.key) {
                 self.count(limit.key)?;
@@ -41,9 +37,7 @@ impl<'a> Permits<'a> {
                 Admission::Start => break,
                 // The limit may seem full because some permits belong to finished attempts.
                 Admission::Park(full) if self.swept.insert(full.key) => {
-                    self.connection
-                        .prepare_cached(sql!("claim_permit_sweep"))?
-                        .execute([full.key.as_bytes()])?;
+                    self.connection.run(sql!("claim_permit_sweep"), &[&full.key])?;
                     self.count(full.key)?;
                 }
                 Admission::Park(full) => {
@@ -55,10 +49,9 @@ impl<'a> Permits<'a> {
                 Admission::Defer => return Ok(None),
             }
         }
-        let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
         let mut take = self.connection.prepare_cached(sql!("claim_permit_take"))?;
         for limit in &limits {
-            take.execute(params![limit.key.as_bytes(), scheduled_at, job_no, sequence, attempt])?;
+            take.run(&[&limit.key, &candidate.key])?;
         }
         Ok(Some(limits.into_iter().map(|limit| limit.key).collect()))
     }
@@ -67,7 +60,7 @@ impl<'a> Permits<'a> {
     pub(super) fn clear(&self, front: &[Candidate]) -> Answer<()> {
         for candidate in front {
             let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
-            if let Some(full) = self.limits_on(candidate).into_iter().find(is_full) {
+            if let Some(full) = candidate.limits_under(self.limits).into_iter().find(is_full) {
                 move_to_limit_queue(self.connection, candidate.key, full)?;
             }
         }
@@ -75,24 +68,12 @@ impl<'a> Permits<'a> {
     }
 
     fn count(&mut self, key: LimitKey) -> Answer<()> {
-        let running = self
-            .connection
-            .prepare_cached(sql!("claim_permit_count"))?
-            .query_row([key.as_bytes()], |row| row.get(0))?;
+        let running = self.connection.value(sql!("claim_permit_count"), &[&key])?;
         self.ledger.note(key, Some(running));
         Ok(())
     }
 }
 
 fn move_to_limit_queue(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(run);
-    connection.prepare_cached(sql!("claim_to_limit_queue"))?.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        full.key.queue_pool(),
-        full.most
-    ])?;
-    Ok(())
+    connection.run(sql!("claim_to_limit_queue"), &[&run, &full.key.queue_pool(), &full.most])
 }

@@ -7,11 +7,12 @@
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 use crate::notes;
-use crate::rows::{key_from, key_params};
+use crate::rows::{FIRST_KEY, key_from, next_after};
 
 /// The rows that one pruning step read, and which of these rows to delete.
 pub(crate) struct PruneStep {
@@ -33,44 +34,32 @@ impl PruneStep {
 }
 
 pub(crate) fn find(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
-    let (scheduled_at, job_no, sequence, attempt) = prune.after.map_or((-1, 0, 0, 0), key_params);
-    let mut statement = connection.prepare_cached(sql!("prune_find"))?;
-    let mut rows = statement.query(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        prune.limit,
-        prune.keep_per_job,
-        prune.keep_since.as_micros(),
-    ])?;
-    let (delete, with_note, with_checkpoint) = (Vec::new(), Vec::new(), Vec::new());
-    let mut step = PruneStep { seen: 0, delete, with_note, with_checkpoint, next: None };
-    while let Some(row) = rows.next()? {
+    let Prune { after, limit, keep_per_job, keep_since } = prune;
+    let after = after.unwrap_or(FIRST_KEY);
+    let (mut delete, mut with_note, mut with_checkpoint) = (Vec::new(), Vec::new(), Vec::new());
+    let which: Params<'_> = &[&after, &limit, &keep_per_job, &keep_since];
+    let seen = connection.rows(sql!("prune_find"), which, |row| {
         let key = key_from(row)?;
-        step.seen += 1;
-        step.next = Some(key);
-        if row.get("prune_attempt")? {
-            step.delete.push(key);
+        for (column, keys) in [
+            ("prune_attempt", &mut delete),
+            ("prune_note", &mut with_note),
+            ("prune_checkpoint", &mut with_checkpoint),
+        ] {
+            if row.get(column)? {
+                keys.push(key);
+            }
         }
-        if row.get("prune_note")? {
-            step.with_note.push(key);
-        }
-        if row.get("prune_checkpoint")? {
-            step.with_checkpoint.push(key);
-        }
-    }
-    if step.seen < u64::from(prune.limit) {
-        step.next = None;
-    }
-    Ok(step)
+        Ok(key)
+    })?;
+    let next = next_after(&seen, limit).copied();
+    Ok(PruneStep { seen: seen.len() as u64, delete, with_note, with_checkpoint, next })
 }
 
 pub(crate) fn delete(connection: &Connection, step: &PruneStep) -> Answer<u64> {
     let mut delete = connection.prepare_cached(sql!("prune_delete"))?;
     let mut deleted = 0;
     for key in &step.delete {
-        deleted += delete.execute(key_params(*key))? as u64;
+        deleted += delete.change(&[key])?;
     }
     for key in &step.with_note {
         notes::delete(connection, *key)?;

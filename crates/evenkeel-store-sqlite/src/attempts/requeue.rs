@@ -1,29 +1,28 @@
 //! Takes attempts away from a node: returns them to the queue under a higher fence, or ends them as
 //! failed.
 
-use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{AfterLoss, FinishResult, Now, OVERRIDE_ALPHA, QueueEntry, Requeue};
-use rusqlite::{Connection, OptionalExtension, params};
+use evenkeel_store::{AfterLoss, FinishResult, OVERRIDE_ALPHA, QueueEntry, Requeue};
+use rusqlite::Connection;
 
-use super::cancel::{close_runs, is_asked_to_end};
+use super::cancel::is_asked_to_end;
 use super::finish::{finish, is_stopped};
 use crate::conditions::mark_after_failure;
-use crate::connection::clock::resolve;
+use crate::connection::{Params, RunSql};
 use crate::error::Answer;
 use crate::notes;
-use crate::rows::{ReadyRow, key_params};
+use crate::rows::ReadyRow;
 use crate::schedules::fire::by_job;
 
 pub(crate) fn requeue(
     connection: &Connection,
     node: NodeNo,
     batch: &[Requeue],
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Vec<bool>> {
-    let now = resolve(now);
     let mut results = vec![false; batch.len()];
-    for index in by_job(batch, |requeue| requeue.key.job_no.0) {
+    for index in by_job(batch, |requeue| requeue.key.job_no) {
         let requeue = &batch[index];
         results[index] = match &requeue.then {
             AfterLoss::Queue(entry) => requeue_one(connection, node, requeue, entry, now)?,
@@ -39,7 +38,7 @@ fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<
         return Ok(false);
     }
     if requeue.crashed {
-        connection.prepare_cached(sql!("requeue_count_crash"))?.execute(key_params(requeue.key))?;
+        connection.run(sql!("requeue_count_crash"), &[&requeue.key])?;
     }
     Ok(true)
 }
@@ -51,29 +50,21 @@ fn requeue_one(
     entry: &QueueEntry,
     now: Timestamp,
 ) -> Answer<bool> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-    let asked_to_end = is_asked_to_end(connection, node.0, requeue.key)?;
+    let asked_to_end = is_asked_to_end(connection, node, requeue.key)?;
     if asked_to_end.is_some() || is_stopped(connection, requeue.key)? {
         let superseded = asked_to_end == Some(true);
         let outcome = if superseded { Outcome::Superseded } else { Outcome::Cancelled };
         return withdraw(connection, node, requeue, outcome, now);
     }
-    let requeued = connection
-        .prepare_cached(sql!("requeue_attempt"))?
-        .query_row(
-            params![
-                scheduled_at, job_no, sequence, attempt, node.0, requeue.fence.0, requeue.crashed,
-            ],
-            |row| row.get("crashes"),
-        )
-        .optional()?;
+    let lost: Params<'_> = &[&requeue.key, &node, &requeue.fence, &requeue.crashed];
+    let requeued = connection.maybe_value(sql!("requeue_attempt"), lost)?;
     let Some(crashes) = requeued else { return Ok(false) };
     notes::delete(connection, requeue.key)?;
     let row = ReadyRow {
         key: requeue.key,
         tenant: requeue.tenant,
         entry,
-        fence: requeue.fence.next().0,
+        fence: requeue.fence.next(),
         crashes,
         // The attempt's row in the table `attempt` holds the link to the previous run.
         prev: None,
@@ -91,19 +82,11 @@ fn withdraw(
     outcome: Outcome,
     now: Timestamp,
 ) -> Answer<bool> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-    let ended = connection.prepare_cached(sql!("requeue_withdraw"))?.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        node.0,
-        requeue.fence.0,
-        requeue.crashed,
-        now.as_micros(),
-        AttemptStatus::from(outcome).code(),
-    ])?;
-    close_runs(connection, requeue.key.job_no, ended, outcome)?;
+    let ended = connection.change(
+        sql!("requeue_withdraw"),
+        &[&requeue.key, &node, &requeue.fence, &requeue.crashed, &now, &outcome],
+    )?;
+    connection.run(sql!("command_close_runs"), &[&requeue.key.job_no, &ended, &outcome])?;
     if ended == 1 {
         notes::delete(connection, requeue.key)?;
         mark_after_failure(connection, requeue.key.job_no)?;

@@ -1,15 +1,16 @@
 //! Reads the waiting attempts of a job and counts the attempts that are ahead in the queue.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::aging::Rank;
 use evenkeel_core::limit::{Limit, LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{ClaimWindow, WaitingAttempt, WaitsFor, sql_time};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
+use crate::connection::{Params, RunSql};
 use crate::error::Answer;
 use crate::limits::running_under;
 use crate::rows::{find_job_no, key_from, priority_from};
@@ -30,23 +31,16 @@ pub(crate) fn waiting_of(
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let Some(no) = find_job_no(connection, tenant, job)? else { return Ok(Vec::new()) };
-    let mut waiting = delayed_of(connection, no)?;
+    let mut waiting =
+        connection.rows(sql!("waiting_of_delayed"), &[&no, &RETURNED_MAX], |row| {
+            let due = Timestamp::from_micros(row.get("due")?);
+            let (key, priority) = (key_from(row)?, priority_from(row)?);
+            Ok(WaitingAttempt { key, priority, waits_for: WaitsFor::Time(due) })
+        })?;
     waiting.extend(ready_of(connection, tenant, no, level)?);
     waiting.sort_unstable_by_key(|one| one.key);
     waiting.truncate(RETURNED_MAX);
     Ok(waiting)
-}
-
-fn delayed_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> {
-    let mut statement = connection.prepare_cached(sql!("waiting_of_delayed"))?;
-    let mut rows = statement.query(params![job.0, RETURNED_MAX as i64])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let due = Timestamp::from_micros(row.get("due")?);
-        let (key, priority) = (key_from(row)?, priority_from(row)?);
-        found.push(WaitingAttempt { key, priority, waits_for: WaitsFor::Time(due) });
-    }
-    Ok(found)
 }
 
 fn ready_of(
@@ -55,19 +49,15 @@ fn ready_of(
     job: JobNo,
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
-    let mut statement = connection.prepare_cached(sql!("waiting_of_ready"))?;
-    let mut rows = statement.query(params![job.0, RETURNED_MAX as i64])?;
     let mut fronts: BTreeMap<String, Vec<Position>> = BTreeMap::new();
     let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
+    connection.rows(sql!("waiting_of_ready"), &[&job, &RETURNED_MAX], |row| {
         let is_own: bool = row.get("own_priority")?;
-        let priority = priority_from(row)?.filter(|_| is_own);
+        let (key, priority) = (key_from(row)?, priority_from(row)?.filter(|_| is_own));
         let pool: String = row.get("pool")?;
         let counts = level.is_some();
         if let Some(waits_for) = waits_for_permit(connection, &mut running, &pool, row, counts)? {
-            found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
-            continue;
+            return Ok(WaitingAttempt { key, priority, waits_for });
         }
         let ahead = match level {
             Some(level) => {
@@ -91,9 +81,8 @@ fn ready_of(
                 until: sql_time(row.get("open_until")?),
             },
         };
-        found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
-    }
-    Ok(found)
+        Ok(WaitingAttempt { key, priority, waits_for })
+    })
 }
 
 /// Returns the limit that an attempt in a limit queue waits for. With `counts` the function also
@@ -147,19 +136,15 @@ fn front_of(
     pool: &str,
     level: Rank,
 ) -> Answer<Vec<Position>> {
-    let mut statement = connection.prepare_cached(sql!("waiting_of_front"))?;
-    let mut rows = statement.query(params![pool, tenant.0, READ_MAX])?;
-    let mut front = BTreeSet::new();
-    while let Some(row) = rows.next()? {
-        front.insert(position_from(row, level)?);
-    }
-    let mut statement = connection.prepare_cached(sql!("waiting_of_risen"))?;
+    let read = |row: &Row<'_>| position_from(row, level);
+    let mut front =
+        connection.rows(sql!("waiting_of_front"), &[&pool, &tenant, &READ_MAX], read)?;
     for lane in Lane::ALL {
-        let values = params![pool, tenant.0, READ_MAX, lane as u8, level.0];
-        let mut rows = statement.query(values)?;
-        while let Some(row) = rows.next()? {
-            front.insert(position_from(row, level)?);
-        }
+        let risen: Params<'_> = &[&pool, &tenant, &READ_MAX, &lane, &level];
+        front.extend(connection.rows(sql!("waiting_of_risen"), risen, read)?);
     }
-    Ok(front.into_iter().take(COUNTED_MAX).collect())
+    front.sort_unstable();
+    front.dedup();
+    front.truncate(COUNTED_MAX);
+    Ok(front)
 }

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use evenkeel_core::balance::{COST_MAX, Load, LoadProfileKey};
 use evenkeel_core::{JobNo, Span, TenantNo};
 use evenkeel_store::LoadProfileCount;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row};
 
+use crate::connection::{Params, RunSql};
 use crate::error::Answer;
+use crate::rows::count;
 
 /// The columns of a job's row that decide under which load profile it is counted.
 #[derive(Copy, Clone, Default)]
@@ -20,20 +22,6 @@ pub(crate) struct Counted {
     pub(crate) key: i64,
     pub(crate) cost: i64,
     pub(crate) is_stated: bool,
-}
-
-impl Counted {
-    fn as_load(load: Option<&Load>) -> Self {
-        load.map_or_else(Self::default, |load| Self {
-            key: load.key.0,
-            cost: stored_cost(load.cost),
-            is_stated: load.is_stated,
-        })
-    }
-}
-
-fn stored_cost(cost: Span) -> i64 {
-    cost.min(COST_MAX).as_micros().cast_signed()
 }
 
 /// Changes of the job counts of load profiles.
@@ -53,11 +41,12 @@ struct Change {
 impl Counts {
     /// Counts a new job under its load profile, and returns the values to store in the job's row.
     pub(crate) fn add(&mut self, tenant: TenantNo, load: Option<&Load>) -> Counted {
-        let counted = Counted::as_load(load);
-        if let Some(load) = load {
-            self.add_job(tenant.0, counted.key, counted.cost, &load.profile);
-        }
-        counted
+        let Some(Load { key, cost, is_stated, profile, .. }) = load else {
+            return Counted::default();
+        };
+        let cost = (*cost).min(COST_MAX).as_micros().cast_signed();
+        self.add_job(tenant.0, key.0, cost, profile);
+        Counted { key: key.0, cost, is_stated: *is_stated }
     }
 
     pub(super) fn add_job(&mut self, tenant: i32, key: i64, cost: i64, profile: &str) {
@@ -84,43 +73,30 @@ impl Counts {
         job: JobNo,
         load: Option<&Load>,
     ) -> Answer<()> {
-        let found: Option<(i32, i64, i64)> = connection
-            .prepare_cached(sql!("load_profiles_of"))?
-            .query_row([job.0], |row| {
+        let found: Option<(i32, i64, i64)> =
+            connection.maybe_row(sql!("load_profiles_of"), &[&job], |row| {
                 Ok((row.get("tenant_no")?, row.get("load_profile")?, row.get("cost_us")?))
-            })
-            .optional()?;
+            })?;
         let Some((tenant, key, cost)) = found else { return Ok(()) };
         if key != 0 {
             self.remove_job(tenant, key, cost);
         }
-        let counted = self.add(TenantNo(tenant), load);
-        connection
-            .prepare_cached(sql!("load_profiles_set"))?
-            .execute(params![job.0, counted.key, counted.cost, counted.is_stated])?;
-        Ok(())
+        let Counted { key, cost, is_stated } = self.add(TenantNo(tenant), load);
+        connection.run(sql!("load_profiles_set"), &[&job, &key, &cost, &is_stated])
     }
 
     pub(crate) fn write(self, connection: &Connection) -> Answer<()> {
         for ((tenant, key), change) in self.by {
             let Change { jobs, cost, profile } = change;
             if jobs > 0 {
-                connection.prepare_cached(sql!("load_profiles_add"))?.execute(params![
-                    tenant,
-                    key,
-                    jobs,
-                    cost,
-                    profile.unwrap_or_default()
-                ])?;
+                let profile = profile.unwrap_or_default();
+                let added: Params<'_> = &[&tenant, &key, &jobs, &cost, &profile];
+                connection.run(sql!("load_profiles_add"), added)?;
             } else if (jobs, cost) != (0, 0) {
-                connection
-                    .prepare_cached(sql!("load_profiles_change"))?
-                    .execute(params![tenant, key, jobs, cost])?;
+                connection.run(sql!("load_profiles_change"), &[&tenant, &key, &jobs, &cost])?;
             }
             if jobs < 0 {
-                connection
-                    .prepare_cached(sql!("load_profiles_delete"))?
-                    .execute(params![tenant, key])?;
+                connection.run(sql!("load_profiles_delete"), &[&tenant, &key])?;
             }
         }
         Ok(())
@@ -132,11 +108,8 @@ pub(super) fn load_profiles(
     after: Option<(TenantNo, LoadProfileKey)>,
     limit: u32,
 ) -> Answer<Vec<LoadProfileCount>> {
-    let (tenant, key) =
-        after.map_or((i64::MIN, i64::MIN), |(tenant, key)| (i64::from(tenant.0), key.0));
-    let mut statement = db.prepare_cached(sql!("load_profiles"))?;
-    let found = statement.query_map(params![tenant, key, limit], count_from)?;
-    Ok(found.collect::<Result<_, _>>()?)
+    let (tenant, key) = after.unwrap_or((TenantNo(i32::MIN), LoadProfileKey(i64::MIN)));
+    db.rows(sql!("load_profiles"), &[&tenant, &key, &limit], count_from)
 }
 
 pub(super) fn tenant_load_profiles(
@@ -146,18 +119,16 @@ pub(super) fn tenant_load_profiles(
     limit: u32,
 ) -> Answer<Vec<LoadProfileCount>> {
     // Keys of load profiles may be negative, so the list starts at the lowest integer.
-    let after = after.map_or(i64::MIN, |key| key.0);
-    let mut statement = db.prepare_cached(sql!("tenant_load_profiles"))?;
-    let found = statement.query_map(params![tenant.0, after, limit], count_from)?;
-    Ok(found.collect::<Result<_, _>>()?)
+    let after = after.unwrap_or(LoadProfileKey(i64::MIN));
+    db.rows(sql!("tenant_load_profiles"), &[&tenant, &after, &limit], count_from)
 }
 
-fn count_from(row: &Row<'_>) -> rusqlite::Result<LoadProfileCount> {
+fn count_from(row: &Row<'_>) -> Answer<LoadProfileCount> {
     Ok(LoadProfileCount {
         tenant: TenantNo(row.get("tenant_no")?),
         key: LoadProfileKey(row.get("key")?),
         profile: row.get("profile")?,
-        jobs: row.get::<_, i64>("jobs")?.unsigned_abs(),
-        cost: Span::from_micros(row.get::<_, i64>("cost_us")?.unsigned_abs()),
+        jobs: count(row, "jobs")?,
+        cost: Span::from_micros(count(row, "cost_us")?),
     })
 }

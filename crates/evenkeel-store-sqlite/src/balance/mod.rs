@@ -17,8 +17,8 @@ use evenkeel_store::{
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::connection::urgency::Urgency::{Batch, Command};
-use crate::connection::urgency::weight;
+use crate::connection::Urgency::{Batch, Command};
+use crate::connection::{resolve, weight};
 
 pub(crate) use load_profiles::{Counted, Counts};
 
@@ -54,11 +54,7 @@ impl BalanceStore for SqliteStore {
         if jobs.is_empty() {
             return Ok(Recounted { next, changed: 0 });
         }
-        self.writer
-            .write(Batch, jobs.len(), move |session| {
-                recount::recount_load(session.connection(), &jobs, next)
-            })
-            .await
+        self.writer.write(Batch, jobs.len(), move |db| recount::recount_load(db, &jobs, next)).await
     }
 
     async fn placements(
@@ -89,9 +85,7 @@ impl BalanceStore for SqliteStore {
         let tenant = scope.tenant;
         let rows = weight(1 + parts.len(), parts.iter().map(Vec::len).sum());
         self.writer
-            .write(Command, rows, move |session| {
-                rebalances::plan(session.connection(), tenant, &rebalance, &parts)
-            })
+            .write(Command, rows, move |db| rebalances::plan(db, tenant, &rebalance, &parts))
             .await
     }
 
@@ -132,8 +126,8 @@ impl BalanceStore for SqliteStore {
     ) -> Result<Option<BeganRebalance>, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 2, move |session| {
-                rebalances::begin(session.connection(), tenant, id, silent_before, now)
+            .write(Command, 2, move |db| {
+                rebalances::begin(db, tenant, id, silent_before, resolve(now))
             })
             .await
     }
@@ -147,9 +141,7 @@ impl BalanceStore for SqliteStore {
     ) -> Result<Option<Rebalance>, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 1, move |session| {
-                rebalances::end(session.connection(), tenant, id, state, now)
-            })
+            .write(Command, 1, move |db| rebalances::end(db, tenant, id, state, resolve(now)))
             .await
     }
 
@@ -161,18 +153,14 @@ impl BalanceStore for SqliteStore {
     ) -> Result<Moved, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Batch, batch.moves.len() + 1, move |session| {
-                moves::move_jobs(session.connection(), tenant, &batch, now)
+            .write(Batch, batch.moves.len() + 1, move |db| {
+                moves::move_jobs(db, tenant, &batch, resolve(now))
             })
             .await
     }
 
     async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError> {
-        self.writer
-            .write(Batch, 1, move |session| {
-                rebalances::save_score(session.connection(), tenant, score)
-            })
-            .await
+        self.writer.write(Batch, 1, move |db| rebalances::save_score(db, tenant, score)).await
     }
 
     async fn scores(
@@ -198,8 +186,8 @@ impl BalanceStore for SqliteStore {
             return Ok(0);
         }
         self.writer
-            .write(Batch, limit as usize, move |session| {
-                prune::prune(session.connection(), scores_before, plans_before, limit)
+            .write(Batch, limit as usize, move |db| {
+                prune::prune(db, scores_before, plans_before, limit)
             })
             .await
     }

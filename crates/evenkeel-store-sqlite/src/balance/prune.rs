@@ -2,8 +2,9 @@
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{PARTS_PRUNED, REBALANCES_KEPT};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 
 /// Returns true if there are plans, rebalances or balance scores to prune.
@@ -13,14 +14,9 @@ pub(super) fn has_old(
     plans_before: Timestamp,
 ) -> Answer<bool> {
     let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
-    let before = params![scores_before.as_micros(), rebalances_before.as_micros()];
-    let has_old: bool =
-        db.prepare_cached(sql!("prune_balance_find"))?.query_row(before, |row| row.get(0))?;
-    if has_old {
-        return Ok(true);
-    }
-    let sql = sql!("prune_balance_unused_find");
-    Ok(db.prepare_cached(sql)?.query_row([plans_before.as_micros()], |row| row.get(0))?)
+    let before: Params<'_> = &[&scores_before, &rebalances_before];
+    Ok(db.value(sql!("prune_balance_find"), before)?
+        || db.value(sql!("prune_balance_unused_find"), &[&plans_before])?)
 }
 
 /// Deletes the parts of rebalances first, and a rebalance once it has no parts.
@@ -31,26 +27,19 @@ pub(super) fn prune(
     limit: u32,
 ) -> Answer<u64> {
     let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
-    let times = (plans_before.as_micros(), rebalances_before.as_micros());
-    let parts = connection
-        .prepare_cached(sql!("prune_balance_parts_some"))?
-        .execute(params![times.0, times.1, PARTS_PRUNED])?;
-    if parts >= PARTS_PRUNED as usize {
+    let old: Params<'_> = &[&plans_before, &rebalances_before, &PARTS_PRUNED];
+    let parts = connection.change(sql!("prune_balance_parts_some"), old)?;
+    if parts >= u64::from(PARTS_PRUNED) {
         return Ok(u64::from(limit));
     }
-    let plans = connection
-        .prepare_cached(sql!("prune_balance_unused"))?
-        .execute(params![times.0, limit])?;
-    let scores = connection
-        .prepare_cached(sql!("prune_balance_scores"))?
-        .execute(params![scores_before.as_micros(), limit])?;
-    let rebalances: Vec<i64> = connection
-        .prepare_cached(sql!("prune_balance_plans"))?
-        .query_map(params![times.1, limit], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let plans = connection.change(sql!("prune_balance_unused"), &[&plans_before, &limit])?;
+    let scores = connection.change(sql!("prune_balance_scores"), &[&scores_before, &limit])?;
+    let old: Params<'_> = &[&rebalances_before, &limit];
+    let rebalances: Vec<i64> =
+        connection.rows(sql!("prune_balance_plans"), old, |row| Ok(row.get(0)?))?;
     let mut parts = connection.prepare_cached(sql!("prune_balance_parts"))?;
     for rebalance in &rebalances {
-        parts.execute([rebalance])?;
+        parts.run(&[rebalance])?;
     }
-    Ok((plans + scores + rebalances.len()) as u64)
+    Ok(plans + scores + rebalances.len() as u64)
 }

@@ -2,15 +2,15 @@
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    BeganRebalance, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, SavedScore,
+    BeganRebalance, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, SavedScore,
     StoreError, from_code, sql_time,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row};
 use uuid::Uuid;
 
-use crate::connection::clock::resolve;
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{collect, count, micros, page_of};
+use crate::rows::{count, page_of};
 
 pub(super) fn plan(
     connection: &Connection,
@@ -18,36 +18,22 @@ pub(super) fn plan(
     plan: &Rebalance,
     parts: &[Vec<u8>],
 ) -> Answer<()> {
-    connection.prepare_cached(sql!("plan_rebalance"))?.execute(params![
-        plan.id.as_bytes(),
-        tenant.0,
-        plan.state as u8,
-        plan.undoes.as_ref().map(Uuid::as_bytes),
-        plan.undone_by.as_ref().map(Uuid::as_bytes),
-        plan.created_by,
-        plan.created_at.as_micros(),
-        micros(plan.touched_at),
-        micros(plan.ended_at),
-        plan.parts,
-        plan.parts_done,
-        stored(plan.planned),
-        stored(plan.moved),
-        stored(plan.changed),
-        stored(plan.skipped),
-        plan.summary,
-    ])?;
+    let row: Params<'_> = &[
+        &plan.id, &tenant, &plan.state, &plan.undoes, &plan.undone_by, &plan.created_by,
+        &plan.created_at, &plan.touched_at, &plan.ended_at, &plan.parts, &plan.parts_done,
+        &plan.planned, &plan.moved, &plan.changed, &plan.skipped, &plan.summary,
+    ];
+    connection.run(sql!("plan_rebalance"), row)?;
     let no = connection.last_insert_rowid();
     let mut statement = connection.prepare_cached(sql!("plan_rebalance_parts"))?;
     for (part, moves) in parts.iter().enumerate() {
-        statement.execute(params![no, part as i64, moves])?;
+        statement.run(&[&no, &part, moves])?;
     }
     Ok(())
 }
 
 pub(super) fn get(db: &Connection, tenant: TenantNo, id: Uuid) -> Answer<Option<Rebalance>> {
-    let mut statement = db.prepare_cached(sql!("get_rebalance"))?;
-    let mut rows = statement.query(params![tenant.0, id.as_bytes()])?;
-    rows.next()?.map(rebalance_from).transpose()
+    db.maybe_row(sql!("get_rebalance"), &[&tenant, &id], rebalance_from)
 }
 
 pub(super) fn part(
@@ -56,15 +42,11 @@ pub(super) fn part(
     id: Uuid,
     part: u32,
 ) -> Answer<Option<RebalancePart>> {
-    let found = db
-        .prepare_cached(sql!("rebalance_part"))?
-        .query_row(params![tenant.0, id.as_bytes(), part], |row| {
-            let made: Option<Vec<u8>> = row.get(1)?;
-            let made = made.map(|made| made.into_iter().map(|byte| byte != 0).collect());
-            Ok(RebalancePart { moves: row.get(0)?, made })
-        })
-        .optional()?;
-    Ok(found)
+    db.maybe_row(sql!("rebalance_part"), &[&tenant, &id, &part], |row| {
+        let made: Option<Vec<u8>> = row.get(1)?;
+        let made = made.map(|made| made.into_iter().map(|byte| byte != 0).collect());
+        Ok(RebalancePart { moves: row.get(0)?, made })
+    })
 }
 
 pub(super) fn list(
@@ -73,14 +55,10 @@ pub(super) fn list(
     page: PageRequest<(Timestamp, Uuid)>,
 ) -> Answer<Page<Rebalance, (Timestamp, Uuid)>> {
     let (at, id) = page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
-    let limit = i64::from(page.limit) + 1;
-    let mut statement = db.prepare_cached(sql!("list_rebalances"))?;
-    let items = collect(
-        statement.query(params![tenant.0, at, id.as_bytes(), limit, page.offset])?,
-        rebalance_from,
-    )?;
-    let total = count(db, sql!("list_rebalances_count"), tenant)?;
-    Ok(page_of(items, page.limit, total, |rebalance| (rebalance.created_at, rebalance.id)))
+    let after: Params<'_> = &[&tenant, &at, &id, &(i64::from(page.limit) + 1), &page.offset];
+    let items = db.rows(sql!("list_rebalances"), after, rebalance_from)?;
+    let total = db.value(sql!("list_rebalances_count"), &[&tenant])?;
+    Ok(page_of(items, page.limit, (total, false), |item| (item.created_at, item.id)))
 }
 
 pub(super) fn begin(
@@ -88,14 +66,11 @@ pub(super) fn begin(
     tenant: TenantNo,
     id: Uuid,
     silent_before: Timestamp,
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Option<BeganRebalance>> {
-    let now = resolve(now);
     let Some(rebalance) = get(connection, tenant, id)? else { return Ok(None) };
-    let other: Option<Vec<u8>> = connection
-        .prepare_cached(sql!("begin_rebalance_other"))?
-        .query_row(params![tenant.0, id.as_bytes(), silent_before.as_micros()], |row| row.get(0))
-        .optional()?;
+    let other: Option<Vec<u8>> =
+        connection.maybe_value(sql!("begin_rebalance_other"), &[&tenant, &id, &silent_before])?;
     if let Some(other) = other {
         return Ok(get(connection, tenant, uuid_from(&other)?)?.map(BeganRebalance::Other));
     }
@@ -106,15 +81,11 @@ pub(super) fn begin(
         return Ok(Some(BeganRebalance::Other(other)));
     }
     // Other rebalances of the tenant have made no progress recently, so they are stopped.
-    let which = params![tenant.0, id.as_bytes(), now.as_micros()];
-    connection.prepare_cached(sql!("begin_rebalance_stop"))?.execute(which)?;
-    connection.prepare_cached(sql!("begin_rebalance"))?.execute(which)?;
+    let which: Params<'_> = &[&tenant, &id, &now];
+    connection.run(sql!("begin_rebalance_stop"), which)?;
+    connection.run(sql!("begin_rebalance"), which)?;
     if let Some(undone) = rebalance.undoes {
-        connection.prepare_cached(sql!("begin_rebalance_undo"))?.execute(params![
-            tenant.0,
-            undone.as_bytes(),
-            id.as_bytes()
-        ])?;
+        connection.run(sql!("begin_rebalance_undo"), &[&tenant, &undone, &id])?;
     }
     Ok(get(connection, tenant, id)?.map(BeganRebalance::Now))
 }
@@ -136,16 +107,10 @@ pub(super) fn end(
     tenant: TenantNo,
     id: Uuid,
     state: RebalanceState,
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Option<Rebalance>> {
-    let now = resolve(now);
     if matches!(state, RebalanceState::Done | RebalanceState::Stopped) {
-        connection.prepare_cached(sql!("end_rebalance"))?.execute(params![
-            tenant.0,
-            id.as_bytes(),
-            state as u8,
-            now.as_micros()
-        ])?;
+        connection.run(sql!("end_rebalance"), &[&tenant, &id, &state, &now])?;
     }
     get(connection, tenant, id)
 }
@@ -156,17 +121,8 @@ pub(super) fn save_score(
     score: SavedScore,
 ) -> Answer<bool> {
     let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
-    let new = connection.prepare_cached(sql!("save_score"))?.execute(params![
-        tenant.0,
-        hour.as_micros(),
-        score,
-        next_score,
-        cost_score,
-        peak,
-        mean,
-        stored(jobs)
-    ])?;
-    Ok(new == 1)
+    let row: Params<'_> = &[&tenant, &hour, &score, &next_score, &cost_score, &peak, &mean, &jobs];
+    Ok(connection.change(sql!("save_score"), row)? == 1)
 }
 
 pub(super) fn scores(
@@ -176,9 +132,7 @@ pub(super) fn scores(
     until: Timestamp,
     limit: u32,
 ) -> Answer<Vec<SavedScore>> {
-    let mut statement = db.prepare_cached(sql!("scores"))?;
-    let values = params![tenant.0, from.as_micros(), until.as_micros(), limit];
-    let found = statement.query_map(values, |row| {
+    db.rows(sql!("scores"), &[&tenant, &from, &until, &limit], |row| {
         Ok(SavedScore {
             hour: Timestamp::from_micros(row.get("hour")?),
             score: row.get("score")?,
@@ -186,10 +140,9 @@ pub(super) fn scores(
             cost_score: row.get("cost_score")?,
             peak: row.get("peak")?,
             mean: row.get("mean")?,
-            jobs: row.get::<_, i64>("jobs")?.unsigned_abs(),
+            jobs: count(row, "jobs")?,
         })
-    })?;
-    Ok(found.collect::<Result<_, _>>()?)
+    })
 }
 
 fn rebalance_from(row: &Row<'_>) -> Answer<Rebalance> {
@@ -201,7 +154,6 @@ fn rebalance_from(row: &Row<'_>) -> Answer<Rebalance> {
         let bytes: Option<Vec<u8>> = row.get(column)?;
         bytes.map(|bytes| uuid_from(&bytes)).transpose()
     };
-    let number = |column| -> Answer<u64> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
     Ok(Rebalance {
         id,
         state,
@@ -213,10 +165,10 @@ fn rebalance_from(row: &Row<'_>) -> Answer<Rebalance> {
         ended_at: sql_time(row.get("ended_at")?),
         parts: row.get("parts")?,
         parts_done: row.get("parts_done")?,
-        planned: number("planned")?,
-        moved: number("moved")?,
-        changed: number("changed")?,
-        skipped: number("skipped")?,
+        planned: count(row, "planned")?,
+        moved: count(row, "moved")?,
+        changed: count(row, "changed")?,
+        skipped: count(row, "skipped")?,
         summary: row.get("summary")?,
     })
 }
@@ -224,8 +176,4 @@ fn rebalance_from(row: &Row<'_>) -> Answer<Rebalance> {
 fn uuid_from(bytes: &[u8]) -> Answer<Uuid> {
     let read = Uuid::from_slice(bytes);
     Ok(read.map_err(|cause| StoreError::corrupt("rebalance", "id", cause))?)
-}
-
-fn stored(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

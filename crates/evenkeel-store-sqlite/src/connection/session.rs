@@ -1,11 +1,13 @@
 //! State of the writing thread: the connection, and values that are cached between transactions.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::NodeState;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
+use super::RunSql;
 use crate::error::Answer;
 
 pub(crate) struct Session {
@@ -14,32 +16,26 @@ pub(crate) struct Session {
 }
 
 /// The low watermark of a node: no attempt that the node runs has an earlier scheduled time.
-#[derive(Copy, Clone)]
+#[derive(Default)]
 struct Watermark {
     /// The low watermark in the node's row, if it is known.
-    stored: Option<i64>,
+    stored: Option<Timestamp>,
     /// The earliest scheduled time of the attempts that the node got since its last ping. The node
     /// may have sent its next ping before it got these attempts.
-    given_since_ping: i64,
+    given_since_ping: Option<Timestamp>,
 }
 
-impl Default for Watermark {
-    fn default() -> Self {
-        Self { stored: None, given_since_ping: i64::MAX }
+impl Deref for Session {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
     }
 }
 
 impl Session {
     pub(crate) fn new(connection: Connection) -> Self {
         Self { connection, watermarks: HashMap::new() }
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
-        &mut self.connection
     }
 
     /// Clears all cached values after a rollback.
@@ -50,8 +46,7 @@ impl Session {
     }
 
     pub(crate) fn node_state(&self, node: NodeNo) -> Answer<Option<NodeState>> {
-        let mut statement = self.connection.prepare_cached(sql!("node_state"))?;
-        let code: Option<usize> = statement.query_row([node.0], |row| row.get(0)).optional()?;
+        let code: Option<usize> = self.maybe_value(sql!("node_state"), &[&node])?;
         Ok(code.and_then(|code| NodeState::ALL.get(code).copied()))
     }
 
@@ -60,17 +55,21 @@ impl Session {
         Ok(self.node_state(node)? == Some(NodeState::Live))
     }
 
-    /// Lowers the node's low watermark to `oldest`, if the watermark is higher.
-    pub(crate) fn lower_watermark(&mut self, node: NodeNo, oldest: Timestamp) -> Answer<()> {
-        let oldest = oldest.as_micros();
+    /// Lowers the node's low watermark to `oldest`, if the watermark is higher. `oldest` is the
+    /// earliest scheduled time of the attempts that the node just got, if it got any.
+    pub(crate) fn lower_watermark(
+        &mut self,
+        node: NodeNo,
+        oldest: Option<Timestamp>,
+    ) -> Answer<()> {
+        let Some(oldest) = oldest else { return Ok(()) };
         let watermark = self.watermarks.entry(node).or_default();
-        watermark.given_since_ping = watermark.given_since_ping.min(oldest);
+        let given = watermark.given_since_ping.map_or(oldest, |given| given.min(oldest));
+        watermark.given_since_ping = Some(given);
         if watermark.stored.is_some_and(|stored| stored <= oldest) {
             return Ok(());
         }
-        self.connection
-            .prepare_cached(sql!("fire_lower_watermark"))?
-            .execute(params![node.0, oldest])?;
+        self.connection.run(sql!("fire_lower_watermark"), &[&node, &oldest])?;
         // The node's row may hold a lower low watermark, which is safe; only a higher value would
         // be wrong.
         watermark.stored = Some(oldest);
@@ -82,11 +81,12 @@ impl Session {
         &mut self,
         node: NodeNo,
         reported: Option<Timestamp>,
-    ) -> Option<i64> {
+    ) -> Option<Timestamp> {
         let watermark = self.watermarks.entry(node).or_default();
-        let reported = reported?.as_micros().min(watermark.given_since_ping);
-        *watermark = Watermark { stored: Some(reported), given_since_ping: i64::MAX };
-        Some(reported)
+        let reported = reported?;
+        let stored = watermark.given_since_ping.map_or(reported, |given| given.min(reported));
+        *watermark = Watermark { stored: Some(stored), given_since_ping: None };
+        Some(stored)
     }
 
     pub(crate) fn forget_node(&mut self, node: NodeNo) {

@@ -42,22 +42,16 @@ pub(crate) struct Queue<T> {
 }
 
 struct Waiting<T> {
-    commands: VecDeque<(usize, T)>,
-    ends: VecDeque<(usize, T)>,
-    batches: VecDeque<(usize, T)>,
+    /// The requests of each [`Urgency`], with the number of rows that each request writes.
+    requests: [VecDeque<(usize, T)>; 3],
     closed: bool,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        let waiting = Waiting {
-            commands: VecDeque::new(),
-            ends: VecDeque::new(),
-            batches: VecDeque::new(),
-            closed: false,
-        };
+        let requests = [const { VecDeque::new() }; 3];
         Self {
-            waiting: Mutex::new(waiting),
+            waiting: Mutex::new(Waiting { requests, closed: false }),
             not_empty: Condvar::new(),
             command_permits: Semaphore::new(WAITING_MAX),
             batch_permits: Semaphore::new(WAITING_MAX),
@@ -74,11 +68,7 @@ impl<T> Queue<T> {
         }
         // The semaphore permit is released when the item is taken out of the queue.
         permit.forget();
-        match urgency {
-            Urgency::Command => waiting.commands.push_back((rows, item)),
-            Urgency::End => waiting.ends.push_back((rows, item)),
-            Urgency::Batch => waiting.batches.push_back((rows, item)),
-        }
+        waiting.requests[urgency as usize].push_back((rows, item));
         drop(waiting);
         self.not_empty.notify_one();
         Ok(())
@@ -89,22 +79,27 @@ impl<T> Queue<T> {
     /// includes at least one result and one batch if any are waiting, so that neither kind starves.
     pub(crate) fn next_group(&self) -> Option<Vec<T>> {
         let mut waiting = self.lock();
-        while waiting.is_empty() {
+        while waiting.requests.iter().all(VecDeque::is_empty) {
             if waiting.closed {
                 return None;
             }
             waiting = self.not_empty.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         let (mut group, mut rows) = (Vec::new(), 0);
-        take(&mut waiting.commands, &mut group, &mut rows);
-        let commands = group.len();
-        take_first(&mut waiting.ends, &mut group, &mut rows);
-        take(&mut waiting.ends, &mut group, &mut rows);
-        take_first(&mut waiting.batches, &mut group, &mut rows);
-        take(&mut waiting.batches, &mut group, &mut rows);
+        let [commands, ends, batches] = &mut waiting.requests;
+        take(commands, &mut group, &mut rows);
+        let command_count = group.len();
+        for requests in [ends, batches] {
+            // One request is taken even if the group is full.
+            if let Some((size, item)) = requests.pop_front() {
+                group.push(item);
+                rows += size;
+            }
+            take(requests, &mut group, &mut rows);
+        }
         drop(waiting);
-        self.command_permits.add_permits(commands);
-        self.batch_permits.add_permits(group.len() - commands);
+        self.command_permits.add_permits(command_count);
+        self.batch_permits.add_permits(group.len() - command_count);
         Some(group)
     }
 
@@ -126,20 +121,6 @@ impl<T> Queue<T> {
         // No code panics while it holds this lock, so the queue is valid even if the lock is
         // poisoned.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Waiting<T> {
-    fn is_empty(&self) -> bool {
-        self.commands.is_empty() && self.ends.is_empty() && self.batches.is_empty()
-    }
-}
-
-/// Takes one request from a queue even if the group is full.
-fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
-    if let Some((size, item)) = from.pop_front() {
-        group.push(item);
-        *rows += size;
     }
 }
 

@@ -75,16 +75,17 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(options: &SqliteOptions) -> Result<Self, OpenError> {
-        let mut session = Session::new(crate::connection::open::writer(options)?);
-        let mut log = Log::start(options, session.connection_mut())?;
+        let mut connection = crate::connection::open::writer(options)?;
+        let mut log = Log::start(options, &mut connection)?;
+        let mut session = Session::new(connection);
         let queue = Arc::new(Queue::new());
         let requests = Arc::clone(&queue);
         let body = move || {
             while let Some(group) = requests.next_group() {
                 commit_together(&mut session, group);
-                log.copy_if_long(session.connection());
+                log.copy_if_long(&session);
             }
-            copy_whole_log(session.connection());
+            copy_whole_log(&session);
         };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
@@ -152,17 +153,14 @@ impl Drop for Writer {
 
 /// Copies the whole log into the database file, so that the file alone holds all data.
 fn copy_whole_log(connection: &Connection) {
-    match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
-        Ok(_) => {}
-        // No data is lost: SQLite reads the log when the file is opened again.
-        Err(cause) => {
-            warn!(error = %cause, "cannot copy SQLite's write-ahead log into the database file; a backup needs both files");
-        }
+    // If this fails, no data is lost: SQLite reads the log when the file is opened again.
+    if let Err(cause) = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
+        warn!(error = %cause, "cannot copy SQLite's write-ahead log into the database file; a backup needs both files");
     }
 }
 
 fn commit_together(session: &mut Session, group: Vec<Request>) {
-    if let Err(cause) = session.connection().execute_batch("BEGIN IMMEDIATE") {
+    if let Err(cause) = session.execute_batch("BEGIN IMMEDIATE") {
         let failure = CommitFailure::from(cause);
         failure.log("cannot begin a SQLite transaction; all requests for it fail");
         for request in group {
@@ -172,25 +170,16 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
     }
     let is_single = group.len() == 1;
     let mut replies = Vec::with_capacity(group.len());
-    let mut failure = None;
     let mut group = group.into_iter();
-    for request in group.by_ref() {
-        match run_one(session, request, is_single) {
-            Ok(reply) => replies.extend(reply),
-            Err(cause) => {
-                failure = Some(cause);
-                break;
-            }
-        }
-    }
-    let committed = match failure {
-        Some(cause) => Err(cause),
-        None => commit(session),
-    };
+    let ran = group.by_ref().try_for_each(|request| {
+        replies.extend(run_one(session, request, is_single)?);
+        Ok(())
+    });
+    let committed = ran.and_then(|()| commit(session));
     if let Err(failure) = &committed {
         failure.log("SQLite commit failed; all requests in the transaction are rolled back");
-        if !session.connection().is_autocommit()
-            && let Err(cause) = session.connection().execute_batch("ROLLBACK")
+        if !session.is_autocommit()
+            && let Err(cause) = session.execute_batch("ROLLBACK")
         {
             error!(error = %cause, "cannot roll back a failed transaction; all requests in it fail");
         }
@@ -213,20 +202,17 @@ fn run_one(
     request: Request,
     is_single: bool,
 ) -> Result<Option<Reply>, CommitFailure> {
-    let step = |session: &Session, sql| {
-        session.connection().execute_batch(sql).map_err(CommitFailure::from)
-    };
     // A savepoint copies every page that changes, and a request that is alone in its transaction
     // needs no savepoint.
     if !is_single {
-        step(session, "SAVEPOINT request")?;
+        session.execute_batch("SAVEPOINT request")?;
     }
     let ran = catch_unwind(AssertUnwindSafe(|| request(Ok(session))));
     let failed = !matches!(&ran, Ok(RequestResult { changed: true, .. }));
     if failed {
         session.clear_cache();
         // After some faults, such as a full disk, SQLite has already rolled back the transaction.
-        if session.connection().is_autocommit() {
+        if session.is_autocommit() {
             let reason = "another request of the same commit failed to write to the disk".into();
             let unwritable = ran.as_ref().ok().and_then(|ran| ran.unwritable);
             if let Ok(ran) = ran {
@@ -234,18 +220,18 @@ fn run_one(
             }
             return Err(CommitFailure { unwritable, reason });
         }
-        step(session, if is_single { "ROLLBACK" } else { "ROLLBACK TO request" })?;
+        session.execute_batch(if is_single { "ROLLBACK" } else { "ROLLBACK TO request" })?;
     }
     if !is_single {
-        step(session, "RELEASE request")?;
+        session.execute_batch("RELEASE request")?;
     }
     // A request that panicked has dropped its reply, so its caller gets an error.
     Ok(ran.ok().map(|ran| ran.reply))
 }
 
 fn commit(session: &Session) -> Result<(), CommitFailure> {
-    if session.connection().is_autocommit() {
+    if session.is_autocommit() {
         return Ok(());
     }
-    session.connection().execute_batch("COMMIT").map_err(CommitFailure::from)
+    Ok(session.execute_batch("COMMIT")?)
 }

@@ -3,11 +3,12 @@
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{HeldJob, JobCounts, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, ListQuery};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::list::{List, held_job, total};
-use crate::connection::clock::system_time;
+use crate::connection::{RunPrepared, RunSql, system_time};
 use crate::error::Answer;
+use crate::rows::count;
 use crate::sql::statement;
 
 /// Counts the jobs of a tenant. The number of jobs that wait for their next run is the total minus
@@ -29,7 +30,7 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     let mut others = 0;
     while let Some(row) = rows.next()? {
         let code: usize = row.get("status")?;
-        let jobs = row.get::<_, i64>("jobs")?.unsigned_abs();
+        let jobs = count(row, "jobs")?;
         let held = held_job(row, now)?.map(|held| held.status());
         let status = held.or(JobStatus::ALL.get(code).copied());
         if let Some(status) = status.filter(|status| *status != JobStatus::Scheduled) {
@@ -44,11 +45,11 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
 /// Counts the due jobs of all tenants. Also returns how many jobs were read to count them.
 fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
     let mut statement = connection.prepare_cached(sql!("all_job_counts_due"))?;
-    let mut rows = statement.query(params![LIST_SCAN_MAX + 1, now.as_micros()])?;
+    let mut rows = statement.select(&[&(LIST_SCAN_MAX + 1), &now])?;
     let is_held = |held: HeldJob| held.status() == JobStatus::Scheduled;
     let (mut due, mut scanned) = (0, 0);
     while let Some(row) = rows.next()? {
-        let jobs = row.get::<_, i64>("jobs")?.unsigned_abs();
+        let jobs = count(row, "jobs")?;
         scanned += jobs;
         if row.get("is_due")? && !held_job(row, now)?.is_some_and(is_held) {
             due += jobs;
@@ -59,9 +60,8 @@ fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
 
 pub(crate) fn all_job_counts(connection: &Connection) -> Answer<JobCounts> {
     let (due, scanned) = all_due(connection, system_time())?;
-    let mut statement = connection.prepare_cached(sql!("all_job_counts"))?;
-    Ok(statement.query_row([LIST_SCAN_MAX + 1], |row| {
-        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    connection.row(sql!("all_job_counts"), &[&(LIST_SCAN_MAX + 1)], |row| {
+        let count = |column: usize| count(row, column);
         let counts = JobCounts {
             total: count(0)?,
             paused: count(1)?,
@@ -73,5 +73,5 @@ pub(crate) fn all_job_counts(connection: &Connection) -> Answer<JobCounts> {
             ..JobCounts::default()
         };
         Ok(counts.with_rest(count(9)?.max(scanned)))
-    })?)
+    })
 }

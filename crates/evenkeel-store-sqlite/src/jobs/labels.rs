@@ -2,8 +2,9 @@
 
 use evenkeel_core::{About, Definition, JobNo, TenantNo};
 use evenkeel_store::labels_of;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::connection::RunSql;
 use crate::error::Answer;
 
 /// Updates the columns and labels that job lists filter by.
@@ -14,9 +15,8 @@ pub(crate) fn rewrite(
     about: &About,
     definition: &Definition,
 ) -> Answer<()> {
-    connection
-        .prepare_cached(sql!("register_details"))?
-        .execute(params![job.0, definition.executor.kind, definition.lane as u8,])?;
+    let (kind, lane) = (&definition.executor.kind, definition.lane);
+    connection.run(sql!("register_details"), &[&job, kind, &lane])?;
     delete(connection, job)?;
     write(connection, tenant, job, about)
 }
@@ -29,15 +29,11 @@ pub(crate) fn write(
     about: &About,
 ) -> Answer<()> {
     for (key, value) in labels_of(about) {
-        connection
-            .prepare_cached(sql!("register_labels"))?
-            .execute(params![tenant.0, key, value, job.0])?;
+        connection.run(sql!("register_labels"), &[&tenant, &key, &value, &job])?;
     }
     Ok(())
 }
 
 pub(crate) fn delete(connection: &Connection, job: JobNo) -> Answer<()> {
-    let sql = sql!("register_delete_labels");
-    connection.prepare_cached(sql)?.execute([job.0])?;
-    Ok(())
+    connection.run(sql!("register_delete_labels"), &[&job])
 }

@@ -1,18 +1,18 @@
 //! Runs the statements of job lists. [`evenkeel_store::list_jobs`] decides which statements a list
 //! needs.
 
-use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
     FindSection, HeldJob, IndexScan, Job, JobCursor, JobFilter, JobSort, ListIndex, ListPosition,
     ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, SlotPart, SortBy,
     passing_statement, without_waiting,
 };
 use rusqlite::types::Value;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+use rusqlite::{CachedStatement, Connection, Row};
 
-use crate::connection::clock::system_time;
+use crate::connection::{RunPrepared, RunSql, system_time};
 use crate::error::{Answer, Failure};
-use crate::rows::job_from;
+use crate::rows::{job_from, span};
 use crate::sql::statement;
 
 pub(crate) fn list(
@@ -28,10 +28,7 @@ pub(crate) fn list(
 
 /// Returns the stored number of jobs of a tenant.
 pub(super) fn total(connection: &Connection, tenant: TenantNo) -> Answer<u64> {
-    let count: Option<i64> = connection
-        .prepare_cached(sql!("list_jobs_total"))?
-        .query_row([tenant.0], |row| row.get(0))
-        .optional()?;
+    let count: Option<i64> = connection.maybe_value(sql!("list_jobs_total"), &[&tenant])?;
     Ok(count.unwrap_or(0).unsigned_abs())
 }
 
@@ -69,20 +66,6 @@ impl List<'_> {
         let count: i64 = rows.next()?.map_or(Ok(0), |row| row.get(0))?;
         Ok(count.unsigned_abs())
     }
-
-    fn read_rows(
-        &self,
-        jobs: &str,
-        step: &[(&str, ListValue)],
-    ) -> Answer<Vec<(ListPosition, bool)>> {
-        let mut statement = self.prepare(&passing_statement(statement, jobs), step)?;
-        let mut rows = statement.raw_query();
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(list_row(row, &self.query)?.listed(&self.query));
-        }
-        Ok(found)
-    }
 }
 
 fn list_row(row: &Row<'_>, query: &ListQuery<'_>) -> Answer<ListRow> {
@@ -104,13 +87,8 @@ fn list_row(row: &Row<'_>, query: &ListQuery<'_>) -> Answer<ListRow> {
 /// Reads a due job that has blackouts, or `None` if the row holds no such job.
 pub(super) fn held_job(row: &Row<'_>, now: Timestamp) -> Answer<Option<HeldJob>> {
     let Some(definition) = row.get::<_, Option<String>>("held")? else { return Ok(None) };
-    let average: Option<i64> = row.get("average_us")?;
-    Ok(Some(HeldJob {
-        definition,
-        next_at: Timestamp::from_micros(row.get("next_at")?),
-        average: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
-        now,
-    }))
+    let next_at = Timestamp::from_micros(row.get("next_at")?);
+    Ok(Some(HeldJob { definition, next_at, average: span(row.get("average_us")?), now }))
 }
 
 impl ListProbe for List<'_> {
@@ -129,9 +107,8 @@ impl ListProbe for List<'_> {
     }
 
     async fn name_of(&self, job: JobNo) -> Answer<Option<(String, String)>> {
-        let mut statement = self.connection.prepare_cached(sql!("list_jobs_name_of"))?;
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        Ok(statement.query_row(params![self.query.tenant.0, job.0], read).optional()?)
+        let (sql, tenant) = (sql!("list_jobs_name_of"), self.query.tenant);
+        self.connection.maybe_row(sql, &[&tenant, &job], |row| Ok(row.try_into()?))
     }
 
     async fn scan(&self, index: ListIndex, max: u32) -> Answer<IndexScan> {
@@ -139,7 +116,7 @@ impl ListProbe for List<'_> {
         if scanned > u64::from(max) {
             return Ok(IndexScan::TooMany(scanned));
         }
-        let found = self.read_rows(index.jobs(statement), &[])?.into_iter();
+        let found = self.rows(index.jobs(statement), &[]).await?.into_iter();
         let passing = found.filter(|(_, passes)| *passes).map(|(position, _)| position);
         Ok(IndexScan::All(passing.collect()))
     }
@@ -149,7 +126,13 @@ impl ListProbe for List<'_> {
         jobs: &str,
         step: &[(&str, ListValue)],
     ) -> Answer<Vec<(ListPosition, bool)>> {
-        self.read_rows(jobs, step)
+        let mut statement = self.prepare(&passing_statement(statement, jobs), step)?;
+        let mut rows = statement.raw_query();
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(list_row(row, &self.query)?.listed(&self.query));
+        }
+        Ok(found)
     }
 
     async fn next_slot(&self, from: i32) -> Answer<Option<i32>> {
@@ -157,23 +140,19 @@ impl ListProbe for List<'_> {
             false => sql!("list_jobs_next_slot"),
             true => sql!("list_jobs_next_slot_back"),
         };
-        Ok(self.connection.prepare_cached(sql)?.query_row([from], |row| row.get(0))?)
+        self.connection.value(sql, &[&from])
     }
 
     async fn slot_size(&self, part: SlotPart) -> Answer<u64> {
-        let mut statement = self.connection.prepare_cached(sql!("list_jobs_slot_size"))?;
-        let shard = part.shard.map(|shard| shard.0);
-        let count: i64 = statement.query_row(params![part.slot.0, shard], |row| row.get(0))?;
-        Ok(count.unsigned_abs())
+        self.connection.value(sql!("list_jobs_slot_size"), &[&part.slot, &part.shard])
     }
 
     async fn load(&self, positions: &[ListPosition]) -> Answer<Vec<Job>> {
         let mut statement = self.connection.prepare_cached(sql!("list_jobs"))?;
         let mut jobs = Vec::with_capacity(positions.len());
         for position in positions {
-            if let Some(row) = statement.query([position.no.0])?.next()? {
-                jobs.push(job_from(self.connection, row)?);
-            }
+            let job = statement.maybe_row(&[&position.no], |row| job_from(self.connection, row))?;
+            jobs.extend(job);
         }
         Ok(jobs)
     }

@@ -18,8 +18,8 @@ use evenkeel_store::{
 };
 
 use crate::SqliteStore;
-use crate::connection::clock::system_time;
-use crate::connection::urgency::Urgency::{Batch, Command};
+use crate::connection::Urgency::{Batch, Command};
+use crate::connection::{resolve, system_time};
 
 #[async_trait]
 impl JobStore for SqliteStore {
@@ -35,8 +35,8 @@ impl JobStore for SqliteStore {
         let loads: Vec<_> =
             jobs.iter().map(|job| Load::of(&job.definition, None, job.next_at?)).collect();
         self.writer
-            .write(Command, jobs.len() * 2, move |session| {
-                register::register(session.connection(), tenant, &jobs, &loads, now)
+            .write(Command, jobs.len() * 2, move |db| {
+                register::register(db, tenant, &jobs, &loads, resolve(now))
             })
             .await
     }
@@ -50,9 +50,7 @@ impl JobStore for SqliteStore {
         let tenant = scope.tenant;
         let job = NewJob { next_at: None, ..job };
         self.writer
-            .write(Command, 6, move |session| {
-                register::register_paused(session.connection(), tenant, &job, now)
-            })
+            .write(Command, 6, move |db| register::register_paused(db, tenant, &job, resolve(now)))
             .await
     }
 
@@ -89,19 +87,16 @@ impl JobStore for SqliteStore {
     ) -> Result<Vec<Applied>, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, commands.len() * 4, move |session| {
-                commands::apply_all(session.connection(), tenant, &commands, now)
+            .write(Command, commands.len() * 4, move |db| {
+                commands::apply_all(db, tenant, &commands, resolve(now))
             })
             .await
     }
 
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
         let tenant = scope.tenant;
-        self.writer
-            .write(Batch, limit as usize, move |session| {
-                purge::purge(session.connection(), tenant, id, limit)
-            })
-            .await
+        let rows = limit as usize;
+        self.writer.write(Batch, rows, move |db| purge::purge(db, tenant, id, limit)).await
     }
 
     async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
@@ -146,9 +141,7 @@ impl JobStore for SqliteStore {
     ) -> Result<Triggered, StoreError> {
         let tenant = scope.tenant;
         self.writer
-            .write(Command, 2, move |session| {
-                trigger::trigger(session.connection(), tenant, id, request, now)
-            })
+            .write(Command, 2, move |db| trigger::trigger(db, tenant, id, request, resolve(now)))
             .await
     }
 

@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::{JobId, Slot, TenantNo};
 use evenkeel_store::{Job, NamedJob, SlotLoad};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::connection::{RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{collect, job_from, job_id};
+use crate::rows::{job_from, job_id};
 
 pub(crate) fn get(connection: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<Job>> {
-    let mut statement = connection.prepare_cached(sql!("get_jobs"))?;
-    let mut rows = statement.query(params![tenant.0, id.0.as_bytes().as_slice()])?;
-    rows.next()?.map(|row| job_from(connection, row)).transpose()
+    connection.maybe_row(sql!("get_jobs"), &[&tenant, &id], |row| job_from(connection, row))
 }
 
 pub(crate) fn get_jobs(
@@ -31,8 +30,7 @@ pub(crate) fn jobs_named(
     name: &str,
     limit: u32,
 ) -> Answer<Vec<NamedJob>> {
-    let mut statement = connection.prepare_cached(sql!("jobs_named"))?;
-    collect(statement.query(params![tenant.0, name, limit])?, |row| {
+    connection.rows(sql!("jobs_named"), &[&tenant, &name, &limit], |row| {
         Ok(NamedJob { id: job_id(row.get(0)?)?, configuration: row.get(1)? })
     })
 }
@@ -43,13 +41,8 @@ pub(crate) fn ids_of_numbers(
     numbers: &[i64],
 ) -> Answer<Vec<Option<JobId>>> {
     let mut statement = connection.prepare_cached(sql!("ids_of_numbers"))?;
-    numbers
-        .iter()
-        .map(|number| {
-            let mut rows = statement.query(params![tenant.0, number])?;
-            Ok(rows.next()?.map(|row| row.get(0)).transpose()?.map(job_id).transpose()?)
-        })
-        .collect()
+    let mut id = |number| statement.maybe_row(&[&tenant, number], |row| Ok(job_id(row.get(0)?)?));
+    numbers.iter().map(|number| id(number)).collect()
 }
 
 pub(crate) fn slot_loads(
@@ -61,7 +54,7 @@ pub(crate) fn slot_loads(
     let mut statement = connection.prepare_cached(sql!("slot_loads"))?;
     let mut loads = Vec::with_capacity(slots.len());
     for slot in slots {
-        loads.push(statement.query_row(params![tenant.0, slot.0, limit], |row| {
+        loads.push(statement.row(&[&tenant, slot, &limit], |row| {
             Ok(SlotLoad { jobs: row.get("jobs")?, counted_all: row.get("counted_all")? })
         })?);
     }

@@ -2,27 +2,26 @@
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{DedupClaim, JobCommand, NewJob, Now, Registered};
-use rusqlite::{Connection, OptionalExtension, params};
+use evenkeel_store::{DedupClaim, JobCommand, NewJob, Registered};
+use rusqlite::Connection;
 
 use super::{commands, labels};
 use crate::balance::{Counted, Counts};
-use crate::connection::clock::resolve;
+use crate::connection::{Params, RunSql};
 use crate::dedup;
 use crate::error::Answer;
-use crate::rows::{job_id, json, micros};
+use crate::rows::{job_id, json};
 
 pub(crate) fn register(
     connection: &Connection,
     tenant: TenantNo,
     jobs: &[NewJob],
     loads: &[Option<Load>],
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Vec<Registered>> {
-    let now = resolve(now);
     let mut counts = Counts::default();
     let mut results = Vec::with_capacity(jobs.len());
-    let first = next_number(connection, tenant)?;
+    let first: i64 = connection.value(sql!("register_number"), &[&tenant])?;
     let mut number = first;
     for (job, load) in jobs.iter().zip(loads) {
         let claim = DedupClaim::by_new(job, now);
@@ -41,7 +40,7 @@ pub(crate) fn register(
             }
         });
     }
-    count_jobs(connection, tenant, number - first)?;
+    connection.run(sql!("register_count"), &[&tenant, &(number - first)])?;
     counts.write(connection)?;
     Ok(results)
 }
@@ -51,9 +50,8 @@ pub(crate) fn register_paused(
     connection: &Connection,
     tenant: TenantNo,
     job: &NewJob,
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Registered> {
-    let now = Now::At(resolve(now));
     let results = register(connection, tenant, std::slice::from_ref(job), &[None], now)?;
     let result = results.into_iter().next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     if matches!(result, Registered::Created { .. }) {
@@ -70,36 +68,24 @@ fn register_one(
     counted: Counted,
     now: Timestamp,
 ) -> Answer<JobNo> {
-    let about = &job.about;
-    connection.prepare_cached(sql!("register_job"))?.execute(params![
-        job.id.0.as_bytes().as_slice(),
-        tenant.0,
-        about.name,
-        about.configuration.as_deref().unwrap_or_default(),
-        about.source_id,
-        json(about)?,
-        json(&job.definition)?,
-        now.as_micros(),
-        job.definition.executor.kind,
-        job.definition.lane as u8,
-        number,
-        about.target,
-    ])?;
+    let NewJob { id, about, definition, next_at } = job;
+    let configuration = about.configuration.as_deref().unwrap_or_default();
+    let (about_text, definition_text) = (json(about)?, json(definition)?);
+    let row: Params<'_> = &[
+        id, &tenant, &about.name, &configuration, &about.source_id, &about_text, &definition_text,
+        &now, &definition.executor.kind, &definition.lane, &number, &about.target,
+    ];
+    connection.run(sql!("register_job"), row)?;
     let no = JobNo(connection.last_insert_rowid());
     labels::write(connection, tenant, no, about)?;
-    connection.prepare_cached(sql!("register_job_state"))?.execute(params![
-        no.0,
-        tenant.0,
-        Shard::of(no).0,
-        job.next_at.map(|at| Slot::of(at).0),
-        now.as_micros(),
-        micros(job.next_at),
-        job.definition.schedule.follows_its_end(),
-        counted.key,
-        counted.cost,
-        counted.is_stated,
-    ])?;
-    notify_scheduler(connection, no, job.next_at, now)?;
+    let (shard, slot) = (Shard::of(no), next_at.map(Slot::of));
+    let follows_end = definition.schedule.follows_its_end();
+    let state: Params<'_> = &[
+        &no, &tenant, &shard, &slot, &now, next_at, &follows_end, &counted.key, &counted.cost,
+        &counted.is_stated,
+    ];
+    connection.run(sql!("register_job_state"), state)?;
+    notify_scheduler(connection, no, *next_at, now)?;
     Ok(no)
 }
 
@@ -119,21 +105,7 @@ pub(crate) fn notify_scheduler(
 
 /// Makes the scheduler load the job again.
 pub(crate) fn mark_changed(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection
-        .prepare_cached(sql!("register_changed_job"))?
-        .execute(params![Shard::of(job).0, job.0])?;
-    Ok(())
-}
-
-fn next_number(connection: &Connection, tenant: TenantNo) -> Answer<i64> {
-    Ok(connection
-        .prepare_cached(sql!("register_number"))?
-        .query_row([tenant.0], |row| row.get(0))?)
-}
-
-fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()> {
-    connection.prepare_cached(sql!("register_count"))?.execute(params![tenant.0, more])?;
-    Ok(())
+    connection.run(sql!("register_changed_job"), &[&Shard::of(job), &job])
 }
 
 /// Returns another job of the tenant that has the same name and configuration.
@@ -145,9 +117,6 @@ pub(crate) fn find_namesake(
 ) -> Answer<Option<JobId>> {
     let Some(name) = &about.name else { return Ok(None) };
     let configuration = about.configuration.as_deref().unwrap_or_default();
-    let found: Option<Vec<u8>> = connection
-        .prepare_cached(sql!("register_find_names"))?
-        .query_row(params![tenant.0, name, configuration, except.0], |row| row.get(0))
-        .optional()?;
-    Ok(found.map(job_id).transpose()?)
+    let names: Params<'_> = &[&tenant, name, &configuration, &except];
+    connection.maybe_row(sql!("register_find_names"), names, |row| Ok(job_id(row.get(0)?)?))
 }

@@ -1,14 +1,13 @@
 //! Triggers runs.
 
 use evenkeel_core::dedup::DedupPurpose;
-use evenkeel_core::order::Priority;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Sequence, Shard, Span, TenantNo, Timestamp};
-use evenkeel_store::{DedupClaim, Job, Now, StoreError, Trigger, Triggered};
-use rusqlite::{Connection, params};
+use evenkeel_store::{DedupClaim, Job, StoreError, Trigger, Triggered};
+use rusqlite::Connection;
 
 use super::read;
-use crate::connection::clock::resolve;
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 use crate::{conditions, dedup};
 
@@ -17,7 +16,7 @@ pub(crate) fn trigger(
     tenant: TenantNo,
     id: JobId,
     request: Trigger,
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Triggered> {
     let Some(job) = read::get(connection, tenant, id)? else { return Ok(Triggered::NotFound) };
     if let Err(refusal) = job.facts().apply(Command::Trigger) {
@@ -26,7 +25,6 @@ pub(crate) fn trigger(
     if request.idle_only && job.live > 0 {
         return Ok(Triggered::Busy);
     }
-    let now = resolve(now);
     let claim = DedupClaim::by_run(&job, DedupPurpose::Run, now);
     if let Some(holder) = dedup::holder_of(connection, tenant, claim.as_ref(), now)? {
         let run = dedup::run_instead(connection, holder.no)?;
@@ -55,17 +53,9 @@ pub(crate) fn start_run(
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
     let sequence = free_sequence(connection, job.no, (origin, request.n), at)?;
     let key = AttemptKey { sequence, ..AttemptKey::regular(job.no, at) };
-    connection.prepare_cached(sql!("trigger_delayed"))?.execute(params![
-        Shard::of(job.no).0,
-        at.as_micros(),
-        at.as_micros(),
-        job.no.0,
-        sequence.bits(),
-        key.attempt.0,
-        job.tenant.0,
-        request.priority.map(Priority::get),
-    ])?;
-    connection.prepare_cached(sql!("trigger_open"))?.execute([job.no.0])?;
+    let delayed: Params<'_> = &[&Shard::of(job.no), &at, &key, &job.tenant, &request.priority];
+    connection.run(sql!("trigger_delayed"), delayed)?;
+    connection.run(sql!("trigger_open"), &[&job.no])?;
     Ok(key)
 }
 
@@ -80,9 +70,7 @@ fn free_sequence(
     let mut is_taken = connection.prepare_cached(sql!("trigger_is_taken"))?;
     for step in 0..Sequence::NUMBERS {
         let sequence = Sequence::new(origin, n.wrapping_add(step));
-        let taken: bool = is_taken
-            .query_row(params![now.as_micros(), job.0, sequence.bits()], |row| row.get(0))?;
-        if !taken {
+        if !is_taken.value::<bool>(&[&now, &job, &sequence])? {
             return Ok(sequence);
         }
     }

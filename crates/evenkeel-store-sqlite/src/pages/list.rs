@@ -4,15 +4,14 @@ use evenkeel_core::page::PageContent;
 use evenkeel_core::{JobNo, PageId, TenantNo, Timestamp};
 use evenkeel_store::text::{BEGINNING_CHARS_MAX, Needles, beginning};
 use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest, StoreError, StoredPage};
-use rusqlite::{Connection, Row, params};
-use serde::de::DeserializeOwned;
+use rusqlite::{Connection, Row};
 use uuid::Uuid;
 
-use super::id_column;
 use super::matching::Home;
 use super::search::search;
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{find_job_no, job_id};
+use crate::rows::{capped_total, find_job_no, job_id, read_json};
 
 /// Lists of pages are counted and ranked exactly up to this number.
 pub(super) const COUNTED_MAX: usize = 10_000;
@@ -23,15 +22,11 @@ pub(super) fn list(
     filter: &PageFilter,
     page: PageRequest<PageNo>,
 ) -> Answer<Page<PageHit, PageNo>> {
-    let job = match filter.job {
-        Some(id) => match find_job_no(db, tenant, id)? {
-            Some(job) => Some(job),
-            None => {
-                return Ok(Page { items: vec![], total: 0, total_is_estimate: false, next: None });
-            }
-        },
-        None => None,
-    };
+    let job = filter.job.map(|id| find_job_no(db, tenant, id)).transpose()?;
+    if job == Some(None) {
+        return Ok(Page { items: vec![], total: 0, total_is_estimate: false, next: None });
+    }
+    let job = job.flatten();
     let url_prefix = filter.url_prefix.as_deref().unwrap_or_default();
     if let Some(query) = &filter.query {
         let home = job.map_or(Home::Tenant(tenant), Home::Job);
@@ -42,12 +37,12 @@ pub(super) fn list(
         None => sql!("list_pages"),
         Some(_) => sql!("list_pages_of_job"),
     };
-    let (after, job) = (page.after.map_or(0, |no| no.0), job.map(|job| job.0));
-    let limit = i64::from(page.limit) + 1;
-    let all = params![tenant.0, after, limit, page.offset, url_prefix, BEGINNING_CHARS_MAX, job];
+    let (after, limit) = (page.after.map_or(0, |no| no.0), i64::from(page.limit) + 1);
+    let all: Params<'_> =
+        &[&tenant, &after, &limit, &page.offset, &url_prefix, &BEGINNING_CHARS_MAX, &job];
     let mut statement = db.prepare_cached(sql)?;
     let wanted = statement.parameter_count();
-    let mut rows = statement.query(&all[..wanted])?;
+    let mut rows = statement.select(&all[..wanted])?;
     let (mut items, mut last, mut next) = (Vec::new(), None, None);
     while let Some(row) = rows.next()? {
         if items.len() == page.limit as usize {
@@ -71,11 +66,10 @@ fn count(
         Some(_) => sql!("list_pages_count_of_job"),
     };
     let most = COUNTED_MAX as u64;
-    let all = params![tenant.0, url_prefix, most + 1, job.map(|job| job.0)];
+    let all: Params<'_> = &[&tenant, &url_prefix, &(most + 1), &job];
     let mut statement = db.prepare_cached(sql)?;
     let wanted = statement.parameter_count();
-    let found: u64 = statement.query_row(&all[..wanted], |row| row.get(0))?;
-    Ok((found.min(most), found > most))
+    Ok(capped_total(statement.value(&all[..wanted])?, most))
 }
 
 /// Reads a row of `page_hit`.
@@ -99,9 +93,7 @@ fn page_id(row: &Row<'_>) -> Answer<PageId> {
 }
 
 pub(super) fn get(db: &Connection, tenant: TenantNo, id: PageId) -> Answer<Option<StoredPage>> {
-    let mut statement = db.prepare_cached(sql!("get_page"))?;
-    let mut rows = statement.query(params![id_column(&id), tenant.0])?;
-    rows.next()?.map(page_from).transpose()
+    db.maybe_row(sql!("get_page"), &[&id, &tenant], page_from)
 }
 
 fn page_from(row: &Row<'_>) -> Answer<StoredPage> {
@@ -119,18 +111,12 @@ fn page_from(row: &Row<'_>) -> Answer<StoredPage> {
             depth: row.get("depth")?,
             title: row.get("title")?,
             text: row.get("text")?,
-            links: read_json(row, id, "links")?,
-            metadata: read_json(row, id, "metadata")?,
-            fields: read_json(row, id, "fields")?,
+            links: read_json(row, format_args!("page {id}"), "links")?,
+            metadata: read_json(row, format_args!("page {id}"), "metadata")?,
+            fields: read_json(row, format_args!("page {id}"), "fields")?,
         },
         first_seen_at: Timestamp::from_micros(row.get("first_seen_at")?),
         changed_at: Timestamp::from_micros(row.get("changed_at")?),
         seen_at: Timestamp::from_micros(row.get("seen_at")?),
     })
-}
-
-fn read_json<T: DeserializeOwned>(row: &Row<'_>, id: PageId, column: &'static str) -> Answer<T> {
-    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
-    Ok(serde_json::from_str(text)
-        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), column, cause))?)
 }

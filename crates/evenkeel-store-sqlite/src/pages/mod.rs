@@ -15,8 +15,8 @@ use evenkeel_store::{
 };
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::Batch;
+use crate::connection::Urgency::Batch;
+use crate::connection::resolve;
 use crate::error::unavailable;
 
 #[async_trait]
@@ -42,29 +42,19 @@ impl PageStore for SqliteStore {
         let pages: Vec<save::Prepared> =
             tokio::task::spawn_blocking(prepare).await.map_err(unavailable)??;
         let rows = pages.iter().map(save::Prepared::rows).sum();
-        self.writer
-            .write(Batch, rows, move |session| {
-                save::save(session.connection(), shelf, &pages, resolve(now))
-            })
-            .await
+        self.writer.write(Batch, rows, move |db| save::save(db, shelf, &pages, resolve(now))).await
     }
 
     async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
         let pages = pages.to_vec();
         self.writer
-            .write(Batch, pages.len(), move |session| {
-                save::see(session.connection(), job, &pages, resolve(now))
-            })
+            .write(Batch, pages.len(), move |db| save::see(db, job, &pages, resolve(now)))
             .await
     }
 
     async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
-        let pages = pages.to_vec();
-        self.writer
-            .write(Batch, pages.len() * prune::ROWS, move |session| {
-                prune::prune(session.connection(), job, &pages)
-            })
-            .await
+        let (pages, rows) = (pages.to_vec(), pages.len() * prune::ROWS);
+        self.writer.write(Batch, rows, move |db| prune::prune(db, job, &pages)).await
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
@@ -78,12 +68,8 @@ impl PageStore for SqliteStore {
             }
             // If a round deletes fewer pages than the limit, it also deletes the `page_usage` rows
             // of these jobs.
-            left -= self
-                .writer
-                .write(Batch, left as usize * prune::ROWS, move |session| {
-                    prune::clear(session.connection(), &jobs, left)
-                })
-                .await?;
+            let rows = left as usize * prune::ROWS;
+            left -= self.writer.write(Batch, rows, move |db| prune::clear(db, &jobs, left)).await?;
         }
         Ok(u64::from(limit - left))
     }
@@ -102,8 +88,4 @@ impl PageStore for SqliteStore {
         let tenant = scope.tenant;
         self.readers.read(move |db| list::get(db, tenant, id)).await
     }
-}
-
-fn id_column(id: &PageId) -> &[u8] {
-    id.0.as_bytes().as_slice()
 }

@@ -1,9 +1,10 @@
 //! Deletes pages.
 
 use evenkeel_core::{JobNo, PageId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
-use super::{id_column, save};
+use super::save;
+use crate::connection::{RunPrepared, RunSql};
 use crate::error::Answer;
 
 /// Deleting a page is as much work as writing this many rows.
@@ -12,11 +13,7 @@ pub(super) const ROWS: usize = 4;
 pub(super) fn prune(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64> {
     let mut numbers = Vec::with_capacity(pages.len());
     for id in pages {
-        let found: Option<i64> = db
-            .prepare_cached(sql!("save_pages_find"))?
-            .query_row(params![id_column(id), job.0], |row| row.get(0))
-            .optional()?;
-        numbers.extend(found);
+        numbers.extend(db.maybe_value::<i64>(sql!("save_pages_find"), &[id, &job])?);
     }
     Ok(u64::from(delete_pages(db, job, &numbers)?))
 }
@@ -29,11 +26,10 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     let mut words = db.prepare_cached(sql!("prune_pages_words"))?;
     let (mut bytes, mut pages) = (0, 0_u32);
     for no in numbers {
-        let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
         // The list of pages to delete may name a page twice.
-        let Some(size) = size else { continue };
-        text.execute([no])?;
-        words.execute([no])?;
+        let Some(size) = page.maybe_value::<i64>(&[no])? else { continue };
+        text.run(&[no])?;
+        words.run(&[no])?;
         bytes += size;
         pages += 1;
     }
@@ -46,9 +42,7 @@ fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
 /// Returns deleted jobs whose crawled pages are still stored. Every job with pages has a row in the
 /// short table `page_usage`.
 pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
-    let mut statement = db.prepare_cached(sql!("clear_pages_jobs"))?;
-    let jobs = statement.query_map([limit], |row| Ok(JobNo(row.get(0)?)))?;
-    Ok(jobs.collect::<Result<_, _>>()?)
+    db.rows(sql!("clear_pages_jobs"), &[&limit], |row| Ok(JobNo(row.get(0)?)))
 }
 
 /// Deletes up to `limit` pages of these jobs, one job after the other, and the usage rows of jobs
@@ -58,13 +52,12 @@ pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> 
     let mut cleared = 0;
     for job in jobs {
         let room = limit - cleared;
-        let numbers: Vec<i64> =
-            look.query_map(params![job.0, room], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let numbers: Vec<i64> = look.rows(&[job, &room], |row| Ok(row.get(0)?))?;
         cleared += delete_pages(db, *job, &numbers)?;
         if cleared >= limit {
             break;
         }
-        db.prepare_cached(sql!("clear_pages_usage"))?.execute([job.0])?;
+        db.run(sql!("clear_pages_usage"), &[job])?;
     }
     Ok(cleared)
 }

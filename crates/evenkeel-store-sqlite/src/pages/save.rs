@@ -4,12 +4,11 @@ use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId, Timestamp};
 use evenkeel_store::text::{TEXT_INDEXED_MAX, TITLE_INDEXED_MAX, clean, indexed};
 use evenkeel_store::{PageQuota, StoreError};
-use rusqlite::{Connection, OptionalExtension, params};
-use serde::Serialize;
+use rusqlite::Connection;
 
-use super::id_column;
-use crate::connection::urgency::weight;
+use crate::connection::{Params, RunPrepared, RunSql, weight};
 use crate::error::Answer;
+use crate::rows::{json, read_json};
 
 /// A crawled page with all values that can be computed without the database.
 pub(super) struct Prepared {
@@ -45,66 +44,40 @@ impl Prepared {
     }
 
     fn insert(&self, db: &Connection, shelf: PageQuota, now: Timestamp) -> Answer<i64> {
-        let page = &self.content;
-        db.prepare_cached(sql!("save_pages_insert"))?.execute(params![
-            id_column(&page.id),
-            shelf.job.0,
-            shelf.tenant.0,
-            page.url,
-            page.title,
-            page.status,
-            page.content_type,
-            page.depth,
-            page.content_hash.as_slice(),
-            self.size,
-            now.as_micros(),
-            page.etag,
-            page.last_modified,
-        ])?;
+        self.run(
+            db,
+            sql!("save_pages_insert"),
+            &[&self.content.id, &shelf.job, &shelf.tenant],
+            now,
+        )?;
         Ok(db.last_insert_rowid())
     }
 
     fn change(&self, db: &Connection, no: i64, now: Timestamp) -> Answer<()> {
+        self.run(db, sql!("save_pages_change"), &[&no], now)
+    }
+
+    /// Runs a statement that takes `key` and then the columns of the page that change.
+    fn run(&self, db: &Connection, sql: &str, key: Params<'_>, now: Timestamp) -> Answer<()> {
         let page = &self.content;
-        db.prepare_cached(sql!("save_pages_change"))?.execute(params![
-            no,
-            page.url,
-            page.title,
-            page.status,
-            page.content_type,
-            page.depth,
-            page.content_hash.as_slice(),
-            self.size,
-            now.as_micros(),
-            page.etag,
-            page.last_modified,
-        ])?;
-        Ok(())
+        let row: Params<'_> = &[
+            &key, &page.url, &page.title, &page.status, &page.content_type, &page.depth,
+            &page.content_hash, &self.size, &now, &page.etag, &page.last_modified,
+        ];
+        db.run(sql, row)
     }
 
     fn write_text(&self, db: &Connection, shelf: PageQuota, no: i64) -> Answer<()> {
-        db.prepare_cached(sql!("save_pages_text"))?
-            .execute(params![no, self.content.text, self.links, self.metadata, self.fields,])?;
+        let Self { content, links, metadata, fields, .. } = self;
+        db.run(sql!("save_pages_text"), &[&no, &content.text, links, metadata, fields])?;
         let home = format!("t{} j{}", shelf.tenant.0, shelf.job.0);
-        db.prepare_cached(sql!("save_pages_words"))?
-            .execute(params![no, self.title_words, self.text_words, home,])?;
-        Ok(())
+        db.run(sql!("save_pages_words"), &[&no, &self.title_words, &self.text_words, &home])
     }
 
     fn see(&self, db: &Connection, no: i64, now: Timestamp) -> Answer<()> {
         let page = &self.content;
-        db.prepare_cached(sql!("save_pages_seen"))?.execute(params![
-            no,
-            now.as_micros(),
-            page.etag,
-            page.last_modified,
-        ])?;
-        Ok(())
+        db.run(sql!("save_pages_seen"), &[&no, &now, &page.etag, &page.last_modified])
     }
-}
-
-fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
 }
 
 pub(super) fn save(
@@ -113,10 +86,8 @@ pub(super) fn save(
     pages: &[Prepared],
     now: Timestamp,
 ) -> Answer<Vec<Kept>> {
-    let used: Option<u64> = db
-        .prepare_cached(sql!("save_pages_usage"))?
-        .query_row(params![shelf.job.0, shelf.tenant.0], |row| row.get(0))
-        .optional()?;
+    let used: Option<u64> =
+        db.maybe_value(sql!("save_pages_usage"), &[&shelf.job, &shelf.tenant])?;
     let Some(before) = used else { return Ok(vec![Kept::NoRoom; pages.len()]) };
     let (mut used, mut added) = (before, 0_i64);
     let mut answers = Vec::with_capacity(pages.len());
@@ -157,24 +128,18 @@ pub(super) fn save(
 type Found = (i64, [u8; 32], u64);
 
 fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
-    Ok(db
-        .prepare_cached(sql!("save_pages_find"))?
-        .query_row(params![id_column(&id), job.0], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
-        .optional()?)
+    db.maybe_row(sql!("save_pages_find"), &[&id, &job], |row| Ok(row.try_into()?))
 }
 
 /// Adds bytes and pages to the stored usage of a job.
 pub(super) fn count(db: &Connection, job: JobNo, bytes: i64, pages: i64) -> Answer<()> {
-    db.prepare_cached(sql!("save_pages_count"))?.execute(params![job.0, bytes, pages])?;
-    Ok(())
+    db.run(sql!("save_pages_count"), &[&job, &bytes, &pages])
 }
 
 pub(super) fn see(db: &Connection, job: JobNo, pages: &[PageId], now: Timestamp) -> Answer<()> {
     let mut see = db.prepare_cached(sql!("see_pages"))?;
     for id in pages {
-        see.execute(params![id_column(id), job.0, now.as_micros()])?;
+        see.run(&[id, &job, &now])?;
     }
     Ok(())
 }
@@ -183,19 +148,15 @@ pub(super) fn known(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<Vec
     let mut statement = db.prepare_cached(sql!("known_pages"))?;
     let mut found = Vec::new();
     for id in pages {
-        let mut rows = statement.query(params![id_column(id), job.0])?;
-        if let Some(row) = rows.next()? {
-            let links: String = row.get("links")?;
-            found.push(KnownPage {
+        found.extend(statement.maybe_row(&[id, &job], |row| {
+            Ok(KnownPage {
                 id: *id,
                 etag: row.get("etag")?,
                 last_modified: row.get("last_modified")?,
                 content_hash: row.get("content_hash")?,
-                links: serde_json::from_str(&links).map_err(|cause| {
-                    StoreError::corrupt(format_args!("page {id}"), "links", cause)
-                })?,
-            });
-        }
+                links: read_json(row, format_args!("page {id}"), "links")?,
+            })
+        })?);
     }
     Ok(found)
 }

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use evenkeel_core::TenantNo;
 use evenkeel_store::text::{Needles, SNIPPET_CHARS_MAX, snippet};
 use evenkeel_store::{Page, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row};
 
 use super::list::{COUNTED_MAX, hit_from};
 use super::matching::{Home, matching};
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 
 pub(super) fn search(
@@ -31,10 +32,8 @@ pub(super) fn search(
     let mut show = db.prepare_cached(sql!("list_pages_search_show"))?;
     let mut items = Vec::new();
     for no in shown {
-        let mut rows = show.query(params![no, SNIPPET_CHARS_MAX])?;
-        if let Some(row) = rows.next()? {
-            items.push(hit_from(row, |text| snippet(text, needles))?);
-        }
+        let show_hit = |row: &Row<'_>| hit_from(row, |text| snippet(text, needles));
+        items.extend(show.maybe_row(&[no, &SNIPPET_CHARS_MAX], show_hit)?);
     }
     Ok(Page { items, total: ranked.len() as u64, total_is_estimate, next: None })
 }
@@ -48,18 +47,13 @@ fn rank(
     url_prefix: &str,
 ) -> Answer<Vec<i64>> {
     let anywhere = matching(home, "{title text}", needles);
-    let mut statement = db.prepare_cached(sql!("list_pages_search"))?;
-    let most = COUNTED_MAX as i64 + 1;
-    let mut found = statement
-        .query_map(params![anywhere, tenant.0, url_prefix, most], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
-        .collect::<Result<Vec<(i64, f64)>, _>>()?;
+    let wanted: Params<'_> = &[&anywhere, &tenant, &url_prefix, &(COUNTED_MAX + 1)];
+    let mut found: Vec<(i64, f64)> =
+        db.rows(sql!("list_pages_search"), wanted, |row| Ok(row.try_into()?))?;
     let last = found.iter().map(|(no, _)| *no).max().unwrap_or(0);
-    let mut statement = db.prepare_cached(sql!("list_pages_search_titles"))?;
-    let in_title = statement
-        .query_map(params![matching(home, "title", needles), last], |row| row.get(0))?
-        .collect::<Result<HashSet<i64>, _>>()?;
+    let wanted: Params<'_> = &[&matching(home, "title", needles), &last];
+    let in_title = db.rows(sql!("list_pages_search_titles"), wanted, |row| Ok(row.get(0)?))?;
+    let in_title: HashSet<i64> = in_title.into_iter().collect();
     // FTS5 gives better matches a lower score.
     found.sort_by(|(a, score_a), (b, score_b)| {
         let is_behind = |no: &i64| !in_title.contains(no);

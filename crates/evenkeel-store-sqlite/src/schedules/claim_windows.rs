@@ -2,10 +2,11 @@
 
 use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Span, Timestamp};
 use evenkeel_store::{ClaimWindow, ClosedAttempt, StoreError};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{json, key_from, key_params, micros, name_list};
+use crate::rows::{json, key_from, name_list, span};
 
 pub(crate) fn shard_list(shards: &[Shard]) -> Result<String, StoreError> {
     json(&shards.iter().map(|shard| shard.0).collect::<Vec<_>>())
@@ -17,32 +18,20 @@ pub(crate) fn closed(
     limit: u32,
     now: Timestamp,
 ) -> Answer<Vec<ClosedAttempt>> {
-    let mut statement = connection.prepare_cached(sql!("find_closed_windows"))?;
-    let mut rows = statement.query(params![now.as_micros(), shard_list(shards)?, limit])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let average: Option<i64> = row.get("average_us")?;
-        found.push(ClosedAttempt {
+    let shards = shard_list(shards)?;
+    connection.rows(sql!("find_closed_windows"), &[&now, &shards, &limit], |row| {
+        Ok(ClosedAttempt {
             key: key_from(row)?,
-            average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+            average_good_duration: span(row.get("average_us")?),
             definition: row.get("definition")?,
-        });
-    }
-    Ok(found)
+        })
+    })
 }
 
 pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
     let mut statement = connection.prepare_cached(sql!("set_claim_windows"))?;
     for (key, window) in batch {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        statement.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            micros(window.from),
-            micros(window.until),
-        ])?;
+        statement.run(&[key, &window.from, &window.until])?;
     }
     Ok(())
 }
@@ -57,14 +46,10 @@ pub(crate) fn reopen_job(
 ) -> Answer<()> {
     let window = ClaimWindow::of(definition, definition.average(average), now);
     let limit = definition.key_limit();
-    connection.prepare_cached(sql!("command_open_ready"))?.execute(params![
-        job.0,
-        micros(window.from),
-        micros(window.until),
-        name_list(&definition.dont_run_on_nodes)?,
-        definition.priority.get(),
-        limit.as_ref().map(|limit| limit.digest.as_bytes()),
-        limit.map(|limit| limit.most),
-    ])?;
-    Ok(())
+    let (limit_key, limit_max) = (limit.map(|limit| limit.digest), limit.map(|limit| limit.most));
+    let forbidden = name_list(&definition.dont_run_on_nodes)?;
+    let values: Params<'_> = &[
+        &job, &window.from, &window.until, &forbidden, &definition.priority, &limit_key, &limit_max,
+    ];
+    connection.run(sql!("command_open_ready"), values)
 }

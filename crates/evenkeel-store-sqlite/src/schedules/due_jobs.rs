@@ -2,10 +2,11 @@
 
 use evenkeel_core::{JobNo, Shard, Slot};
 use evenkeel_store::DueJob;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::connection::{RunPrepared, RunSql};
 use crate::error::Answer;
-use crate::rows::{collect, due_job_from};
+use crate::rows::due_job_from;
 
 pub(crate) fn load_due(
     connection: &Connection,
@@ -14,18 +15,15 @@ pub(crate) fn load_due(
     after: Option<JobNo>,
     limit: u32,
 ) -> Answer<Vec<DueJob>> {
-    let mut statement = connection.prepare_cached(sql!("load_due"))?;
-    let after = after.map_or(0, |no| no.0);
-    collect(statement.query(params![shard.0, until.0, after, limit])?, due_job_from)
+    let after = after.unwrap_or(JobNo(0));
+    connection.rows(sql!("load_due"), &[&shard, &until, &after, &limit], due_job_from)
 }
 
 pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
     let mut statement = connection.prepare_cached(sql!("load_jobs"))?;
     let mut found = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if let Some(row) = statement.query([job.0])?.next()? {
-            found.push(due_job_from(row)?);
-        }
+        found.extend(statement.maybe_row(&[job], due_job_from)?);
     }
     Ok(found)
 }
@@ -43,10 +41,7 @@ pub(crate) fn changed_jobs(
         if left == 0 {
             break;
         }
-        let mut rows = statement.query(params![shard.0, left as i64])?;
-        while let Some(row) = rows.next()? {
-            found.push(JobNo(row.get(0)?));
-        }
+        found.extend(statement.rows(&[shard, &left], |row| Ok(JobNo(row.get(0)?)))?);
     }
     Ok(found)
 }
@@ -56,7 +51,7 @@ pub(crate) fn take_changed(connection: &Connection, jobs: &[JobNo]) -> Answer<Ve
     let mut take = connection.prepare_cached(sql!("look_ahead_take_changed"))?;
     let mut taken = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if take.execute(params![Shard::of(*job).0, job.0])? == 1 {
+        if take.change(&[&Shard::of(*job), job])? == 1 {
             taken.push(*job);
         }
     }

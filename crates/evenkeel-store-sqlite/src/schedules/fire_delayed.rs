@@ -3,18 +3,13 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Shard, Timestamp};
-use evenkeel_store::{
-    DelayedAttempt, FireDelayed, FireResult, Fired, Now, Postpone, RunLink, Start,
-};
-use rusqlite::{Connection, OptionalExtension, params};
+use evenkeel_store::{DelayedAttempt, FireDelayed, FireResult, Fired, Postpone, RunLink, Start};
+use rusqlite::Connection;
 
 use super::fire::by_job;
-use crate::connection::clock::resolve;
-use crate::connection::session::Session;
+use crate::connection::{Params, RunPrepared, RunSql, Session};
 use crate::error::Answer;
-use crate::rows::{
-    ReadyRow, due_job_from, job_head, key_from, key_params, link_columns, priority_from,
-};
+use crate::rows::{ReadyRow, due_job_from, job_head, key_from, priority_from};
 
 /// Returns the delayed attempts of the shards that are due by `until`, oldest first.
 pub(crate) fn due_attempts(
@@ -26,26 +21,18 @@ pub(crate) fn due_attempts(
     let mut statement = connection.prepare_cached(sql!("look_ahead_delayed"))?;
     let mut found: Vec<(Timestamp, AttemptKey, bool, Option<Priority>)> = Vec::new();
     for shard in shards {
-        let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
-        while let Some(row) = rows.next()? {
+        found.extend(statement.rows(&[shard, &until, &limit], |row| {
             let due = Timestamp::from_micros(row.get("due")?);
-            found.push((due, key_from(row)?, row.get("has_checkpoint")?, priority_from(row)?));
-        }
+            Ok((due, key_from(row)?, row.get("has_checkpoint")?, priority_from(row)?))
+        })?);
     }
     found.sort_unstable();
     found.truncate(limit as usize);
     let mut load = connection.prepare_cached(sql!("load_jobs"))?;
     let mut attempts = Vec::with_capacity(found.len());
     for (due, key, has_checkpoint, priority) in found {
-        if let Some(row) = load.query([key.job_no.0])?.next()? {
-            attempts.push(DelayedAttempt {
-                due,
-                key,
-                has_checkpoint,
-                priority,
-                job: due_job_from(row)?,
-            });
-        }
+        let job = load.maybe_row(&[&key.job_no], due_job_from)?;
+        attempts.extend(job.map(|job| DelayedAttempt { due, key, has_checkpoint, priority, job }));
     }
     Ok(attempts)
 }
@@ -54,25 +41,19 @@ pub(crate) fn fire_delayed(
     session: &mut Session,
     node: NodeNo,
     batch: &[FireDelayed],
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Fired> {
-    let now = resolve(now);
     let mut results = vec![FireResult::Stale; batch.len()];
     if !session.is_live(node)? {
         return Ok(Fired { now, results });
     }
-    let mut oldest: Option<Timestamp> = None;
-    for index in by_job(batch, |delayed| delayed.key.job_no.0) {
-        let delayed = &batch[index];
-        results[index] = fire_one(session.connection(), node, delayed, now)?;
-        if let FireResult::Fired(Fence(1..)) = results[index] {
-            let at = delayed.key.scheduled_at;
-            oldest = Some(oldest.map_or(at, |oldest| oldest.min(at)));
-        }
+    for index in by_job(batch, |delayed| delayed.key.job_no) {
+        results[index] = fire_one(session, node, &batch[index], now)?;
     }
-    if let Some(oldest) = oldest {
-        session.lower_watermark(node, oldest)?;
-    }
+    let is_claimed = |result: &FireResult| matches!(result, FireResult::Fired(Fence(1..)));
+    let claimed = batch.iter().zip(&results).filter(|(_, result)| is_claimed(result));
+    let oldest = claimed.map(|(delayed, _)| delayed.key.scheduled_at).min();
+    session.lower_watermark(node, oldest)?;
     Ok(Fired { now, results })
 }
 
@@ -82,40 +63,24 @@ fn fire_one(
     delayed: &FireDelayed,
     now: Timestamp,
 ) -> Answer<FireResult> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(delayed.key);
-    let shard = Shard::of(delayed.key.job_no).0;
-    let which = params![shard, delayed.due.as_micros(), scheduled_at, job_no, sequence, attempt];
+    let FireDelayed { key, tenant, .. } = *delayed;
+    let which: Params<'_> = &[&Shard::of(key.job_no), &delayed.due, &key];
     if delayed.due > now {
-        let found = connection.prepare_cached(sql!("fire_delayed_classify"))?.exists(which)?;
+        let found = connection.has_row(sql!("fire_delayed_classify"), which)?;
         return Ok(if found { FireResult::Early } else { FireResult::Stale });
     }
-    let taken = connection
-        .prepare_cached(sql!("fire_delayed_take"))?
-        .query_row(which, |row| row.get::<_, Option<u8>>("priority"))
-        .optional()?;
+    let taken: Option<Option<u8>> = connection.maybe_value(sql!("fire_delayed_take"), which)?;
     let Some(priority) = taken else { return Ok(FireResult::Stale) };
-    let prev = link_in(connection, delayed.key)?;
+    let prev = link_in(connection, key)?;
     match &delayed.start {
         Start::Claimed => {
-            connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
-            let (prev_at, prev_sequence) = link_columns(prev);
-            connection.prepare_cached(sql!("fire_attempt"))?.execute(params![
-                scheduled_at,
-                job_no,
-                sequence,
-                attempt,
-                delayed.tenant.0,
-                node.0,
-                prev_at,
-                prev_sequence,
-                now.as_micros(),
-                priority,
-            ])?;
+            connection.run(sql!("claim_count_execution"), &[&key.job_no])?;
+            let attempt: Params<'_> = &[&key, &tenant, &node, &prev, &now, &priority];
+            connection.run(sql!("fire_attempt"), attempt)?;
             Ok(FireResult::Fired(Fence::NONE.next()))
         }
         Start::Queued(entry) => {
-            let (key, tenant) = (delayed.key, delayed.tenant);
-            let (fence, crashes) = (Fence::NONE.0, 0);
+            let (fence, crashes) = (Fence::NONE, 0);
             ReadyRow { key, tenant, entry, fence, crashes, prev }.insert(connection)?;
             Ok(FireResult::Fired(Fence::NONE))
         }
@@ -129,27 +94,14 @@ pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option
         return Ok(None);
     }
     let before = job_head(connection, key.job_no)?.and_then(|job| job.head);
-    connection.prepare_cached(sql!("set_job_head"))?.execute(params![
-        key.job_no.0,
-        key.scheduled_at.as_micros(),
-        key.sequence.bits(),
-    ])?;
+    connection.run(sql!("set_job_head"), &[&key.job_no, &key.scheduled_at, &key.sequence])?;
     Ok(before)
 }
 
 pub(crate) fn postpone(connection: &Connection, batch: &[Postpone]) -> Answer<()> {
     let mut statement = connection.prepare_cached(sql!("postpone"))?;
     for Postpone { due, key, until } in batch {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        statement.execute(params![
-            Shard::of(key.job_no).0,
-            due.as_micros(),
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            until.as_micros(),
-        ])?;
+        statement.run(&[&Shard::of(key.job_no), due, key, until])?;
     }
     Ok(())
 }

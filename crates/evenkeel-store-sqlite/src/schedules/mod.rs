@@ -14,8 +14,8 @@ use evenkeel_store::{
 };
 
 use crate::SqliteStore;
-use crate::connection::clock::resolve;
-use crate::connection::urgency::Urgency::Batch;
+use crate::connection::Urgency::Batch;
+use crate::connection::{Session, resolve};
 
 #[async_trait]
 impl ScheduleStore for SqliteStore {
@@ -41,8 +41,7 @@ impl ScheduleStore for SqliteStore {
         limit: u32,
         now: Now,
     ) -> Result<LookAhead, StoreError> {
-        let shards = shards.to_vec();
-        let now = resolve(now);
+        let (shards, now) = (shards.to_vec(), resolve(now));
         // A reader checks first, because usually no job has changed and the writer is not needed.
         let (changed, delayed) = self
             .engine_readers
@@ -54,18 +53,15 @@ impl ScheduleStore for SqliteStore {
         if changed.is_empty() {
             return Ok(LookAhead { now, changed: Vec::new(), delayed });
         }
-        let changed = self
-            .writer
-            .write(Batch, changed.len(), move |session| {
-                due_jobs::take_changed(session.connection(), &changed)
-            })
-            .await?;
+        let rows = changed.len();
+        let take = move |db: &mut Session| due_jobs::take_changed(db, &changed);
+        let changed = self.writer.write(Batch, rows, take).await?;
         Ok(LookAhead { now, changed, delayed })
     }
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
         self.writer
-            .write(Batch, batch.len(), move |session| fire::fire(session, node, &batch, now))
+            .write(Batch, batch.len(), move |db| fire::fire(db, node, &batch, resolve(now)))
             .await
     }
 
@@ -76,8 +72,8 @@ impl ScheduleStore for SqliteStore {
         now: Now,
     ) -> Result<Fired, StoreError> {
         self.writer
-            .write(Batch, batch.len(), move |session| {
-                fire_delayed::fire_delayed(session, node, &batch, now)
+            .write(Batch, batch.len(), move |db| {
+                fire_delayed::fire_delayed(db, node, &batch, resolve(now))
             })
             .await
     }
@@ -85,19 +81,13 @@ impl ScheduleStore for SqliteStore {
     async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
         let batch = batch.to_vec();
         self.writer
-            .write(Batch, batch.len() * 2, move |session| {
-                supersede::supersede(session.connection(), &batch, now)
-            })
+            .write(Batch, batch.len() * 2, move |db| supersede::supersede(db, &batch, resolve(now)))
             .await
     }
 
     async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError> {
         let batch = batch.to_vec();
-        self.writer
-            .write(Batch, batch.len(), move |session| {
-                fire_delayed::postpone(session.connection(), &batch)
-            })
-            .await
+        self.writer.write(Batch, batch.len(), move |db| fire_delayed::postpone(db, &batch)).await
     }
 
     async fn find_closed_windows(
@@ -115,10 +105,6 @@ impl ScheduleStore for SqliteStore {
         batch: &[(AttemptKey, ClaimWindow)],
     ) -> Result<(), StoreError> {
         let batch = batch.to_vec();
-        self.writer
-            .write(Batch, batch.len(), move |session| {
-                claim_windows::reopen(session.connection(), &batch)
-            })
-            .await
+        self.writer.write(Batch, batch.len(), move |db| claim_windows::reopen(db, &batch)).await
     }
 }

@@ -4,13 +4,13 @@ mod write;
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Action, Applied, CommandEffect, DedupClaim, JobCommand, JobState, Now};
-use rusqlite::{Connection, params};
+use evenkeel_store::{Action, Applied, CommandEffect, DedupClaim, JobCommand, JobState};
+use rusqlite::Connection;
 
 use super::read::get;
 use super::register::{find_namesake, notify_scheduler};
 use crate::balance::Counts;
-use crate::connection::clock::resolve;
+use crate::connection::RunSql;
 use crate::dedup;
 use crate::error::Answer;
 
@@ -39,9 +39,8 @@ pub(crate) fn apply_all(
     connection: &Connection,
     tenant: TenantNo,
     commands: &[JobCommand],
-    now: Now,
+    now: Timestamp,
 ) -> Answer<Vec<Applied>> {
-    let now = resolve(now);
     let mut counted = Counted::default();
     let mut counts = Counts::default();
     let mut answers = Vec::with_capacity(commands.len());
@@ -50,9 +49,7 @@ pub(crate) fn apply_all(
     }
     let Counted { deleted, paused, cancelled } = counted;
     if (deleted, paused, cancelled) != (0, 0, 0) {
-        connection
-            .prepare_cached(sql!("command_count"))?
-            .execute(params![tenant.0, deleted, paused, cancelled])?;
+        connection.run(sql!("command_count"), &[&tenant, &deleted, &paused, &cancelled])?;
     }
     counts.write(connection)?;
     Ok(answers)

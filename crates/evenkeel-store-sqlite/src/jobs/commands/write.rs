@@ -4,12 +4,13 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Origin, Slot, Timestamp};
 use evenkeel_store::{Action, Job, JobChange, JobState, STOPPED_FOR_GOOD, Trigger};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use crate::attempts::cancel::{ask_to_end, find_running, withdraw};
+use crate::connection::{Params, RunSql};
 use crate::error::Answer;
 use crate::jobs::{labels, trigger};
-use crate::rows::{json, micros};
+use crate::rows::json;
 use crate::schedules::claim_windows;
 use crate::{conditions, dead_letters, targets};
 
@@ -22,23 +23,15 @@ pub(super) fn set_state(
 ) -> Answer<()> {
     let stopped_at = match effect.state {
         JobState::Active => None,
-        JobState::Paused => Some(micros(job.stopped_at).unwrap_or(job.stop_at(now).as_micros())),
+        JobState::Paused => Some(job.stopped_at.unwrap_or(job.stop_at(now)).as_micros()),
         JobState::Cancelled | JobState::Deleted => Some(STOPPED_FOR_GOOD),
     };
     let active = effect.state == JobState::Active;
-    connection.prepare_cached(sql!("command_job"))?.execute(params![
-        job.no.0,
-        effect.state as u8,
-        now.as_micros(),
-        action.note()
-    ])?;
+    connection.run(sql!("command_job"), &[&job.no, &effect.state, &now, &action.note()])?;
     if effect.state != job.state {
         dead_letters::prune_failing(connection, job.no)?;
     }
-    connection
-        .prepare_cached(sql!("command_job_state"))?
-        .execute(params![job.no.0, active, stopped_at])?;
-    Ok(())
+    connection.run(sql!("command_job_state"), &[&job.no, &active, &stopped_at])
 }
 
 /// Makes all changes of the command except the change of the job's state. Returns the run that the
@@ -78,27 +71,17 @@ fn set_next_time(
     next_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Answer<()> {
-    let slot = next_at.map(|at| Slot::of(at).0);
-    connection.prepare_cached(sql!("command_place"))?.execute(params![
-        job.no.0,
-        micros(next_at),
-        slot,
-        now.as_micros()
-    ])?;
-    Ok(())
+    connection.run(sql!("command_place"), &[&job.no, &next_at, &next_at.map(Slot::of), &now])
 }
 
 fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp) -> Answer<()> {
     let about = change.about.as_ref().unwrap_or(&job.about);
     let definition = change.definition.as_ref().unwrap_or(&job.definition);
-    connection.prepare_cached(sql!("command_change_job"))?.execute(params![
-        job.no.0,
-        about.name,
-        about.configuration.as_deref().unwrap_or_default(),
-        about.source_id,
-        json(about)?,
-        json(definition)?,
-    ])?;
+    let configuration = about.configuration.as_deref().unwrap_or_default();
+    let (about_text, definition_text) = (json(about)?, json(definition)?);
+    let row: Params<'_> =
+        &[&job.no, &about.name, &configuration, &about.source_id, &about_text, &definition_text];
+    connection.run(sql!("command_change_job"), row)?;
     if about.target != job.about.target {
         targets::change_of_job(connection, job, about.target, now)?;
     }
@@ -109,9 +92,8 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
         set_next_time(connection, job, next_at, now)?;
     }
     if change.definition.is_some() {
-        connection
-            .prepare_cached(sql!("command_follows_end"))?
-            .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
+        let follows_end = definition.schedule.follows_its_end();
+        connection.run(sql!("command_follows_end"), &[&job.no, &follows_end])?;
         let average = job.history.average_good_duration;
         claim_windows::reopen_job(connection, job.no, definition, average, now)?;
     }
@@ -138,7 +120,7 @@ pub(super) fn end(
             ask_to_end(connection, *node, *key, false)?;
         }
         conditions::delete(connection, job.no)?;
-        connection.prepare_cached(sql!("judge_unmark"))?.execute([job.no.0])?;
+        connection.run(sql!("judge_unmark"), &[&job.no])?;
     } else if !withdrawn.is_empty() {
         conditions::mark_after_failure(connection, job.no)?;
     } else {
