@@ -52,9 +52,7 @@ list_answer! {
 ///
 /// Administrators of the tenant `default` also see requests whose credential was invalid.
 #[utoipa::path(
-    get,
-    path = "/api/v1/audit",
-    tag = "access",
+    get, path = "/api/v1/audit", tag = "access",
     params(
         PageQuery,
         ("subject" = Option<String>, Query, description = "Lists only entries of this subject."),

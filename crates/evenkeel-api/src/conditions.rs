@@ -72,9 +72,7 @@ view! {
 /// Lists the jobs that missed their deadline promise or are likely to miss it, as of the last
 /// evaluation.
 #[utoipa::path(
-    get,
-    path = "/api/v1/conditions",
-    tag = "conditions",
+    get, path = "/api/v1/conditions", tag = "conditions",
     params(
         PageQuery,
         ("condition" = Option<String>, Query, pattern = "^(WARNING|ERROR)$",
@@ -87,16 +85,13 @@ view! {
 )]
 pub(crate) async fn list_conditions(call: Call, mut params: Params) -> Answer<ConditionList> {
     let request: PageRequest<RiskCursor> = PageQuery::take(&mut params);
-    let level = params.text("condition").and_then(|name| {
+    let level = params.parsed("condition", |name| {
         let mut known = [Level::Warning, Level::Error].into_iter();
-        let level = known.find(|level| level.as_str().eq_ignore_ascii_case(&name));
-        if level.is_none() {
-            let message = format!(
+        known.find(|level| level.as_str().eq_ignore_ascii_case(name)).ok_or_else(|| {
+            format!(
                 "{name:?} is not one of WARNING, ERROR; jobs that are OK are counted, not listed"
-            );
-            params.fault("condition", message);
-        }
-        level
+            )
+        })
     });
     params.finish()?;
     let counts = call.store.condition_counts(call.scope()).await?;

@@ -48,9 +48,7 @@ list_answer! {
 ///
 /// A group of failures is kept as long as the execution history.
 #[utoipa::path(
-    get,
-    path = "/api/v1/failures",
-    tag = "executions",
+    get, path = "/api/v1/failures", tag = "executions",
     params(
         PageQuery,
         ("job_id" = Option<String>, Query,

@@ -41,9 +41,7 @@ pub struct ReadyView {
 
 /// Answers 200 as long as the process runs.
 #[utoipa::path(
-    get,
-    path = "/healthz",
-    tag = "operations",
+    get, path = "/healthz", tag = "operations",
     responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain")),
     security(()),
     extensions(("x-required-role" = json!("none"))),
@@ -55,9 +53,7 @@ pub(crate) async fn healthz() -> &'static str {
 /// Reports whether the node is ready for requests: the store is available and the engine is
 /// running.
 #[utoipa::path(
-    get,
-    path = "/readyz",
-    tag = "operations",
+    get, path = "/readyz", tag = "operations",
     responses(
         (status = 200, description = "The node is ready for requests", body = ReadyView),
         (status = 503, description = "The node is not ready for requests", body = ReadyView),

@@ -4,7 +4,7 @@
 //! request that cannot reserve memory is refused before more of its body is read. Part of the
 //! memory is reserved for small requests, so that large requests cannot block them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -13,7 +13,7 @@ use axum::response::Response;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{Problem, ProblemType};
-use crate::state::{App, Settings};
+use crate::state::App;
 
 /// Maximum size of a small request, in bytes.
 const SMALL_MAX: usize = 256 * 1024;
@@ -152,15 +152,6 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    fn new(memory: &Memory, settings: &Settings) -> Self {
-        Self {
-            held: Arc::new(Mutex::new(memory.hold())),
-            is_received: false,
-            idle: settings.body_idle,
-            total: settings.body_total,
-        }
-    }
-
     /// Returns the [`Intake`] of a request, which the layer [`hold`] added.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         request.extensions().get().cloned().ok_or_else(|| {
@@ -173,20 +164,21 @@ impl Intake {
 
     /// Reserves `bytes` in addition to the memory already reserved, until the request is answered.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<(), Problem> {
-        let mut held = self.lock();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = held.bytes().saturating_add(bytes);
         Ok(held.grow_to(bytes)?)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Adds an [`Intake`] to every request, and holds its memory reservation until the request is
 /// answered.
 pub(crate) async fn hold(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let intake = Intake::new(app.memory(), &app.settings);
+    let intake = Intake {
+        held: Arc::new(Mutex::new(app.memory().hold())),
+        is_received: false,
+        idle: app.settings.body_idle,
+        total: app.settings.body_total,
+    };
     request.extensions_mut().insert(intake.clone());
     let response = next.run(request).await;
     drop(intake);

@@ -14,9 +14,7 @@ use crate::state::App;
 ///
 /// The metrics cover all tenants, so the caller needs a token of the tenant `default`.
 #[utoipa::path(
-    get,
-    path = "/metrics",
-    tag = "operations",
+    get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")),
     extensions(("x-required-role" = json!("viewer"))),
 )]

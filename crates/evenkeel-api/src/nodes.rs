@@ -68,9 +68,7 @@ view! {
 
 /// Lists the nodes of the cluster with their roles, pools and last heartbeat.
 #[utoipa::path(
-    get,
-    path = "/api/v1/nodes",
-    tag = "operations",
+    get, path = "/api/v1/nodes", tag = "operations",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = NodeList)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -19,9 +19,7 @@ pub(crate) struct Document(pub(crate) Arc<str>);
 
 /// Returns this document
 #[utoipa::path(
-    get,
-    path = "/api/openapi.json",
-    tag = "operations",
+    get, path = "/api/openapi.json", tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
@@ -61,23 +59,19 @@ struct Bearer;
 
 impl Modify for Bearer {
     fn modify(&self, document: &mut OpenApi) {
-        let mut scheme = Http::new(HttpAuthScheme::Bearer);
-        scheme.description = Some(
-            "A token made by `evenkeel token create` or by your identity provider, or an API key \
-             (`ek_…`). `x-required-role` of each operation is the lowest role that may call it."
-                .into(),
-        );
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("bearer", SecurityScheme::Http(scheme));
-        let mut attempt = Http::new(HttpAuthScheme::Bearer);
-        attempt.description =
-            Some("The token sent with the call, in the header X-Evenkeel-Callback-Token".into());
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("attempt", SecurityScheme::Http(attempt));
+        let components = document.components.get_or_insert_default();
+        for (name, description) in [
+            (
+                "bearer",
+                "A token made by `evenkeel token create` or by your identity provider, or an API key \
+                 (`ek_…`). `x-required-role` of each operation is the lowest role that may call it.",
+            ),
+            ("attempt", "The token sent with the call, in the header X-Evenkeel-Callback-Token"),
+        ] {
+            let mut scheme = Http::new(HttpAuthScheme::Bearer);
+            scheme.description = Some(description.into());
+            components.add_security_scheme(name, SecurityScheme::Http(scheme));
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! Path and query parameters. Unknown query parameters are refused.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use evenkeel_commands::{Fault, read_time};
@@ -17,14 +21,18 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(id)) => Ok(Self(id)),
-            Err(_) => {
-                let detail = "not found: the id in the path is not readable";
-                Err(Problem::new(ProblemType::NotFound, detail))
-            }
-        }
+        let path = Path::from_request_parts(parts, state).await;
+        let detail = "not found: the id in the path is not readable";
+        path.map(|Path(id)| Self(id)).map_err(|_| Problem::new(ProblemType::NotFound, detail))
     }
+}
+
+/// Parses the id in the path of a request; `what` names the kind of object in the error.
+pub(crate) fn read_id<T: FromStr<Err: Display>>(text: &str, what: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error| {
+        let detail = format!("there is no such {what}: the id in the path is {error}");
+        Problem::new(ProblemType::NotFound, detail)
+    })
 }
 
 /// The job that the path of a request gives by id or name.
@@ -81,13 +89,8 @@ impl FromRequestParts<App> for Params {
 
     async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
-        match query {
-            Ok(Query(left)) => {
-                let run_ids = state.run_ids;
-                Ok(Self { left, known: Vec::new(), faults: Vec::new(), run_ids })
-            }
-            Err(_) => Err(Problem::parameter("", "the query is not readable")),
-        }
+        let Query(left) = query.map_err(|_| Problem::parameter("", "the query is not readable"))?;
+        Ok(Self { left, known: Vec::new(), faults: Vec::new(), run_ids: state.run_ids })
     }
 }
 
@@ -116,53 +119,46 @@ impl Params {
         taken
     }
 
+    /// Reads a parameter with `read`, whose error becomes the fault of the parameter.
+    pub(crate) fn parsed<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.text(name)?;
+        read(&text).map_err(|message| self.fault(name, message)).ok()
+    }
+
     /// Reads a parameter whose value is one of `names`.
     pub(crate) fn choice<T: Copy>(&mut self, name: &'static str, names: &[(&str, T)]) -> Option<T> {
-        let text = self.text(name)?;
-        let known = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-        if known.is_none() {
-            let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-            self.fault(name, format!("{text:?} is not one of {}", names.join(", ")));
-        }
-        known
+        self.parsed(name, |text| {
+            let known = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+            known.ok_or_else(|| {
+                let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+                format!("{text:?} is not one of {}", names.join(", "))
+            })
+        })
     }
 
     pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
-        let text = self.text(name)?;
-        match read_time(&text) {
-            Ok(moment) => Some(moment),
-            Err(message) => {
-                self.fault(name, message);
-                None
-            }
-        }
+        self.parsed(name, read_time)
+    }
+
+    pub(crate) fn number(&mut self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        self.parsed(name, |text| {
+            let number = text.parse().ok().filter(|number| range.contains(number));
+            let (low, high) = range.into_inner();
+            number.ok_or_else(|| format!("{text:?} is not a whole number from {low} to {high}"))
+        })
+    }
+
+    pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        let fault = |text: &str| format!("{text:?} is neither true nor false");
+        self.parsed(name, |text| text.parse().map_err(|_| fault(text)))
     }
 
     pub(crate) fn add_fault(&mut self, fault: Fault) {
         self.faults.push(fault);
-    }
-
-    pub(crate) fn number(
-        &mut self,
-        name: &'static str,
-        range: std::ops::RangeInclusive<u32>,
-    ) -> Option<u32> {
-        let text = self.text(name)?;
-        let number = text.parse().ok().filter(|number| range.contains(number));
-        if number.is_none() {
-            let (low, high) = range.into_inner();
-            self.fault(name, format!("{text:?} is not a whole number from {low} to {high}"));
-        }
-        number
-    }
-
-    pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
-        let text = self.text(name)?;
-        let flag = text.parse().ok();
-        if flag.is_none() {
-            self.fault(name, format!("{text:?} is neither true nor false"));
-        }
-        flag
     }
 
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {

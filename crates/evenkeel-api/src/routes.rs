@@ -24,7 +24,8 @@ pub fn router(app: AppParts) -> Router {
     let app = App::new(app);
     let (public, closed, openapi) = parts(&app.settings);
     let page = DocsPage::new(&openapi);
-    let document = Document(to_text(&openapi).into());
+    // Serializing plain maps and strings cannot fail.
+    let document = Document(openapi.to_json().unwrap_or_default().into());
     let guarded = Guarded { app: app.clone(), rules: Arc::new(Rules::of(&openapi)) };
     let once = middleware::from_fn_with_state(app.clone(), idempotency::once);
     let role = middleware::from_fn_with_state(guarded.clone(), auth::require_role);
@@ -153,9 +154,4 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     document.merge(public_document);
     crate::openapi::complete(&mut document);
     (public, closed, document)
-}
-
-fn to_text(openapi: &OpenApi) -> String {
-    // Serializing plain maps and strings cannot fail.
-    openapi.to_json().unwrap_or_default()
 }

@@ -95,9 +95,7 @@ view! {
 
 /// Previews the start times of a schedule without creating a job.
 #[utoipa::path(
-    post,
-    path = "/api/v1/schedules/preview",
-    tag = "schedules",
+    post, path = "/api/v1/schedules/preview", tag = "schedules",
     request_body(content = PreviewDocument, example = json!({
         "schedule": "0 9 * * 1-5", "timezone": "America/Toronto",
     })),

@@ -108,9 +108,7 @@ fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
 /// The server works on the request for at most 20 seconds. Jobs that the server has not handled
 /// within that time stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
-    put,
-    path = "/api/admin/jobs/bulk/status",
-    tag = "admin",
+    put, path = "/api/admin/jobs/bulk/status", tag = "admin",
     request_body(content = BulkStatusDocument,
         example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"})),
     responses((status = 200, description = "The result for each item", body = AdminResultsView)),
@@ -131,9 +129,7 @@ pub(crate) async fn admin_set_status_of_jobs(
 /// The server works on the request for at most 20 seconds. Jobs that the server has not handled
 /// within that time stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
-    post,
-    path = "/api/admin/jobs/bulk/retry",
-    tag = "admin",
+    post, path = "/api/admin/jobs/bulk/retry", tag = "admin",
     request_body(content = BulkRetryDocument, example = json!({"job_ids": [1, 2, 3, 4, 5]})),
     responses((status = 200, description = "The result for each item", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),

@@ -43,9 +43,7 @@ view! {
 ///
 /// A job that is scheduled for a later time and never ran is in none of the four counts.
 #[utoipa::path(
-    get,
-    path = "/api/admin/jobs/stats",
-    tag = "admin",
+    get, path = "/api/admin/jobs/stats", tag = "admin",
     responses((status = 200, description = "The counts", body = AdminStatsView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
@@ -60,9 +58,7 @@ pub(crate) async fn admin_job_stats(call: Call, _: NoParams) -> Answer<AdminStat
 /// none, although `next_cursor` is set. If the tenant has more than 10,000 jobs, an `offset` above
 /// 10,000 together with `status` is answered with 422; follow `next_cursor` instead.
 #[utoipa::path(
-    get,
-    path = "/api/admin/jobs",
-    tag = "admin",
+    get, path = "/api/admin/jobs", tag = "admin",
     params(
         ("status" = Option<String>, Query, pattern = "^(queued|crawling|success|failed)$",
          description = "Lists only jobs whose latest run has this status: queued, crawling, success or failed",

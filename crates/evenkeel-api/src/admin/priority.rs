@@ -37,9 +37,7 @@ pub struct BoostDocument {
 /// The new priority applies to queued runs at once; their waiting time so far still increases their
 /// priority.
 #[utoipa::path(
-    put,
-    path = "/api/admin/jobs/{id}/priority",
-    tag = "admin",
+    put, path = "/api/admin/jobs/{id}/priority", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = PriorityDocument, example = json!({"priority": 50})),
     responses(
@@ -66,9 +64,7 @@ pub(crate) async fn admin_set_job_priority(
 ///
 /// Concurrent boosts add up.
 #[utoipa::path(
-    post,
-    path = "/api/admin/jobs/{id}/boost",
-    tag = "admin",
+    post, path = "/api/admin/jobs/{id}/boost", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = BoostDocument, example = json!({"boost": 20})),
     responses(

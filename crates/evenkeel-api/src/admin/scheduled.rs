@@ -22,9 +22,7 @@ list_answer! {
 /// If the tenant has more than 10,000 jobs, `total` is an estimate, and a page may have fewer jobs
 /// than `limit` although `next_cursor` is set.
 #[utoipa::path(
-    get,
-    path = "/api/admin/scheduled-jobs",
-    tag = "admin",
+    get, path = "/api/admin/scheduled-jobs", tag = "admin",
     params(AdminPageQuery),
     responses((status = 200, description = "One page of the list", body = ScheduledJobList)),
     extensions(("x-required-role" = json!("viewer"))),
@@ -41,9 +39,7 @@ pub(crate) async fn admin_list_scheduled_jobs(
 
 /// Returns a scheduled job.
 #[utoipa::path(
-    get,
-    path = "/api/admin/scheduled-jobs/{id}",
-    tag = "admin",
+    get, path = "/api/admin/scheduled-jobs/{id}", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses((status = 200, description = "The job", body = ScheduledJobView)),
     extensions(("x-required-role" = json!("viewer"))),

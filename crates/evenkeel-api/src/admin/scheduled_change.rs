@@ -68,9 +68,7 @@ pub struct DeletedScheduledView {
 /// is given and a scheduled job with the same deduplication key exists, that job is returned and
 /// nothing is created.
 #[utoipa::path(
-    post,
-    path = "/api/admin/scheduled-jobs",
-    tag = "admin",
+    post, path = "/api/admin/scheduled-jobs", tag = "admin",
     request_body(content = ScheduledDocument,
         example = json!({"name": "daily-askreddit", "description": "Daily crawl of AskReddit",
             "subreddit_id": 1, "cron_expression": "@daily", "enabled": true, "priority": 10})),
@@ -103,9 +101,7 @@ pub(crate) async fn admin_create_scheduled_job(
 ///
 /// A changed `cron_expression` also sets a new next run time.
 #[utoipa::path(
-    put,
-    path = "/api/admin/scheduled-jobs/{id}",
-    tag = "admin",
+    put, path = "/api/admin/scheduled-jobs/{id}", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = Object, description = "The fields to change, as returned by GET or as in a \
         new scheduled job",
@@ -134,9 +130,7 @@ pub(crate) async fn admin_update_scheduled_job(
 ///
 /// The job's queued runs are withdrawn and its running executions are asked to stop.
 #[utoipa::path(
-    delete,
-    path = "/api/admin/scheduled-jobs/{id}",
-    tag = "admin",
+    delete, path = "/api/admin/scheduled-jobs/{id}", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses((status = 200, description = "The deleted job", body = DeletedScheduledView)),
     extensions(("x-required-role" = json!("operator"))),
@@ -158,9 +152,7 @@ pub(crate) async fn admin_delete_scheduled_job(
 ///
 /// Disabling pauses the job and withdraws its queued runs.
 #[utoipa::path(
-    post,
-    path = "/api/admin/scheduled-jobs/{id}/toggle",
-    tag = "admin",
+    post, path = "/api/admin/scheduled-jobs/{id}/toggle", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = EnabledDocument, example = json!({"enabled": false})),
     responses(

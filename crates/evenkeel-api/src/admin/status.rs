@@ -31,9 +31,7 @@ pub struct StatusDocument {
 /// status that the run already has changes nothing. The server answers 409 to `crawling`, which
 /// only workers can set, and to another outcome for a run that has finished.
 #[utoipa::path(
-    put,
-    path = "/api/admin/jobs/{id}/status",
-    tag = "admin",
+    put, path = "/api/admin/jobs/{id}/status", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = StatusDocument, example = json!({"status": "queued"})),
     responses(
@@ -60,9 +58,7 @@ pub(crate) async fn admin_set_job_status(
 ///
 /// The new run starts with a retry count of 0.
 #[utoipa::path(
-    post,
-    path = "/api/admin/jobs/{id}/retry",
-    tag = "admin",
+    post, path = "/api/admin/jobs/{id}/retry", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses(
         (status = 200, description = "The job after the change", body = AdminJobView),

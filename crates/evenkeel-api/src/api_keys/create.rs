@@ -57,9 +57,7 @@ pub struct MadeApiKeyView {
 ///
 /// Only a hash of the key is stored, so this response is the only place that shows the key.
 #[utoipa::path(
-    post,
-    path = "/api/v1/api-keys",
-    tag = "access",
+    post, path = "/api/v1/api-keys", tag = "access",
     request_body(content = ApiKeyDocument, example = json!({"name": "ci", "role": "operator"})),
     responses(
         (status = 201, description = "The new API key", body = MadeApiKeyView),
@@ -109,26 +107,23 @@ fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timesta
     if role.is_none() {
         faults.push(Fault::new("role", "give it viewer, operator or admin"));
     }
-    let (at, after) = (
-        text(&mut fields, "expires_at", &mut faults),
-        text(&mut fields, "expires_in", &mut faults),
-    );
+    let at = text(&mut fields, "expires_at", &mut faults);
+    let after = text(&mut fields, "expires_in", &mut faults);
     let expires_at = match (&at, &after) {
-        (None, None) => None,
+        (None, None) => Ok(None),
         (Some(_), Some(_)) => {
-            faults.push(Fault::new(
-                "expires_in",
-                "cannot be combined with expires_at; remove one of them",
-            ));
-            None
+            Err(("expires_in", "cannot be combined with expires_at; remove one of them"))
         }
-        (Some(at), None) => read_or(at.parse().ok(), "expires_at", "is not a time", &mut faults),
+        (Some(at), None) => at.parse().map(Some).map_err(|_| ("expires_at", "is not a time")),
         (None, Some(after)) => {
-            let span: Option<Span> = after.parse().ok();
-            let end = span.map(|span| now.saturating_add(span));
-            read_or(end, "expires_in", "is not a duration like 90d", &mut faults)
+            let end = after.parse().map(|span: Span| Some(now.saturating_add(span)));
+            end.map_err(|_| ("expires_in", "is not a duration like 90d"))
         }
     };
+    let expires_at: Option<Timestamp> = expires_at.unwrap_or_else(|(field, message)| {
+        faults.push(Fault::new(field, message));
+        None
+    });
     if expires_at.is_some_and(|end| end <= now) {
         let field = if at.is_some() { "expires_at" } else { "expires_in" };
         faults.push(Fault::new(field, "must be in the future"));
@@ -156,16 +151,4 @@ fn text(
             None
         }
     }
-}
-
-fn read_or<T>(
-    value: Option<T>,
-    field: &'static str,
-    message: &'static str,
-    faults: &mut Vec<Fault>,
-) -> Option<T> {
-    if value.is_none() {
-        faults.push(Fault::new(field, message));
-    }
-    value
 }

@@ -17,9 +17,7 @@ list_answer! {
 
 /// Lists the API keys of the caller's tenant, without their secrets.
 #[utoipa::path(
-    get,
-    path = "/api/v1/api-keys",
-    tag = "access",
+    get, path = "/api/v1/api-keys", tag = "access",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = ApiKeyList)),
     extensions(("x-required-role" = json!("admin"))),

@@ -24,9 +24,7 @@ pub struct RevokedApiKeyView {
 ///
 /// All nodes reject the revoked key as soon as the request is answered.
 #[utoipa::path(
-    delete,
-    path = "/api/v1/api-keys/{id}",
-    tag = "access",
+    delete, path = "/api/v1/api-keys/{id}", tag = "access",
     params(("id" = uuid::Uuid, Path, description = "Id of the key")),
     responses(
         (status = 200, description = "The API key is revoked", body = RevokedApiKeyView),

@@ -24,9 +24,7 @@ pub struct DeletedLetterView {
 ///
 /// The executions of the run stay in the history.
 #[utoipa::path(
-    delete,
-    path = "/api/v1/dead-letters/{id}",
-    tag = "executions",
+    delete, path = "/api/v1/dead-letters/{id}", tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses((status = 200, description = "The deleted dead letter", body = DeletedLetterView)),
     extensions(("x-required-role" = json!("operator"))),

@@ -10,9 +10,7 @@ use crate::problem::Problem;
 
 /// Returns a dead letter: a run that failed and will not be retried.
 #[utoipa::path(
-    get,
-    path = "/api/v1/dead-letters/{id}",
-    tag = "executions",
+    get, path = "/api/v1/dead-letters/{id}", tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses((status = 200, description = "The dead letter", body = DeadLetterView)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -21,9 +21,7 @@ list_answer! {
 ///
 /// Dead letters are kept for 30 days, and at most 10,000 per tenant.
 #[utoipa::path(
-    get,
-    path = "/api/v1/dead-letters",
-    tag = "executions",
+    get, path = "/api/v1/dead-letters", tag = "executions",
     params(
         PageQuery,
         ("job_id" = Option<String>, Query,

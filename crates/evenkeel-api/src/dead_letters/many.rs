@@ -76,9 +76,7 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
 /// If a job allows one run at a time, one of its dead letters is redriven now and its other dead
 /// letters are refused until that run has finished.
 #[utoipa::path(
-    post,
-    path = "/api/v1/dead-letters/redrive",
-    tag = "executions",
+    post, path = "/api/v1/dead-letters/redrive", tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
     responses((status = 200, description = "The result for each item", body = RedrivenLettersView)),
@@ -112,9 +110,7 @@ pub(crate) async fn redrive_dead_letters(
 ///
 /// The executions of the runs stay in the history.
 #[utoipa::path(
-    post,
-    path = "/api/v1/dead-letters/delete",
-    tag = "executions",
+    post, path = "/api/v1/dead-letters/delete", tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
     responses((status = 200, description = "The result for each item", body = DeletedLettersView)),

@@ -9,13 +9,11 @@ mod view;
 
 use evenkeel_core::RunId;
 
+use crate::params;
 use crate::problem::{Problem, ProblemType};
 
 fn read_id(text: &str) -> Result<RunId, Problem> {
-    text.parse().map_err(|error| {
-        let detail = format!("there is no such dead letter: the id in the path is {error}");
-        Problem::new(ProblemType::NotFound, detail)
-    })
+    params::read_id(text, "dead letter")
 }
 
 fn missing() -> Problem {

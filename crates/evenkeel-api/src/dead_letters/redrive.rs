@@ -28,9 +28,7 @@ pub struct RedrivenView {
 /// A dead letter can be redriven once. If the new run also exhausts its retries, it becomes a new
 /// dead letter.
 #[utoipa::path(
-    post,
-    path = "/api/v1/dead-letters/{id}/redrive",
-    tag = "executions",
+    post, path = "/api/v1/dead-letters/{id}/redrive", tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses(
         (status = 202, description = "The new run is queued", body = RedrivenView),

@@ -36,9 +36,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 /// A browser without a token gets a sign-in page, which asks for a token and keeps it in memory
 /// only.
 #[utoipa::path(
-    get,
-    path = "/api/docs",
-    tag = "operations",
+    get, path = "/api/docs", tag = "operations",
     responses((status = 200, description = "An HTML page", body = String, content_type = "text/html")),
     extensions(("x-required-role" = json!("viewer"))),
 )]

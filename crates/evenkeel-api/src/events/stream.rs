@@ -24,9 +24,7 @@ use crate::streams::{Source, StreamEvent};
 /// that the stream is alive. The stream ends when the token expires, up to 30 seconds after an API
 /// key is revoked, after one hour, or when the node stops; clients should reconnect.
 #[utoipa::path(
-    get,
-    path = "/api/v1/events",
-    tag = "events",
+    get, path = "/api/v1/events", tag = "events",
     params(
         EventQuery,
         ("Last-Event-ID" = Option<String>, Header,

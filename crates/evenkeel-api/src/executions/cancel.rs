@@ -27,9 +27,7 @@ pub struct CancelledView {
 ///
 /// The job stays active and keeps its schedule.
 #[utoipa::path(
-    post,
-    path = "/api/v1/executions/{id}/cancel",
-    tag = "executions",
+    post, path = "/api/v1/executions/{id}/cancel", tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution")),
     responses(
         (status = 202, description = "The run is being cancelled", body = CancelledView),

@@ -8,9 +8,7 @@ use crate::params::{NoParams, PathId};
 
 /// Returns an execution, or the latest execution of a run.
 #[utoipa::path(
-    get,
-    path = "/api/v1/executions/{id}",
-    tag = "executions",
+    get, path = "/api/v1/executions/{id}", tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution")),
     responses((status = 200, description = "The execution", body = ExecutionView)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -22,6 +22,7 @@ list_answer! {
 /// Filters of the list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "documents the parameters, which are read by name")]
 pub(crate) struct ExecutionQuery {
     /// Lists only executions with this status.
     #[param(value_type = Option<String>, example = "failed", pattern =
@@ -35,16 +36,19 @@ pub(crate) struct ExecutionQuery {
     before: Option<Timestamp>,
 }
 
-impl ExecutionQuery {
-    fn take(params: &mut Params, job: Option<JobId>) -> RunSearch {
-        let names = AttemptStatus::ALL.map(|status| (status.as_str(), status));
-        let query = Self {
-            status: params.choice("status", &names),
-            from: params.time("from"),
-            before: params.time("before"),
-        };
-        RunSearch { job, status: query.status, from: query.from, before: query.before }
-    }
+async fn search(call: Call, mut params: Params, job: Option<JobId>) -> Answer<ExecutionList> {
+    let request = PageQuery::take(&mut params);
+    let statuses = AttemptStatus::ALL.map(|status| (status.as_str(), status));
+    let search = RunSearch {
+        job,
+        status: params.choice("status", &statuses),
+        from: params.time("from"),
+        before: params.time("before"),
+    };
+    params.finish()?;
+    let page = call.runs.search(call.scope(), search, request).await?;
+    let view = |attempt| ExecutionView::new(attempt, &call.run_ids);
+    Ok(Json(ExecutionList::new(&call, &request, page, view)))
 }
 
 /// Lists the executions of all jobs, newest first.
@@ -52,27 +56,18 @@ impl ExecutionQuery {
 /// With a filter, each request examines a limited number of executions, so a page may have fewer
 /// items than `limit` although `next_cursor` is set.
 #[utoipa::path(
-    get,
-    path = "/api/v1/executions",
-    tag = "executions",
+    get, path = "/api/v1/executions", tag = "executions",
     params(PageQuery, ExecutionQuery),
     responses((status = 200, description = "One page of the list", body = ExecutionList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
-pub(crate) async fn list_executions(call: Call, mut params: Params) -> Answer<ExecutionList> {
-    let request = PageQuery::take(&mut params);
-    let search = ExecutionQuery::take(&mut params, None);
-    params.finish()?;
-    let page = call.runs.search(call.scope(), search, request).await?;
-    let view = |attempt| ExecutionView::new(attempt, &call.run_ids);
-    Ok(Json(ExecutionList::new(&call, &request, page, view)))
+pub(crate) async fn list_executions(call: Call, params: Params) -> Answer<ExecutionList> {
+    search(call, params, None).await
 }
 
 /// Lists the executions of one job, newest first.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs/{id}/executions",
-    tag = "executions",
+    get, path = "/api/v1/jobs/{id}/executions", tag = "executions",
     params(("id" = String, Path, description = "The job's id or name"), PageQuery, ExecutionQuery),
     responses((status = 200, description = "One page of the list", body = ExecutionList)),
     extensions(("x-required-role" = json!("viewer"))),
@@ -80,12 +75,7 @@ pub(crate) async fn list_executions(call: Call, mut params: Params) -> Answer<Ex
 pub(crate) async fn list_job_executions(
     call: Call,
     PathJob(id): PathJob,
-    mut params: Params,
+    params: Params,
 ) -> Answer<ExecutionList> {
-    let request = PageQuery::take(&mut params);
-    let search = ExecutionQuery::take(&mut params, Some(id));
-    params.finish()?;
-    let page = call.runs.search(call.scope(), search, request).await?;
-    let view = |attempt| ExecutionView::new(attempt, &call.run_ids);
-    Ok(Json(ExecutionList::new(&call, &request, page, view)))
+    search(call, params, Some(id)).await
 }

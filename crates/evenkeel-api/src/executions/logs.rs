@@ -96,9 +96,7 @@ fn is_over(status: AttemptStatus) -> bool {
 /// of the log twice. A line whose newline has not arrived is partial; the next line of the same
 /// output stream continues it.
 #[utoipa::path(
-    get,
-    path = "/api/v1/executions/{id}/logs",
-    tag = "executions",
+    get, path = "/api/v1/executions/{id}/logs", tag = "executions",
     params(
         ("id" = uuid::Uuid, Path, description = "Id of an execution; the id of a run stands for its latest execution"),
         ("tail" = Option<u32>, Query, description = "Returns only this many lines from the end of the log",

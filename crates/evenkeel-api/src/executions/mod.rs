@@ -9,13 +9,11 @@ mod view;
 
 use evenkeel_core::AttemptId;
 
-use crate::problem::{Problem, ProblemType};
+use crate::params;
+use crate::problem::Problem;
 
 pub(crate) use view::ExecutionView;
 
 fn read_id(text: &str) -> Result<AttemptId, Problem> {
-    text.parse().map_err(|error| {
-        let detail = format!("there is no such execution: the id in the path is {error}");
-        Problem::new(ProblemType::NotFound, detail)
-    })
+    params::read_id(text, "execution")
 }

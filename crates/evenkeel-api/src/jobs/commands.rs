@@ -109,9 +109,7 @@ pub struct BulkOutcomeView {
 ///
 /// A request with `filter` works for up to 20 seconds, and then answers with a cursor to continue.
 #[utoipa::path(
-    post,
-    path = "/api/v1/jobs/commands",
-    tag = "jobs",
+    post, path = "/api/v1/jobs/commands", tag = "jobs",
     request_body(content = BulkCommandDocument, example = json!({
         "action": "pause", "filter": {"metadata": {"category": "news"}}, "dry_run": true,
     })),

@@ -76,9 +76,7 @@ view! {
 
 /// Evaluates whether a job keeps its deadline promise at the moment.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs/{id}/condition",
-    tag = "conditions",
+    get, path = "/api/v1/jobs/{id}/condition", tag = "conditions",
     params(("id" = String, Path, description = "The job's id or name")),
     responses((status = 200, description = "The condition of the job", body = ConditionView)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -67,9 +67,7 @@ macro_rules! control {
     ($(#[$about:meta])* $handler:ident, $command:ident, $path:tt, $conflict:tt) => {
         $(#[$about])*
         #[utoipa::path(
-            post,
-            path = $path,
-            tag = "jobs",
+            post, path = $path, tag = "jobs",
             params(
                 ("id" = String, Path, description = "The job's id or name"),
                 ("If-Match" = Option<String>, Header,

@@ -15,9 +15,7 @@ use crate::problem::Problem;
 ///
 /// A job without a schedule runs once, as soon as it is created.
 #[utoipa::path(
-    post,
-    path = "/api/v1/jobs",
-    tag = "jobs",
+    post, path = "/api/v1/jobs", tag = "jobs",
     request_body(content = JobDocument, examples(
         ("Crawl a site every half hour" = (value = json!({
             "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",

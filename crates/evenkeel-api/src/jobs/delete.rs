@@ -35,9 +35,7 @@ pub struct DeletedView {
 /// execution history at once, except for active runs. A purge also works for a job that was already
 /// deleted.
 #[utoipa::path(
-    delete,
-    path = "/api/v1/jobs/{id}",
-    tag = "jobs",
+    delete, path = "/api/v1/jobs/{id}", tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("purge" = Option<bool>, Query, description = "Also deletes the execution history of the job"),

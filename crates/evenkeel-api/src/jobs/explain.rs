@@ -175,9 +175,8 @@ view! {
             .reasons
             .into_iter()
             .map(|why| ReasonView { message: reason_text(&why, zone, now), ..why.into() })
+            .map(|reason| reason.noted(job.note.as_deref()))
             .collect();
-        let reasons: Vec<ReasonView> =
-            reasons.into_iter().map(|reason| reason.noted(job.note.as_deref())).collect();
         let messages: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
     }
 
@@ -201,9 +200,7 @@ view! {
 
 /// Explains why a job does not run now.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs/{id}/explain",
-    tag = "jobs",
+    get, path = "/api/v1/jobs/{id}/explain", tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     responses((status = 200, description = "The reasons", body = ExplainView)),
     extensions(("x-required-role" = json!("viewer"))),

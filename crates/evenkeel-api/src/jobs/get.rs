@@ -12,9 +12,7 @@ use crate::problem::Problem;
 
 /// Returns a job.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs/{id}",
-    tag = "jobs",
+    get, path = "/api/v1/jobs/{id}", tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     responses(
         (status = 200, description = "The job", body = JobView,

@@ -109,9 +109,7 @@ impl JobQuery {
 /// Without filters, `total` is a count that the store maintains. A cursor is only valid with the
 /// filters and the order of the request that returned it.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs",
-    tag = "jobs",
+    get, path = "/api/v1/jobs", tag = "jobs",
     params(PageQuery, JobQuery),
     responses((status = 200, description = "One page of the list", body = JobList)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -51,9 +51,7 @@ pub(crate) struct NextQuery {
 
 /// Returns the next start times of a job.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs/{id}/next",
-    tag = "jobs",
+    get, path = "/api/v1/jobs/{id}/next", tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name"), NextQuery),
     responses((status = 200, description = "The next start times", body = NextTimesView)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -47,9 +47,7 @@ pub(crate) fn rate(succeeded: u64, failed: u64) -> Option<f64> {
 
 /// Statistics over the lifetime of a job.
 #[utoipa::path(
-    get,
-    path = "/api/v1/jobs/{id}/stats",
-    tag = "jobs",
+    get, path = "/api/v1/jobs/{id}/stats", tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     responses((status = 200, description = "The statistics", body = JobStats)),
     extensions(("x-required-role" = json!("viewer"))),

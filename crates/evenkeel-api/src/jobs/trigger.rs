@@ -49,9 +49,7 @@ pub struct TriggerDocument {
 ///
 /// Without a body the run has the priority of its job.
 #[utoipa::path(
-    post,
-    path = "/api/v1/jobs/{id}/trigger",
-    tag = "jobs",
+    post, path = "/api/v1/jobs/{id}/trigger", tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
     request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
     responses(

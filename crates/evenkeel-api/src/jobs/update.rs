@@ -21,9 +21,7 @@ use crate::problem::Problem;
 /// are missing in the request keep their values, null removes a value, and read-only fields are
 /// ignored. The next run time changes only if the schedule changes.
 #[utoipa::path(
-    put,
-    path = "/api/v1/jobs/{id}",
-    tag = "jobs",
+    put, path = "/api/v1/jobs/{id}", tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
@@ -54,9 +52,7 @@ pub(crate) async fn update_job(
 /// Null removes a value, and objects such as `metadata` are merged. The next run time changes only
 /// if the schedule changes.
 #[utoipa::path(
-    patch,
-    path = "/api/v1/jobs/{id}",
-    tag = "jobs",
+    patch, path = "/api/v1/jobs/{id}", tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,

@@ -54,9 +54,7 @@ view! {
 
 /// Returns a crawled page with all its stored data.
 #[utoipa::path(
-    get,
-    path = "/api/v1/pages/{id}",
-    tag = "pages",
+    get, path = "/api/v1/pages/{id}", tag = "pages",
     params(("id" = uuid::Uuid, Path, description = "Id of the page")),
     responses((status = 200, description = "The page", body = PageView)),
     extensions(("x-required-role" = json!("viewer"))),

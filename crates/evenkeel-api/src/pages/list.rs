@@ -40,9 +40,7 @@ list_answer! {
 
 /// Lists the web pages stored by crawls, with full-text search in titles and texts.
 #[utoipa::path(
-    get,
-    path = "/api/v1/pages",
-    tag = "pages",
+    get, path = "/api/v1/pages", tag = "pages",
     params(
         PageQuery,
         ("q" = Option<String>, Query,

@@ -33,9 +33,7 @@ pub struct CompleteDocument {
 /// 204 means that the outcome is stored. 409 means that the attempt has finished or another worker
 /// took it over, so the service has nothing left to do.
 #[utoipa::path(
-    post,
-    path = "/api/v1/runs/{id}/complete",
-    tag = "callbacks",
+    post, path = "/api/v1/runs/{id}/complete", tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = Option<CompleteDocument>,
         example = json!({"output": "all done", "items_crawled": 25, "items_indexed": 23})),

@@ -46,9 +46,7 @@ pub struct FailedView {
 /// The job's retry policy decides about a retry; `retry` and `retry_after_seconds` can only forbid
 /// or delay it.
 #[utoipa::path(
-    post,
-    path = "/api/v1/runs/{id}/fail",
-    tag = "callbacks",
+    post, path = "/api/v1/runs/{id}/fail", tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = Option<FailDocument>,
         example = json!({"error": "the source is unavailable", "retry_after_seconds": 120})),

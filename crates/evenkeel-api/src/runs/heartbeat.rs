@@ -11,9 +11,7 @@ use crate::state::App;
 
 /// Reports that an attempt is still running, which restarts the job's time-out.
 #[utoipa::path(
-    post,
-    path = "/api/v1/runs/{id}/heartbeat",
-    tag = "callbacks",
+    post, path = "/api/v1/runs/{id}/heartbeat", tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     responses(
         (status = 204, description = "The heartbeat was recorded"),

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::auth::bearer;
 use crate::body::MaybeJson;
-use crate::params::PathId;
-use crate::problem::{Problem, ProblemType};
+use crate::params::{PathId, read_id};
+use crate::problem::Problem;
 
 /// The attempt that a callback is about, and the token to check.
 pub(crate) struct AttemptCaller {
@@ -29,11 +29,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AttemptCaller {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let token = bearer(&parts.headers)?.to_owned();
         let PathId(id) = PathId::from_request_parts(parts, state).await?;
-        let id = id.parse().map_err(|error| {
-            let detail = format!("there is no such attempt: the id in the path is {error}");
-            Problem::new(ProblemType::NotFound, detail)
-        })?;
-        Ok(Self { id, token })
+        Ok(Self { id: read_id(&id, "attempt")?, token })
     }
 }
 
@@ -54,31 +50,30 @@ impl CallbackFields {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
+    /// Reads a field with `read`; `rule` is the error message if `read` returns `None`.
+    fn read<T>(
+        &mut self,
+        name: &str,
+        rule: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, Problem> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        read(&value).map(Some).ok_or_else(|| Problem::parameter(name, rule))
+    }
+
     fn text(&mut self, name: &str) -> Result<Option<String>, Problem> {
-        match self.value(name) {
-            None => Ok(None),
-            // PostgreSQL cannot store NUL in text.
-            Some(Value::String(text)) => Ok(Some(text.replace('\0', "\u{fffd}"))),
-            Some(_) => Err(Problem::parameter(name, "must be a string")),
-        }
+        let text = self.read(name, "must be a string", |value| value.as_str().map(String::from))?;
+        // PostgreSQL cannot store NUL in text.
+        Ok(text.map(|text| text.replace('\0', "\u{fffd}")))
     }
 
     fn number(&mut self, name: &str) -> Result<Option<i64>, Problem> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(value) => match value.as_i64().filter(|number| *number >= 0) {
-                Some(number) => Ok(Some(number)),
-                None => Err(Problem::parameter(name, "must be a whole number, at least 0")),
-            },
-        }
+        let whole = |value: &Value| value.as_i64().filter(|number| *number >= 0);
+        self.read(name, "must be a whole number, at least 0", whole)
     }
 
     fn flag(&mut self, name: &str) -> Result<Option<bool>, Problem> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(flag)),
-            Some(_) => Err(Problem::parameter(name, "must be true or false")),
-        }
+        self.read(name, "must be true or false", Value::as_bool)
     }
 
     fn finish(self, known: &[&str]) -> Result<(), Problem> {

@@ -37,9 +37,7 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
 ///
 /// Each progress report also counts as a heartbeat.
 #[utoipa::path(
-    post,
-    path = "/api/v1/runs/{id}/progress",
-    tag = "callbacks",
+    post, path = "/api/v1/runs/{id}/progress", tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = ProgressDocument,
         example = json!({"done": 25, "total": 100, "message": "a quarter"})),

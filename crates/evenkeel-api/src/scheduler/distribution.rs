@@ -251,9 +251,7 @@ pub(crate) struct DistributionQuery {
 /// Returns how the runs of the next 24 hours are spread over time, and what a rebalance would
 /// achieve.
 #[utoipa::path(
-    get,
-    path = "/api/v1/scheduler/distribution",
-    tag = "balance",
+    get, path = "/api/v1/scheduler/distribution", tag = "balance",
     params(DistributionQuery),
     responses((status = 200, description = "How the runs of the tenant's jobs are spread over time", body = DistributionView)),
     extensions(("x-required-role" = json!("viewer"))),

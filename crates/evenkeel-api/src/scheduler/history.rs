@@ -74,9 +74,7 @@ pub(crate) struct ScoreParams {
 /// Returns the hourly distribution scores of up to 90 days, which tell how evenly runs were spread
 /// over time.
 #[utoipa::path(
-    get,
-    path = "/api/v1/scheduler/distribution/history",
-    tag = "balance",
+    get, path = "/api/v1/scheduler/distribution/history", tag = "balance",
     params(ScoreParams),
     responses((status = 200, description = "The hourly distribution scores of the tenant's jobs", body = ScoreList)),
     extensions(("x-required-role" = json!("viewer"))),

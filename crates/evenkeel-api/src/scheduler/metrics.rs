@@ -99,9 +99,7 @@ view! {
 /// Returns the number of jobs by status, totals over executions, and the last heartbeat of a
 /// scheduler.
 #[utoipa::path(
-    get,
-    path = "/api/v1/scheduler/metrics",
-    tag = "operations",
+    get, path = "/api/v1/scheduler/metrics", tag = "operations",
     responses((status = 200, description = "Figures about the jobs and executions of the tenant", body = SchedulerMetrics)),
     extensions(("x-required-role" = json!("viewer"))),
 )]

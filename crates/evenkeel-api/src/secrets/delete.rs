@@ -23,9 +23,7 @@ pub struct DeletedSecretView {
 /// Jobs that refer to the secret stay, but their attempts fail with an error that names the secret,
 /// until it is set again.
 #[utoipa::path(
-    delete,
-    path = "/api/v1/secrets/{name}",
-    tag = "access",
+    delete, path = "/api/v1/secrets/{name}", tag = "access",
     params(("name" = String, Path, description = "Name of the secret")),
     responses((status = 200, description = "The deleted secret", body = DeletedSecretView)),
     extensions(("x-required-role" = json!("admin"))),

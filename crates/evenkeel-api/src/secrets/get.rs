@@ -8,9 +8,7 @@ use crate::params::{NoParams, PathId};
 
 /// Returns a secret without its value.
 #[utoipa::path(
-    get,
-    path = "/api/v1/secrets/{name}",
-    tag = "access",
+    get, path = "/api/v1/secrets/{name}", tag = "access",
     params(("name" = String, Path, description = "Name of the secret")),
     responses((status = 200, description = "The secret, without its value", body = SecretView)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -18,9 +18,7 @@ list_answer! {
 
 /// Lists the secrets of the caller's tenant, sorted by name, without their values.
 #[utoipa::path(
-    get,
-    path = "/api/v1/secrets",
-    tag = "access",
+    get, path = "/api/v1/secrets", tag = "access",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = SecretList)),
     extensions(("x-required-role" = json!("viewer"))),

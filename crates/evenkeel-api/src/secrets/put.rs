@@ -26,9 +26,7 @@ pub struct SecretDocument {
 ///
 /// Attempts that start after this request get the new value.
 #[utoipa::path(
-    put,
-    path = "/api/v1/secrets/{name}",
-    tag = "access",
+    put, path = "/api/v1/secrets/{name}", tag = "access",
     params(("name" = String, Path,
             description = "1 to 128 letters, digits, dots, dashes and underscores, the first one a \
                 letter or digit")),

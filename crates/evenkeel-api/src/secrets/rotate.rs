@@ -41,9 +41,7 @@ pub struct UnreadableSecretView {
 /// `default` rotates the secrets of all tenants. Repeat the call with `next_cursor` until it is
 /// null.
 #[utoipa::path(
-    post,
-    path = "/api/v1/secret-rotations",
-    tag = "access",
+    post, path = "/api/v1/secret-rotations", tag = "access",
     params(("cursor" = Option<String>, Query, description = "Continues a rotation: the `next_cursor` of the previous call")),
     responses(
         (status = 200, description = "The result", body = RotatedView),
@@ -56,12 +54,9 @@ pub(crate) async fn rotate_secrets(
     mut params: Params,
     _: NoBody,
 ) -> Result<(Extension<AuditSummary>, Json<RotatedView>), Problem> {
-    let after = params.text("cursor").and_then(|cursor| {
-        let place = decode::<SecretPosition>(&cursor, &params.run_ids);
-        if place.is_none() {
-            params.fault("cursor", "is not a cursor of this list; send a next_cursor unchanged");
-        }
-        place
+    let after = params.parsed("cursor", |cursor| {
+        let place = decode::<SecretPosition>(cursor, &call.run_ids);
+        place.ok_or("is not a cursor of this list; send a next_cursor unchanged".into())
     });
     params.finish()?;
     let all = call.caller.tenant == DEFAULT_TENANT;

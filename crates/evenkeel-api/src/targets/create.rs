@@ -15,9 +15,7 @@ use crate::problem::Problem;
 ///
 /// A target alone runs nothing; jobs refer to it.
 #[utoipa::path(
-    post,
-    path = "/api/v1/targets",
-    tag = "targets",
+    post, path = "/api/v1/targets", tag = "targets",
     request_body(content = TargetDocument,
         example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"})),
     responses(

@@ -25,9 +25,7 @@ pub struct DeletedTargetView {
 ///
 /// A target that jobs refer to can only be deleted with `force=true`, which detaches those jobs.
 #[utoipa::path(
-    delete,
-    path = "/api/v1/targets/{id}",
-    tag = "targets",
+    delete, path = "/api/v1/targets/{id}", tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
         ("force" = Option<bool>, Query, description = "Deletes the target even if jobs refer to it, and detaches those jobs"),

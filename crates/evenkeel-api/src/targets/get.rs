@@ -12,9 +12,7 @@ use crate::problem::Problem;
 
 /// Returns a target.
 #[utoipa::path(
-    get,
-    path = "/api/v1/targets/{id}",
-    tag = "targets",
+    get, path = "/api/v1/targets/{id}", tag = "targets",
     params(("id" = i64, Path, description = "Number of the target")),
     responses(
         (status = 200, description = "The target", body = TargetView,

@@ -16,9 +16,7 @@ list_answer! {
 
 /// Lists the targets of the caller's tenant.
 #[utoipa::path(
-    get,
-    path = "/api/v1/targets",
-    tag = "targets",
+    get, path = "/api/v1/targets", tag = "targets",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = TargetList)),
     extensions(("x-required-role" = json!("viewer"))),

@@ -41,9 +41,7 @@ pub struct ChangedTargetView {
 /// updates the jobs even if the target already has the new values, so an interrupted request can be
 /// repeated.
 #[utoipa::path(
-    put,
-    path = "/api/v1/targets/{id}",
-    tag = "targets",
+    put, path = "/api/v1/targets/{id}", tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
         ("If-Match" = Option<String>, Header,
@@ -72,9 +70,7 @@ pub(crate) async fn update_target(
 ///
 /// `PATCH` works like `PUT`, but refuses read-only fields instead of ignoring them.
 #[utoipa::path(
-    patch,
-    path = "/api/v1/targets/{id}",
-    tag = "targets",
+    patch, path = "/api/v1/targets/{id}", tag = "targets",
     params(
         ("id" = i64, Path, description = "Number of the target"),
         ("If-Match" = Option<String>, Header,

@@ -5,10 +5,9 @@ mod document;
 mod lines;
 mod stream;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use evenkeel_commands::{CommandError, JobSpec, Registration};
 use evenkeel_core::JobId;
 use evenkeel_store::{Scope, StoreError};
@@ -89,9 +88,7 @@ pub struct BulkView {
 /// the memory; the last line of the response tells the reason. At most 5 errors are listed for each
 /// job.
 #[utoipa::path(
-    post,
-    path = "/api/v1/jobs/bulk",
-    tag = "jobs",
+    post, path = "/api/v1/jobs/bulk", tag = "jobs",
     request_body(content(
         (BulkDocument = "application/json", example = json!({"jobs": [
             {"name": "one", "executor_type": "noop", "interval_minutes": 30},
@@ -226,60 +223,46 @@ fn too_long() -> Problem {
     Problem::new(ProblemType::BodyTooLarge, detail)
 }
 
-/// Creates the valid jobs of a batch; returns the status and result of each job, in order.
-async fn create(call: &Call, reads: Vec<Read>) -> Vec<(u16, Result<Registration, Problem>)> {
+/// Creates the valid jobs of a batch; returns the result of each job, in order.
+async fn create(call: &Call, reads: Vec<Read>) -> Vec<Result<Registration, Problem>> {
     let mut specs = Vec::with_capacity(reads.len());
-    let mut answers: Vec<Result<(), Problem>> = Vec::with_capacity(reads.len());
-    for read in reads {
-        answers.push(read.map(|spec| specs.push(spec)));
-    }
-    let mut created = if specs.is_empty() {
-        Vec::new().into_iter()
+    let reads: Vec<Result<(), Problem>> =
+        reads.into_iter().map(|read| read.map(|spec| specs.push(spec))).collect();
+    let created = if specs.is_empty() {
+        Vec::new()
     } else {
         let count = specs.len();
         let created = call.jobs.create_each(call.scope(), specs).await;
-        created.unwrap_or_else(|error| unknown(&error, count)).into_iter()
+        // Every job of the batch gets the same store error.
+        let same = |error: StoreError| (0..count).map(move |_| Err(error.for_another().into()));
+        created.unwrap_or_else(|error| same(error).collect())
     };
-    let answers = answers.into_iter().map(|read| match read {
-        Ok(()) => match created.next() {
-            Some(created) => created.map_err(Problem::from),
-            None => Err(Problem::new(ProblemType::Internal, "the store returned no result")),
-        },
-        Err(problem) => Err(problem),
+    let mut created = created.into_iter();
+    let no_result = || Problem::new(ProblemType::Internal, "the store returned no result");
+    let results = reads.into_iter().map(|read| {
+        read?;
+        created.next().ok_or_else(no_result)?.map_err(Problem::from)
     });
-    answers
-        .map(|answer| match answer {
-            Ok(registered) => (status_of(registered), Ok(registered)),
-            Err(problem) => (problem.status, Err(problem)),
-        })
-        .collect()
+    results.collect()
 }
 
 /// Returns the HTTP status that creating this job alone would have.
-fn status_of(registered: Registration) -> u16 {
-    if registered.deduplicated == Some(true) { 200 } else { 201 }
-}
-
-/// Returns the same store error as the result of every job in the batch.
-fn unknown(error: &StoreError, count: usize) -> Vec<Result<Registration, CommandError>> {
-    (0..count).map(|_| Err(error.for_another().into())).collect()
+fn status_of(answer: &Result<Registration, Problem>) -> u16 {
+    match answer {
+        Ok(registered) if registered.deduplicated == Some(true) => 200,
+        Ok(_) => 201,
+        Err(problem) => problem.status,
+    }
 }
 
 impl BulkResultView {
     fn new(line: u64, answer: Result<Registration, Problem>) -> Self {
+        let status = status_of(&answer);
         match answer {
-            Ok(registered) => {
-                let Registration { id, deduplicated } = registered;
-                Self {
-                    line,
-                    status: status_of(registered),
-                    id: Some(id),
-                    error: None,
-                    deduplicated,
-                }
+            Ok(Registration { id, deduplicated }) => {
+                Self { line, status, id: Some(id), error: None, deduplicated }
             }
             Err(problem) => {
-                let status = problem.status;
                 Self { line, status, id: None, error: Some(problem), deduplicated: None }
             }
         }
@@ -298,8 +281,4 @@ fn panicked(panic: tokio::task::JoinError) -> Problem {
         "parsing new jobs panicked; answering 500"
     );
     Problem::internal()
-}
-
-fn ndjson(body: Body) -> Response {
-    ([(axum::http::header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }

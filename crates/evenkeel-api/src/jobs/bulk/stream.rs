@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
 use evenkeel_commands::{Jobs, Registration};
 use evenkeel_store::Scope;
 use futures::stream;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
 use super::lines::{Batch, Broken, IDLE_MAX, Line, Lines};
-use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read, too_long};
+use super::{BulkResultView, Read, create, off_the_async_threads, read, status_of, too_long};
 use crate::call::Call;
 use crate::idempotency::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
@@ -48,7 +48,8 @@ pub(super) fn answer(stream: Stream, body: Body) -> Response {
     let lines = stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|bytes| (Ok::<_, Infallible>(bytes), receiver))
     });
-    ndjson(Body::from_stream(lines))
+    let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    (content_type, Body::from_stream(lines)).into_response()
 }
 
 impl Stream {
@@ -120,11 +121,10 @@ impl Stream {
 
     async fn create(&self, batch: &Batch, reads: Vec<Read>) -> Stored {
         let answers = create(&self.call, reads).await;
-        let any = |is: fn(u16) -> bool| answers.iter().any(|(status, _)| is(*status));
+        let any = |is: fn(u16) -> bool| answers.iter().any(|answer| is(status_of(answer)));
         let is_out = any(|status| status == 503);
         let is_void = any(|status| status >= 500) && !any(|status| matches!(status, 200 | 201));
-        let lines = batch.lines.iter().zip(answers.into_iter().map(|(_, answer)| answer));
-        Stored { bytes: written(lines), is_out, is_void }
+        Stored { bytes: written(batch.lines.iter().zip(answers)), is_out, is_void }
     }
 }
 

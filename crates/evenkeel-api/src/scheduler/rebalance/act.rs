@@ -55,9 +55,7 @@ pub(super) type StartedRebalance =
 /// The rebalance continues if the client disconnects; `GET …/rebalance/{id}` shows its progress.
 /// Each tenant can have only one running rebalance.
 #[utoipa::path(
-    post,
-    path = "/api/v1/scheduler/rebalance",
-    tag = "balance",
+    post, path = "/api/v1/scheduler/rebalance", tag = "balance",
     request_body(content = inline(Option<RebalanceDocument>), example = json!({
         "max_moves": 100, "target_score": 0.95, "wait": true,
     })),

@@ -9,9 +9,7 @@ use crate::params::{NoParams, PathId};
 
 /// Returns a rebalance, or the plan of one, with its progress.
 #[utoipa::path(
-    get,
-    path = "/api/v1/scheduler/rebalance/{id}",
-    tag = "balance",
+    get, path = "/api/v1/scheduler/rebalance/{id}", tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance or plan")),
     responses((status = 200, description = "The rebalance", body = RebalancedView)),
     extensions(("x-required-role" = json!("viewer"))),

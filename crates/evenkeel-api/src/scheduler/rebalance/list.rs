@@ -21,9 +21,7 @@ list_answer! {
 /// Lists the rebalances that were started, newest first. Plans that were not started are not
 /// included.
 #[utoipa::path(
-    get,
-    path = "/api/v1/scheduler/rebalances",
-    tag = "balance",
+    get, path = "/api/v1/scheduler/rebalances", tag = "balance",
     params(PageQuery),
     responses((status = 200, description = "One page of the list", body = RebalanceList)),
     extensions(("x-required-role" = json!("viewer"))),

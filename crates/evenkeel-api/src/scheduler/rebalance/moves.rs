@@ -37,9 +37,7 @@ list_answer! {
 
 /// Lists the jobs that a rebalance or a plan moves, with their old and new run times.
 #[utoipa::path(
-    get,
-    path = "/api/v1/scheduler/rebalance/{id}/moves",
-    tag = "balance",
+    get, path = "/api/v1/scheduler/rebalance/{id}/moves", tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance or plan"), PageQuery),
     responses((status = 200, description = "One page of the jobs that the rebalance moves", body = MoveList)),
     extensions(("x-required-role" = json!("viewer"))),

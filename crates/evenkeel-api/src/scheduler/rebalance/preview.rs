@@ -87,9 +87,7 @@ view! {
 
 /// Plans a rebalance and stores the plan for 15 minutes. A preview moves no jobs.
 #[utoipa::path(
-    post,
-    path = "/api/v1/scheduler/rebalance/preview",
-    tag = "balance",
+    post, path = "/api/v1/scheduler/rebalance/preview", tag = "balance",
     request_body(content = inline(Option<PlanDocument>), example = json!({
         "filter": {"metadata": {"category": "news"}}, "max_moves": 100, "target_score": 0.95,
     })),

@@ -15,9 +15,7 @@ use crate::problem::Problem;
 /// Jobs that were already moved keep their new start times. A stopped rebalance can be undone, or
 /// resumed by starting it again with its id as `plan_id`.
 #[utoipa::path(
-    post,
-    path = "/api/v1/scheduler/rebalance/{id}/stop",
-    tag = "balance",
+    post, path = "/api/v1/scheduler/rebalance/{id}/stop", tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance")),
     responses(
         (status = 200, description = "The stopped rebalance", body = RebalancedView),

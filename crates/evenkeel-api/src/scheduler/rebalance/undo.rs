@@ -26,9 +26,7 @@ pub struct UndoDocument {
 /// that was changed since the rebalance is skipped. The undo is a new rebalance with its own id,
 /// which the response describes.
 #[utoipa::path(
-    post,
-    path = "/api/v1/scheduler/rebalance/{id}/undo",
-    tag = "balance",
+    post, path = "/api/v1/scheduler/rebalance/{id}/undo", tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Id of the rebalance")),
     request_body(content = inline(Option<UndoDocument>), example = json!({"wait": true})),
     responses(
