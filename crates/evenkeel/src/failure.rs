@@ -11,30 +11,19 @@ use crate::output::clean;
 /// Exit codes of the program. Scripts rely on these numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// 0: success.
-    Done,
-    /// 1: failure.
-    Failed,
-    /// 2: usage error.
-    Usage,
-    /// 3: not found.
-    NotFound,
-    /// 4: conflict.
-    Conflict,
-    /// 5: server unreachable.
-    Unreachable,
+    Done = 0,
+    Failed = 1,
+    /// The command line or the configuration is invalid.
+    Usage = 2,
+    NotFound = 3,
+    Conflict = 4,
+    /// The server can't be reached.
+    Unreachable = 5,
 }
 
 impl Exit {
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::NotFound => 3,
-            Self::Conflict => 4,
-            Self::Unreachable => 5,
-        }
+        self as u8
     }
 }
 
@@ -148,6 +137,18 @@ pub fn chain(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Turns the error of a result into a [`Failure`].
+pub trait Because<T> {
+    /// Adds a message about what failed; see [`Failure::because`].
+    fn because(self, what: impl Into<String>) -> Result<T, Failure>;
+}
+
+impl<T, E: Error> Because<T> for Result<T, E> {
+    fn because(self, what: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|error| Failure::because(what, &error))
+    }
 }
 
 impl From<std::io::Error> for Failure {

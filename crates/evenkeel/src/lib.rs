@@ -22,7 +22,6 @@ pub use failure::{Exit, Failure};
 /// The hidden command that runs this process as the supervisor of a shell program.
 pub const SUPERVISE: &str = "__supervise";
 
-/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     let args = cli::Args::parse();
     let as_json = args.global.json == Some(true);

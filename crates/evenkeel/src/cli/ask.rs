@@ -5,7 +5,8 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use super::Context;
 use crate::Failure;
 
-/// Returns an error with `--json` or without a terminal, because the user can't be asked.
+/// Returns an error with `--json` or without a terminal, because the command can't ask for
+/// confirmation then.
 pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(), Failure> {
     if context.output.is_json() || !std::io::stdin().is_terminal() {
         return Err(

@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::Context;
+use super::Session;
+use super::list::CursorArgs;
 use crate::Failure;
-use crate::config::raw::RawClient;
-use crate::output::{Table, Tone, clean};
+use crate::output::{Table, Tone};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel audit
@@ -16,8 +16,6 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 #[derive(Args, Clone)]
 pub struct AuditArgs {
-    #[command(flatten)]
-    client: RawClient,
     /// Only entries of this user; an API key is written as key:NAME
     #[arg(long, value_name = "NAME")]
     subject: Option<String>,
@@ -33,53 +31,27 @@ pub struct AuditArgs {
     /// Only entries before this time
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
-    /// Maximum number of entries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    limit: u32,
-    /// Cursor that the previous page printed, to show the next page
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: CursorArgs,
 }
 
-pub(super) fn run(context: &Context, args: AuditArgs) -> Result<(), Failure> {
-    let client = context.client(args.client.clone())?;
-    let limit = args.limit.to_string();
-    let mut query = vec![("limit", limit.as_str())];
-    for (name, value) in [
-        ("subject", &args.subject),
-        ("target", &args.target),
-        ("from", &args.from),
-        ("before", &args.before),
-        ("cursor", &args.cursor),
-    ] {
-        query.extend(value.as_deref().map(|value| (name, value)));
-    }
-    query.extend(args.denied.then_some(("denied", "true")));
-    let answer = context.runtime()?.block_on(client.get(&["audit"], &query))?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let entries = answer.list_of("entries");
+pub(super) async fn run(session: &Session, args: AuditArgs) -> Result<(), Failure> {
+    let mut query = args.page.query();
+    query.extend(args.subject.map(|subject| ("subject", subject)));
+    query.extend(args.target.map(|target| ("target", target)));
+    query.extend(args.from.map(|from| ("from", from)));
+    query.extend(args.before.map(|before| ("before", before)));
+    query.extend(args.denied.then(|| ("denied", "true".into())));
+    let answer = session.client.get_with(&["audit"], &query).await?;
+    let headings = ["TIME", "SUBJECT", "FROM", "ACTION", "TARGET", "STATUS", "DETAIL"];
+    let table = Table::of(session.output, headings, answer.list_of("entries").iter().map(row));
     let next = answer.value["next_cursor"].as_str();
-    if entries.is_empty() && next.is_none() {
-        return context.output.line("No entries match.");
-    }
-    let mut table = Table::new(
-        context.output,
-        &["TIME", "SUBJECT", "FROM", "ACTION", "TARGET", "STATUS", "DETAIL"],
-    );
-    for entry in entries {
-        table.row(row(entry));
-    }
-    let mut rendered = table.render();
-    if let Some(next) = next {
-        rendered.push_str(&format!("\nmore with --cursor {next}"));
-    }
-    context.output.line(&rendered)
+    let next = next.map_or_else(String::new, |next| format!("\nmore with --cursor {next}"));
+    session.page(&answer, table, &next, "No entries match.")
 }
 
 fn row(entry: &Value) -> [(String, Tone); 7] {
-    let text = |field: &str| clean(entry[field].as_str().unwrap_or_default());
+    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     let tone = if entry["denied"] == true { Tone::Bad } else { Tone::Plain };
     let succeeded = entry["status"].as_u64().is_some_and(|status| status < 300);
     let detail = if entry["denied"] == true || succeeded { text("detail") } else { String::new() };

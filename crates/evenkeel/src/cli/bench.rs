@@ -15,7 +15,6 @@ pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::because("the measurement failed", error.as_ref()))?;
     match report {
         None => Ok(()),
-        Some(report) if context.output.is_json() => context.output.json(&report),
-        Some(report) => context.output.line(&report.table()),
+        Some(report) => context.output.json_or_text(&report, &report.table()),
     }
 }

@@ -7,10 +7,11 @@ use evenkeel_engine::{Clock as _, SystemClock};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
-use crate::client::{self, Client};
+use crate::client::{self, Answer, Client};
 use crate::config::raw::{RawClient, RawGlobal};
 use crate::config::{self, ConfigFile};
-use crate::output::Output;
+use crate::failure::Because as _;
+use crate::output::{Output, Table};
 
 pub struct Context {
     /// The global options, merged with the config file.
@@ -32,9 +33,22 @@ impl Context {
         config::data_dir(&self.global)
     }
 
-    /// Returns an HTTP client for the selected server.
-    pub fn client(&self, raw: RawClient) -> Result<Client, Failure> {
-        Client::new(client::find(&raw.or(&self.file.client), &self.data_dir())?)
+    /// Prepares requests to the server that the options name, or to the server of the data
+    /// directory.
+    pub fn session(&self, client: RawClient) -> Result<Session, Failure> {
+        let endpoint = client::find(&client.or(&self.file.client), &self.data_dir())?;
+        Ok(Session { client: Client::new(endpoint)?, output: self.output })
+    }
+
+    /// Runs a command that sends requests to a server.
+    pub fn run<A>(
+        &self,
+        client: RawClient,
+        args: A,
+        command: impl AsyncFnOnce(&Session, A) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let session = self.session(client)?;
+        self.runtime()?.block_on(command(&session, args))
     }
 
     /// Returns this machine's time, from which the output computes durations such as `3m ago`.
@@ -47,15 +61,42 @@ impl Context {
         built(Builder::new_current_thread())
     }
 
-    /// Returns a multi-threaded runtime.
     pub fn multi_threaded_runtime(&self) -> Result<Runtime, Failure> {
         built(Builder::new_multi_thread())
     }
 }
 
 fn built(mut builder: Builder) -> Result<Runtime, Failure> {
-    builder
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because("the runtime can't be started", &error))
+    builder.enable_all().build().because("the runtime can't be started")
+}
+
+/// The client and the output of a command that sends requests to a server.
+pub struct Session {
+    pub client: Client,
+    pub output: Output,
+}
+
+impl Session {
+    /// Returns this machine's time, from which the output computes durations such as `3m ago`.
+    pub fn now(&self) -> Timestamp {
+        SystemClock::default().wall()
+    }
+
+    /// Prints the response of the server with `--json`, and `text` without it.
+    pub fn answer(&self, answer: &Answer, text: &str) -> Result<(), Failure> {
+        self.output.line(if self.output.is_json() { &answer.text } else { text })
+    }
+
+    /// Prints one page of a list: the response of the server with `--json`, else the table and the
+    /// flag or command that shows the next page. If both are empty, prints `nothing`.
+    pub fn page(
+        &self,
+        answer: &Answer,
+        table: Table,
+        next: &str,
+        nothing: &str,
+    ) -> Result<(), Failure> {
+        let is_empty = table.is_empty() && next.is_empty();
+        self.answer(answer, &if is_empty { nothing.into() } else { table.render() + next })
+    }
 }

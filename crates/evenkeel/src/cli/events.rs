@@ -1,16 +1,15 @@
 //! `evenkeel events`
 
-use std::time::Duration;
+use std::ops::ControlFlow;
 
 use clap::Args;
 use serde_json::Value;
 
-use super::Context;
+use super::Session;
 use super::list::job_id;
-use crate::client::{Client, Message};
-use crate::config::raw::RawClient;
+use crate::Failure;
+use crate::client::Message;
 use crate::output::{clean, duration_ms};
-use crate::{Exit, Failure};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel events
@@ -19,13 +18,8 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 Runs until Ctrl-C and reconnects after a restart of the server. `gap` means that events may be missing.";
 
-/// Delay between two attempts to reconnect.
-pub(super) const RECONNECT_DELAY: Duration = Duration::from_secs(2);
-
 #[derive(Args, Clone)]
 pub struct EventsArgs {
-    #[command(flatten)]
-    client: RawClient,
     /// Only events of these kinds, separated by commas; job.* and run.* are allowed
     #[arg(long, value_name = "KINDS")]
     kinds: Option<String>,
@@ -40,69 +34,36 @@ pub struct EventsArgs {
     limit: Option<u64>,
 }
 
-pub(super) fn run(context: &Context, args: EventsArgs) -> Result<(), Failure> {
-    let client = context.client(args.client.clone())?;
-    context.runtime()?.block_on(listen(context, &client, args))
-}
-
-async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<(), Failure> {
-    let job = job_id(client, args.job.as_deref()).await?;
-    let mut query = Vec::new();
-    query.extend(args.kinds.as_deref().map(|kinds| ("kinds", kinds)));
-    query.extend(job.as_deref().map(|job| ("job_id", job)));
-    let mut last = args.after;
+pub(super) async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
+    let mut query = job_id(session, args.job.as_deref()).await?;
+    query.extend(args.kinds.map(|kinds| ("kinds", kinds)));
     let mut left = args.limit.unwrap_or(u64::MAX);
-    let mut was_connected = false;
-    while left > 0 {
-        let mut stream = match client.listen(&["events"], &query, last.as_deref()).await {
-            Ok(stream) => stream,
-            // The server was reachable before this failure, so the command reconnects.
-            Err(failure) if was_connected && may_be_temporary(&failure) => {
-                tokio::time::sleep(RECONNECT_DELAY).await;
-                continue;
-            }
-            Err(failure) => return Err(failure),
-        };
-        was_connected = true;
-        while left > 0
-            && let Some(message) = stream.next().await
-        {
-            if let Some(id) = &message.id {
-                last = Some(id.clone());
-            }
-            if message.data.is_empty() {
-                continue;
-            }
-            show(context, &message)?;
+    if left == 0 {
+        return Ok(());
+    }
+    let handle = |message: &Message| {
+        if !message.data.is_empty() {
+            show(session, message)?;
             left -= 1;
         }
-        if left > 0 {
-            tokio::time::sleep(RECONNECT_DELAY).await;
-        }
-    }
-    Ok(())
+        Ok(if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    };
+    session.client.follow(&["events"], &query, args.after, handle).await
 }
 
-/// Returns true if a request that failed this way may succeed later.
-pub(super) fn may_be_temporary(failure: &Failure) -> bool {
-    let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
-    failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)
-}
-
-fn show(context: &Context, message: &Message) -> Result<(), Failure> {
+fn show(session: &Session, message: &Message) -> Result<(), Failure> {
     let event_data: Value = serde_json::from_str(&message.data).unwrap_or_default();
-    if context.output.is_json() {
+    if session.output.is_json() {
         let mut line = event_data;
         if let Value::Object(fields) = &mut line {
             fields.insert("id".into(), message.id.clone().into());
             fields.insert("event".into(), message.event.clone().into());
         }
-        return context.output.line(&line.to_string());
+        return session.output.line(&line.to_string());
     }
-    context.output.line(&event_line(&message.event, &event_data))
+    session.output.line(&event_line(&message.event, &event_data))
 }
 
-/// Formats an event as one line.
 fn event_line(event: &str, event_data: &Value) -> String {
     if event == "gap" {
         return "-- events may be missing here --".into();

@@ -26,8 +26,6 @@ pub(super) fn run(context: &Context, args: MigrateArgs) -> Result<(), Failure> {
     data_dir::create_for(&choice, &data_dir)?;
     context.multi_threaded_runtime()?.block_on(store::open(&choice))?;
     // Opening the store migrates its tables, or returns an error.
-    if context.output.is_json() {
-        return context.output.json(&json!({"store": choice.to_string(), "up_to_date": true}));
-    }
-    context.output.line(&format!("The tables of {choice} are up to date."))
+    let json = json!({"store": choice.to_string(), "up_to_date": true});
+    context.output.json_or_text(&json, &format!("The tables of {choice} are up to date."))
 }

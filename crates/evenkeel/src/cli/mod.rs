@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod balance;
 mod bench;
+mod bulk;
 mod completions;
 mod context;
 mod dead_letters;
@@ -26,8 +27,8 @@ mod token;
 use clap::{Parser, Subcommand};
 
 use crate::Failure;
-use crate::config::raw::RawGlobal;
-use context::Context;
+use crate::config::raw::{RawClient, RawGlobal};
+use context::{Context, Session};
 
 /// A job scheduler that spreads load evenly and keeps deadlines
 ///
@@ -46,56 +47,74 @@ pub struct Args {
     #[command(flatten)]
     pub global: RawGlobal,
     #[command(subcommand)]
-    pub command: Command,
+    command: Command,
+}
+
+/// The arguments of a command without subcommands that sends requests to a server.
+#[derive(clap::Args, Clone)]
+struct Remote<A: clap::Args> {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(flatten)]
+    args: A,
+}
+
+/// The arguments of a command with subcommands that sends requests to a server.
+#[derive(clap::Args, Clone)]
+struct RemoteCommand<C: Subcommand> {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(subcommand)]
+    args: C,
 }
 
 #[derive(Subcommand, Clone)]
-pub enum Command {
+enum Command {
     /// Start a server: API, scheduler and worker in one process
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
     /// Create and manage jobs
-    Job(job::JobArgs),
+    Job(RemoteCommand<job::JobCommand>),
     /// Manage targets, which several jobs can share
-    Targets(targets::TargetsArgs),
+    Targets(RemoteCommand<targets::TargetsCommand>),
     /// List, show, follow and cancel runs
-    Run(run::RunArgs),
+    Run(RemoteCommand<run::RunCommand>),
     /// Show failures, grouped by message
     #[command(after_help = "Examples:
   evenkeel failures
   evenkeel failures --job hello
   evenkeel failures --json | jq '.failures[0].error_message'")]
-    Failures(failures::FailuresArgs),
+    Failures(Remote<failures::FailuresArgs>),
     /// Show the nodes of the cluster, and which pools each serves
     #[command(after_help = nodes::EXAMPLES)]
-    Nodes(nodes::NodesArgs),
+    Nodes(RawClient),
     /// List, redrive and delete dead letters: runs that failed and have no retry left
-    DeadLetters(dead_letters::DeadLettersArgs),
+    DeadLetters(RemoteCommand<dead_letters::DeadLettersCommand>),
     /// Show the expected load of the next 24 hours
     #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
-    Distribution(balance::DistributionArgs),
+    Distribution(Remote<balance::DistributionArgs>),
     /// Move jobs to other start times, so that the load is even
     #[command(after_help = balance::REBALANCE_EXAMPLES)]
-    Rebalance(Box<balance::RebalanceArgs>),
+    Rebalance(Box<Remote<balance::RebalanceArgs>>),
     /// Search and read crawled pages
-    Page(page::PageArgs),
+    Page(RemoteCommand<page::PageCommand>),
     /// Show events as they happen
     #[command(after_help = events::EXAMPLES)]
-    Events(events::EventsArgs),
+    Events(Remote<events::EventsArgs>),
     /// Show the next run times of a schedule; needs no server
     #[command(after_help = next::EXAMPLES)]
     Next(next::NextArgs),
     /// Import jobs; shows a preview unless --yes is given
-    Import(import::ImportArgs),
+    Import(RemoteCommand<import::ImportCommand>),
     /// Create access tokens; needs no running server
     Token(token::TokenArgs),
     /// Create, list and revoke API keys
-    ApiKey(api_key::ApiKeyArgs),
+    ApiKey(RemoteCommand<api_key::ApiKeyCommand>),
     /// Manage secrets that jobs use
-    Secret(secret::SecretArgs),
+    Secret(RemoteCommand<secret::SecretCommand>),
     /// Show the audit log: changes and refused requests
     #[command(after_help = audit::EXAMPLES)]
-    Audit(audit::AuditArgs),
+    Audit(Remote<audit::AuditArgs>),
     /// Migrate the tables of a store to this version
     #[command(after_help = migrate::EXAMPLES)]
     Migrate(migrate::MigrateArgs),
@@ -111,22 +130,22 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let context = Context::new(args.global)?;
     match args.command {
         Command::Serve(args) => serve::run(&context, *args),
-        Command::Job(args) => job::run(&context, args),
-        Command::Targets(args) => targets::run(&context, args),
-        Command::Run(args) => run::run(&context, args),
-        Command::Failures(args) => failures::run(&context, args),
-        Command::Nodes(args) => nodes::run(&context, args),
-        Command::DeadLetters(args) => dead_letters::run(&context, args),
-        Command::Distribution(args) => balance::run_distribution(&context, args),
-        Command::Rebalance(args) => balance::run_rebalance(&context, *args),
-        Command::Page(args) => page::run(&context, args),
-        Command::Events(args) => events::run(&context, args),
+        Command::Job(it) => job::run(&context, it.client, it.args),
+        Command::Targets(it) => context.run(it.client, it.args, targets::run),
+        Command::Run(it) => context.run(it.client, it.args, run::run),
+        Command::Failures(it) => context.run(it.client, it.args, failures::run),
+        Command::Nodes(client) => context.run(client, (), nodes::run),
+        Command::DeadLetters(it) => context.run(it.client, it.args, dead_letters::run),
+        Command::Distribution(it) => context.run(it.client, it.args, balance::run_distribution),
+        Command::Rebalance(it) => balance::run_rebalance(&context, it.client, it.args),
+        Command::Page(it) => context.run(it.client, it.args, page::run),
+        Command::Events(it) => context.run(it.client, it.args, events::run),
         Command::Next(args) => next::run(&context, &args),
-        Command::Import(args) => import::run(&context, args),
+        Command::Import(it) => import::run(&context, it.client, it.args),
         Command::Token(args) => token::run(&context, args),
-        Command::ApiKey(args) => api_key::run(&context, args),
-        Command::Secret(args) => secret::run(&context, args),
-        Command::Audit(args) => audit::run(&context, args),
+        Command::ApiKey(it) => context.run(it.client, it.args, api_key::run),
+        Command::Secret(it) => context.run(it.client, it.args, secret::run),
+        Command::Audit(it) => context.run(it.client, it.args, audit::run),
         Command::Migrate(args) => migrate::run(&context, args),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Completions(args) => completions::run(&context, &args),

@@ -6,6 +6,7 @@ use evenkeel_core::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Context;
+use super::job::put;
 use crate::Failure;
 use crate::output::{Table, Tone, ago};
 
@@ -25,8 +26,8 @@ or is @yearly, @monthly, @weekly, @daily, @hourly, @every TIME.";
 
 #[derive(Args, Clone)]
 pub struct NextArgs {
-    /// Schedule: '0 9 * * *', @daily, '@every 30m', 30m, PT30M, P1M, R/START/PT30M, or an object
-    /// with a kind
+    /// Schedule: '0 9 * * *', @daily, '@every 30m', 30m, PT30M, P1M, R/START/PT30M, or a JSON
+    /// object with a kind
     #[arg(value_name = "EXPR")]
     expression: String,
     /// Time zone
@@ -48,23 +49,17 @@ pub struct NextArgs {
 
 impl NextArgs {
     fn document(&self) -> Value {
-        let mut document = Map::new();
         // Text that is not valid JSON is reported as an invalid schedule.
         let object = serde_json::from_str::<Value>(&self.expression).ok();
         let object = object.filter(Value::is_object);
-        document
-            .insert("schedule".into(), object.unwrap_or_else(|| self.expression.clone().into()));
-        document.insert("timezone".into(), self.tz.clone().into());
-        document.insert("count".into(), self.count.into());
-        for (name, value) in [
-            ("from", self.from.map(|from| from.to_string())),
-            ("dst_gap", self.dst_gap.clone()),
-            ("dst_overlap", self.dst_overlap.clone()),
-        ] {
-            if let Some(value) = value {
-                document.insert(name.into(), value.into());
-            }
-        }
+        let mut document = Map::new();
+        let it = &mut document;
+        put(it, "schedule", object.or_else(|| Some(self.expression.clone().into())));
+        put(it, "timezone", Some(self.tz.clone()));
+        put(it, "count", Some(self.count));
+        put(it, "from", self.from.map(|from| from.to_string()));
+        put(it, "dst_gap", self.dst_gap.clone());
+        put(it, "dst_overlap", self.dst_overlap.clone());
         Value::Object(document)
     }
 }
@@ -74,16 +69,14 @@ pub(super) fn run(context: &Context, args: &NextArgs) -> Result<(), Failure> {
     let document = args.document();
     let preview =
         preview(&document, now, NEXT_TIMES_MAX).map_err(|faults| refusal(&document, &faults))?;
-    if context.output.is_json() {
-        return context.output.json(&json!({
-            "times": preview.times,
-            "description": preview.description,
-            "kind": preview.kind,
-            "timezone": preview.timezone.name(),
-            "exact_times": preview.exact_times,
-        }));
-    }
-    context.output.line(&as_text(context, &preview, now))
+    let json = json!({
+        "times": preview.times,
+        "description": preview.description,
+        "kind": preview.kind,
+        "timezone": preview.timezone.name(),
+        "exact_times": preview.exact_times,
+    });
+    context.output.json_or_text(&json, &as_text(context, &preview, now))
 }
 
 fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
@@ -123,7 +116,7 @@ fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
     text
 }
 
-/// Returns the error with a caret under its position.
+/// Returns the error message with a caret under the invalid character.
 fn refusal(document: &Value, faults: &[Fault]) -> Failure {
     let Some(first) = faults.first() else { return Failure::usage("this is not a schedule") };
     let failure = Failure::usage(first.to_string()).or_else("`evenkeel next --help` has examples");

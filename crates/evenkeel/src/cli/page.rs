@@ -3,24 +3,14 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::Context;
-use super::list::{job_id, next_offset};
-use super::run::moment;
+use super::Session;
+use super::list::{OffsetArgs, job_id};
+use super::run::when;
 use crate::Failure;
-use crate::client::Client;
-use crate::config::raw::RawClient;
-use crate::output::{Table, Tone, ago, clean};
-
-#[derive(Args, Clone)]
-pub struct PageArgs {
-    #[command(flatten)]
-    client: RawClient,
-    #[command(subcommand)]
-    command: PageCommand,
-}
+use crate::output::{Table, Tone, clean};
 
 #[derive(Subcommand, Clone)]
-enum PageCommand {
+pub(super) enum PageCommand {
     /// Search crawled pages, best match first; without search words, list all pages
     #[command(after_help = "Examples:
   evenkeel page list
@@ -38,7 +28,8 @@ enum PageCommand {
 }
 
 #[derive(Args, Clone)]
-struct ListArgs {
+#[command(mut_arg("limit", |limit| limit.default_value("20")))]
+pub(super) struct ListArgs {
     /// Words to search for; "a phrase", begin* and (after --) -without are supported
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
@@ -48,63 +39,44 @@ struct ListArgs {
     /// Only pages whose URL begins with this text
     #[arg(long, value_name = "URL")]
     url_prefix: Option<String>,
-    /// Maximum number of entries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    limit: u32,
-    /// Number of entries to skip
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    offset: u32,
+    #[command(flatten)]
+    page: OffsetArgs,
 }
 
-pub(super) fn run(context: &Context, args: PageArgs) -> Result<(), Failure> {
-    let client = context.client(args.client)?;
-    context.runtime()?.block_on(async {
-        match args.command {
-            PageCommand::List(args) => list(context, &client, args).await,
-            PageCommand::Show { id } => show(context, &client, &id).await,
+pub(super) async fn run(session: &Session, command: PageCommand) -> Result<(), Failure> {
+    match command {
+        PageCommand::List(args) => list(session, args).await,
+        PageCommand::Show { id } => {
+            let answer = session.client.get(&["pages", &id]).await?;
+            session.answer(&answer, &details(&answer.value))
         }
-    })
+    }
 }
 
-async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), Failure> {
-    let (limit, offset) = (args.limit.to_string(), args.offset.to_string());
+async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
     let words = args.words.join(" ");
-    let job = job_id(client, args.job.as_deref()).await?;
-    let mut query = vec![("limit", limit.as_str()), ("offset", offset.as_str())];
-    query.extend((!words.is_empty()).then_some(("q", words.as_str())));
-    query.extend(job.as_deref().map(|job| ("job_id", job)));
-    query.extend(args.url_prefix.as_deref().map(|prefix| ("url_prefix", prefix)));
-    let answer = client.get(&["pages"], &query).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let pages = answer.list_of("pages");
-    if pages.is_empty() {
-        return context.output.line(match words.is_empty() {
-            true => "No page is stored yet: `evenkeel job create --crawl URL` crawls a site.",
-            false => "No page contains these words.",
-        });
-    }
-    let mut table = Table::new(context.output, &["PAGE", "TITLE", "ADDRESS", "SEEN", "TEXT"]);
-    for page in pages {
+    let nothing = match words.is_empty() {
+        true => "No page is stored yet: `evenkeel job create --crawl URL` crawls a site.",
+        false => "No page contains these words.",
+    };
+    let mut query = args.page.query();
+    query.extend((!words.is_empty()).then_some(("q", words)));
+    query.extend(job_id(session, args.job.as_deref()).await?);
+    query.extend(args.url_prefix.map(|prefix| ("url_prefix", prefix)));
+    let answer = session.client.get_with(&["pages"], &query).await?;
+    let rows = answer.list_of("pages").iter().map(|page| {
         let text = |field: &str| page[field].as_str().unwrap_or_default().to_owned();
-        let seen = moment(&page["seen_at"]).map(|at| ago(at, context.now()));
-        table.row([
+        [
             (text("id"), Tone::Quiet),
             (text("title"), Tone::Plain),
             (text("url"), Tone::Plain),
-            (seen.unwrap_or_default(), Tone::Plain),
+            (when(&page["seen_at"], session.now(), ""), Tone::Plain),
             (plain(&text("snippet")), Tone::Quiet),
-        ]);
-    }
-    let mut rendered = table.render();
-    rendered.push_str(&next_offset(&answer, pages.len(), args.offset));
-    context.output.line(&rendered)
-}
-
-async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
-    let answer = client.get(&["pages", id], &[]).await?;
-    context.output.answer(&answer, &details(&answer.value))
+        ]
+    });
+    let table = Table::of(session.output, ["PAGE", "TITLE", "ADDRESS", "SEEN", "TEXT"], rows);
+    let next = args.page.next(&answer, table.len());
+    session.page(&answer, table, &next, nothing)
 }
 
 fn details(page: &Value) -> String {

@@ -3,33 +3,24 @@
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::json;
 
-use super::Context;
-use super::list::next_offset;
-use super::run::moment;
+use super::Session;
+use super::list::OffsetArgs;
+use super::run::when;
 use crate::Failure;
-use crate::client::Client;
-use crate::config::raw::RawClient;
-use crate::output::{Table, Tone, ago, clean};
-
-#[derive(Args, Clone)]
-pub struct SecretArgs {
-    #[command(flatten)]
-    client: RawClient,
-    #[command(subcommand)]
-    command: SecretCommand,
-}
+use crate::failure::Because as _;
+use crate::output::{Table, Tone, clean};
 
 #[derive(Subcommand, Clone)]
-enum SecretCommand {
+pub(super) enum SecretCommand {
     /// Create a secret, or replace its value
     ///
     /// The value is read from standard input, from a prompt without echo, or from a file. The value
-    /// is never an argument, because other users of the machine can see command lines. One trailing
-    /// line break is removed.
+    /// is never an argument, because other users of the machine can see command lines. One line
+    /// break at the end of the value is removed.
     #[command(after_help = "Examples:
   evenkeel secret set api-token
   pass show api-token | evenkeel secret set api-token
@@ -50,14 +41,7 @@ A job refers to it by name:
     #[command(after_help = "Examples:
   evenkeel secret list
   evenkeel secret list --json")]
-    List {
-        /// Maximum number of entries
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-        limit: u32,
-        /// Number of entries to skip
-        #[arg(long, value_name = "N", default_value_t = 0)]
-        offset: u32,
-    },
+    List(OffsetArgs),
     /// Delete a secret; attempts of jobs that refer to it will fail
     #[command(after_help = "Examples:
   evenkeel secret delete api-token")]
@@ -75,101 +59,82 @@ A job refers to it by name:
     Rotate,
 }
 
-pub(super) fn run(context: &Context, args: SecretArgs) -> Result<(), Failure> {
-    let client = context.client(args.client)?;
-    context.runtime()?.block_on(async {
-        match args.command {
-            SecretCommand::Set { name, from_file } => set(context, &client, &name, from_file).await,
-            SecretCommand::List { limit, offset } => list(context, &client, limit, offset).await,
-            SecretCommand::Delete { name } => delete(context, &client, &name).await,
-            SecretCommand::Rotate => rotate(context, &client).await,
+pub(super) async fn run(session: &Session, command: SecretCommand) -> Result<(), Failure> {
+    match command {
+        SecretCommand::Set { name, from_file } => set(session, &name, from_file).await,
+        SecretCommand::List(args) => list(session, args).await,
+        SecretCommand::Delete { name } => {
+            let answer = session.client.delete(&["secrets", &name], &[]).await?;
+            session.answer(&answer, &format!("{} is deleted", clean(&name)))
         }
-    })
+        SecretCommand::Rotate => rotate(session).await,
+    }
 }
 
-async fn set(
-    context: &Context,
-    client: &Client,
-    name: &str,
-    from_file: Option<PathBuf>,
-) -> Result<(), Failure> {
+async fn set(session: &Session, name: &str, from_file: Option<PathBuf>) -> Result<(), Failure> {
     let value = match from_file {
-        Some(path) => std::fs::read_to_string(&path).map_err(|error| {
-            Failure::because(format!("{} can't be read as text", path.display()), &error)
-        })?,
+        Some(path) => {
+            let what = format!("{} can't be read as text", path.display());
+            std::fs::read_to_string(&path).because(what)?
+        }
         None => read_value(name)?,
     };
     let value = value.strip_suffix('\n').unwrap_or(&value);
     let value = value.strip_suffix('\r').unwrap_or(value);
-    let answer = client.put(&["secrets", name], &json!({"value": value})).await?;
+    let answer = session.client.put(&["secrets", name], &json!({"value": value})).await?;
     let version = answer.value["version"].as_i64().unwrap_or_default();
     let what = if version == 1 { "is created".into() } else { format!("has version {version}") };
-    context.output.answer(&answer, &format!("{} {what}", clean(name)))
+    session.answer(&answer, &format!("{} {what}", clean(name)))
 }
 
 /// Reads the value from a pipe, or from a terminal without echo.
 fn read_value(name: &str) -> Result<String, Failure> {
-    let failed = |error: &dyn std::error::Error| Failure::because("the value can't be read", error);
+    let what = "the value can't be read";
     let mut stdin = std::io::stdin();
     let mut value = String::new();
     if !stdin.is_terminal() {
-        stdin.read_to_string(&mut value).map_err(|error| failed(&error))?;
+        stdin.read_to_string(&mut value).because(what)?;
         return Ok(value);
     }
-    let before = tcgetattr(&stdin).map_err(|error| failed(&error))?;
+    let before = tcgetattr(&stdin).because(what)?;
     let mut silent = before.clone();
     silent.local_modes -= LocalModes::ECHO;
     let mut terminal = std::io::stderr();
     let _ = write!(terminal, "Value of {}: ", clean(name));
     let _ = terminal.flush();
-    tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|error| failed(&error))?;
+    tcsetattr(&stdin, OptionalActions::Flush, &silent).because(what)?;
     let read = stdin.read_line(&mut value);
     let restored = tcsetattr(&stdin, OptionalActions::Flush, &before);
     let _ = writeln!(terminal);
-    read.map_err(|error| failed(&error))?;
-    restored.map_err(|error| failed(&error))?;
+    read.because(what)?;
+    restored.because(what)?;
     Ok(value)
 }
 
-async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Result<(), Failure> {
-    let (limit, skip) = (limit.to_string(), offset.to_string());
-    let answer = client.get(&["secrets"], &[("limit", &limit), ("offset", &skip)]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let secrets = answer.list_of("secrets");
-    if secrets.is_empty() {
-        return context.output.line("There is no secret: `evenkeel secret set NAME` creates one.");
-    }
-    let mut table = Table::new(context.output, &["NAME", "VERSION", "SET BY", "SET", "KEY"]);
-    for secret in secrets {
-        let text = |field: &str| clean(secret[field].as_str().unwrap_or_default());
-        let set = moment(&secret["updated_at"]).map(|at| ago(at, context.now()));
-        table.row([
+async fn list(session: &Session, args: OffsetArgs) -> Result<(), Failure> {
+    let answer = session.client.get_with(&["secrets"], &args.query()).await?;
+    let rows = answer.list_of("secrets").iter().map(|secret| {
+        let text = |field: &str| secret[field].as_str().unwrap_or_default().to_owned();
+        [
             (text("name"), Tone::Plain),
             (secret["version"].to_string(), Tone::Plain),
             (text("updated_by"), Tone::Quiet),
-            (set.unwrap_or_default(), Tone::Plain),
+            (when(&secret["updated_at"], session.now(), ""), Tone::Plain),
             (text("key_id"), Tone::Quiet),
-        ]);
-    }
-    let mut rendered = table.render();
-    rendered.push_str(&next_offset(&answer, secrets.len(), offset));
-    context.output.line(&rendered)
+        ]
+    });
+    let table = Table::of(session.output, ["NAME", "VERSION", "SET BY", "SET", "KEY"], rows);
+    let next = args.next(&answer, table.len());
+    let nothing = "There is no secret: `evenkeel secret set NAME` creates one.";
+    session.page(&answer, table, &next, nothing)
 }
 
-async fn delete(context: &Context, client: &Client, name: &str) -> Result<(), Failure> {
-    let answer = client.delete(&["secrets", name], &[]).await?;
-    context.output.answer(&answer, &format!("{} is deleted", clean(name)))
-}
-
-async fn rotate(context: &Context, client: &Client) -> Result<(), Failure> {
+async fn rotate(session: &Session) -> Result<(), Failure> {
     let (mut rotated, mut unreadable) = (0, Vec::new());
     let mut cursor: Option<String> = None;
     let key = loop {
-        let query: Vec<(&str, &str)> =
-            cursor.as_deref().map(|cursor| ("cursor", cursor)).into_iter().collect();
-        let answer = client.post_with(&["secret-rotations"], &query).await?;
+        let query = Vec::from_iter(cursor.map(|cursor| ("cursor", cursor)));
+        let answer = session.client.post_with(&["secret-rotations"], &query).await?;
         rotated += answer.value["rotated"].as_u64().unwrap_or_default();
         unreadable.extend(answer.list_of("unreadable").iter().cloned());
         cursor = answer.value["next_cursor"].as_str().map(String::from);
@@ -177,13 +142,10 @@ async fn rotate(context: &Context, client: &Client) -> Result<(), Failure> {
             break answer.value["key_id"].clone();
         }
     };
-    if context.output.is_json() {
-        let all = json!({"rotated": rotated, "unreadable": unreadable, "key_id": key});
-        context.output.line(&all.to_string())?;
-    } else {
-        let key = clean(key.as_str().unwrap_or_default());
-        context.output.line(&format!("{rotated} secrets were re-encrypted with the key {key}"))?;
-    }
+    let all = json!({"rotated": rotated, "unreadable": unreadable, "key_id": key});
+    let key = clean(key.as_str().unwrap_or_default());
+    let text = format!("{rotated} secrets were re-encrypted with the key {key}");
+    session.output.json_or_text(&all, &text)?;
     if unreadable.is_empty() {
         return Ok(());
     }

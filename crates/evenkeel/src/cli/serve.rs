@@ -3,10 +3,8 @@
 use clap::Args;
 
 use super::Context;
-use crate::config::raw::{RawEngine, RawServer, RawStore};
-use crate::config::{
-    OtherNames, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawShell, RawTargets,
-};
+use crate::config::RawTables;
+use crate::config::raw::{RawServer, RawStore};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -29,41 +27,17 @@ pub struct ServeArgs {
     #[command(flatten)]
     server: RawServer,
     #[command(flatten)]
-    engine: RawEngine,
-    #[command(flatten)]
-    executors: RawExecutors,
-    #[command(flatten)]
-    shell: RawShell,
-    #[command(flatten)]
-    access: RawAccess,
-    #[command(flatten)]
-    balance: RawBalance,
-    #[command(flatten)]
-    queue: RawQueue,
-    #[command(flatten)]
-    targets: RawTargets,
-    #[command(flatten)]
-    limits: RawLimits,
+    tables: RawTables,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
     let file = &context.file;
-    let other = OtherNames::of_process()?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let config = config::resolve(
         &context.global,
         &args.store.or(&file.store),
         args.server.or(&file.server),
-        config::RawTables {
-            engine: args.engine.or(&other.engine).or(&file.engine),
-            executors: args.executors.or(&file.executors),
-            shell: args.shell.or(&file.shell),
-            access: args.access.or(&file.access),
-            balance: args.balance.or(&file.balance),
-            queue: args.queue.or(&file.queue),
-            targets: args.targets.or(&other.targets).or(&file.targets),
-            limits: args.limits.or(&file.limits),
-        },
+        args.tables.or(&config::other_names()?).or(&file.tables),
         &machine,
     )?;
     let runtime = context.multi_threaded_runtime()?;

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Context;
 use crate::config::StoreChoice;
 use crate::config::raw::RawStore;
+use crate::failure::Because as _;
 use crate::serve::executors::signing_keys;
 use crate::serve::{credentials, data_dir, store};
 use crate::{Failure, config};
@@ -45,7 +46,7 @@ enum TokenCommand {
 
 #[derive(Args, Clone)]
 struct SigningKeyArgs {
-    /// Tenant whose HTTP calls are signed with the keys
+    /// Tenant whose HTTP calls are signed with the printed keys
     #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
     tenant: String,
     /// Signing secrets, if the server's configuration sets them
@@ -108,21 +109,19 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     if let StoreChoice::Sqlite(path) = &choice
         && !path.exists()
     {
-        // This check prevents printing a key of a store that no server uses.
+        // Without an error, the command would create a store that no server uses, and print its
+        // key.
         let what = format!("there is no store at {}", path.display());
         return Err(Failure::usage(what).or_else("start a server there first, or name its --store"));
     }
     let configured =
-        args.signing_secrets.or_else(|| context.file.executors.signing_secrets.clone());
+        args.signing_secrets.or_else(|| context.file.tables.executors.signing_secrets.clone());
     let chance = RandomChance::from_system();
     let (secrets, tenant) = context.multi_threaded_runtime()?.block_on(async {
         let store = store::open(&choice).await?;
         let configured = configured.unwrap_or_default();
         let secrets = credentials::signing_secrets(&configured, &*store, &chance).await?;
-        let tenant = store
-            .tenant(&args.tenant)
-            .await
-            .map_err(|error| Failure::because("the tenant can't be found", &error))?;
+        let tenant = store.tenant(&args.tenant).await.because("the tenant can't be found")?;
         Ok::<_, Failure>((secrets, tenant))
     })?;
     let keys: Vec<String> = secrets
@@ -130,10 +129,7 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
         .filter_map(|secret| signing_keys(std::slice::from_ref(secret)))
         .map(|keys| keys.receiver_secret(tenant))
         .collect();
-    if context.output.is_json() {
-        return context.output.json(&json!({"keys": keys}));
-    }
-    context.output.line(&keys.join("\n"))
+    context.output.json_or_text(&json!({"keys": keys}), &keys.join("\n"))
 }
 
 fn create(context: &Context, args: CreateArgs) -> Result<(), Failure> {
@@ -157,9 +153,6 @@ fn create(context: &Context, args: CreateArgs) -> Result<(), Failure> {
     let token = tokens.issue(&request, &*chance).map_err(|error| {
         Failure::usage(error.to_string()).or_else("`evenkeel token create --help` has examples")
     })?;
-    if context.output.is_json() {
-        let expires_at = request.now.saturating_add(request.ttl);
-        return context.output.json(&json!({"token": token, "expires_at": expires_at}));
-    }
-    context.output.line(&token)
+    let expires_at = request.now.saturating_add(request.ttl);
+    context.output.json_or_text(&json!({"token": token, "expires_at": expires_at}), &token)
 }

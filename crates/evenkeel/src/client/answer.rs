@@ -34,13 +34,13 @@ impl Answer {
     }
 }
 
-/// Turns an error response into a failure. The message comes from the server, and the hint for the
-/// user from the client.
+/// Turns an error response into a failure. The server supplies the error message, and the client
+/// adds a hint for the user.
 fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure {
     let field = |name: &str| problem.as_ref().and_then(|problem| problem[name].as_str());
     let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
-        // For these statuses, the detail is a complete message.
+        // With status 404, 409 or 412, the problem's `detail` is a complete error message.
         (404 | 409 | 412, Some(detail)) => detail.to_owned(),
         // The hint lists all errors, one per line, so the message does not repeat the errors.
         (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,

@@ -14,8 +14,8 @@ use crate::{Exit, Failure};
 pub struct LocalServer {
     pub url: String,
     pub pid: u32,
-    /// The SHA-256 of the server's certificate, if the server uses TLS. Clients that can read this
-    /// file trust the certificate.
+    /// The SHA-256 of the server's certificate, if the server uses TLS. Clients that can read
+    /// `server.json` trust the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_sha256: Option<String>,
 }

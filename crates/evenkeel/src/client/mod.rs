@@ -5,22 +5,29 @@ mod endpoint;
 mod sse;
 mod tls;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::failure::chain;
+use crate::failure::{Because as _, chain};
 use crate::output::clean;
 use crate::{Exit, Failure};
 
 pub use answer::Answer;
 pub use endpoint::{Endpoint, LocalServer, find, read_local};
-pub use sse::{Message, Stream};
+pub use sse::Message;
+use sse::Stream;
 
-/// Content type of an event stream.
+/// The parameters of a request.
+pub type Query<'a> = Vec<(&'a str, String)>;
+type Parameters<'a> = [(&'a str, String)];
+
 const EVENTS: &str = "text/event-stream";
+/// Delay between two attempts to reconnect.
+const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 /// Time limit of an event stream. The server closes a stream after one hour.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
@@ -42,20 +49,21 @@ impl Client {
             // A proxy can't reach loopback addresses of this machine.
             builder = builder.no_proxy();
         }
-        let http = builder
-            .build()
-            .map_err(|error| Failure::because("can't create the HTTP client", &error))?;
-        Ok(Self { http, endpoint })
+        Ok(Self { http: builder.build().because("can't create the HTTP client")?, endpoint })
     }
 
-    pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
+    pub async fn get(&self, path: &[&str]) -> Result<Answer, Failure> {
+        self.get_with(path, &[]).await
+    }
+
+    pub async fn get_with(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer, Failure> {
         self.send(self.request(Method::GET, path, query)).await
     }
 
     pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Answer, Failure> {
         let request = self.request(Method::POST, path, &[]);
         self.send(match body {
-            Some(body) => with_json(request, body),
+            Some(body) => request.json(body),
             None => request,
         })
         .await
@@ -64,13 +72,13 @@ impl Client {
     pub async fn post_with(
         &self,
         path: &[&str],
-        query: &[(&str, &str)],
+        query: &Parameters<'_>,
     ) -> Result<Answer, Failure> {
         self.send(self.request(Method::POST, path, query)).await
     }
 
     pub async fn put(&self, path: &[&str], body: &Value) -> Result<Answer, Failure> {
-        self.send(with_json(self.request(Method::PUT, path, &[]), body)).await
+        self.send(self.request(Method::PUT, path, &[]).json(body)).await
     }
 
     /// Sends a `PATCH` request, with the header `If-Match` if an ETag is given.
@@ -80,7 +88,7 @@ impl Client {
         body: &Value,
         if_match: Option<&str>,
     ) -> Result<Answer, Failure> {
-        let mut request = with_json(self.request(Method::PATCH, path, &[]), body);
+        let mut request = self.request(Method::PATCH, path, &[]).json(body);
         if let Some(tag) = if_match {
             request = request.header(reqwest::header::IF_MATCH, tag);
         }
@@ -107,15 +115,44 @@ impl Client {
         }
     }
 
-    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
+    pub async fn delete(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer, Failure> {
         self.send(self.request(Method::DELETE, path, query)).await
     }
 
-    /// Opens an event stream that continues after the event `last`.
-    pub async fn listen(
+    /// Reads an event stream after the event `last` until `handle` breaks off. If the stream breaks,
+    /// reconnects and continues.
+    pub async fn follow(
         &self,
         path: &[&str],
-        query: &[(&str, &str)],
+        query: &Parameters<'_>,
+        mut last: Option<String>,
+        mut handle: impl FnMut(&Message) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut was_connected = false;
+        loop {
+            match self.listen(path, query, last.as_deref()).await {
+                Ok(mut stream) => {
+                    was_connected = true;
+                    while let Some(message) = stream.next().await {
+                        last = message.id.clone().or(last);
+                        if handle(&message)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                }
+                // The server was reachable before this failure, so the command reconnects.
+                Err(failure) if was_connected && may_be_temporary(&failure) => {}
+                Err(failure) => return Err(failure),
+            }
+            tokio::time::sleep(RECONNECT_DELAY).await;
+        }
+    }
+
+    /// Opens an event stream that continues after the event `last`.
+    async fn listen(
+        &self,
+        path: &[&str],
+        query: &Parameters<'_>,
         last: Option<&str>,
     ) -> Result<Stream, Failure> {
         let mut request =
@@ -147,7 +184,7 @@ impl Client {
         Ok((status, text))
     }
 
-    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
+    fn request(&self, method: Method, path: &[&str], query: &Parameters<'_>) -> RequestBuilder {
         let mut url = self.endpoint.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Each path segment is escaped separately, so that a job name cannot change the path.
@@ -168,7 +205,7 @@ impl Client {
         let why = if error.is_timeout() {
             "it did not answer in time".into()
         } else {
-            // The message of this error type repeats the address, so its causes are shown instead.
+            // The message of a `reqwest::Error` repeats the address, so only its causes are shown.
             std::error::Error::source(error).map_or_else(|| error.to_string(), chain)
         };
         let failure =
@@ -181,8 +218,10 @@ impl Client {
     }
 }
 
-fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
-    request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string())
+/// Returns true if a request that failed this way may succeed later.
+fn may_be_temporary(failure: &Failure) -> bool {
+    let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
+    failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -193,7 +232,6 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Parses the address of a server.
 fn read_url(text: &str) -> Result<Url, Failure> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let valid = url.filter(|url| url.has_host() && url.username().is_empty());

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A stream without data for this long is broken, because the server sends a comment every 15 s.
+/// A stream that is silent for longer than this time is broken, because the server sends a comment
+/// every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// Maximum number of bytes of a line, and of the data of an event.
 const LINE_MAX: usize = 4 * 1024 * 1024;
@@ -12,7 +13,8 @@ const LINE_MAX: usize = 4 * 1024 * 1024;
 pub struct Message {
     pub event: String,
     pub data: String,
-    /// Position of the message in the stream. A message without data only reports the position.
+    /// Position of the message in the stream. A message without data only reports the position in
+    /// the event stream.
     pub id: Option<String>,
 }
 
@@ -85,7 +87,7 @@ impl Reader {
                 }
                 self.message.data.push_str(value);
             }
-            // Comments and the field `retry` are ignored.
+            // Comments and the field `retry` of the event stream are ignored.
             _ => return,
         }
         self.has_anything = true;

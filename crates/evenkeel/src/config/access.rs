@@ -2,95 +2,81 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::builder::BoolishValueParser;
 use evenkeel_access::{ExternalAlgorithm, ExternalSettings};
 use evenkeel_core::Span;
-use serde::Deserialize;
 
 use super::ConfigError;
+use super::raw::{boolean, settings};
 use super::resolve::{invalid, number};
 use super::secret_key::{self, Hidden, SecretKeys};
 
-/// Unresolved settings of access.
-#[derive(Args, Deserialize, Clone, Default, Debug)]
-#[serde(default)]
-pub struct RawAccess {
-    /// Certificate chain for TLS (PEM); reloaded on SIGHUP
-    #[arg(long, env = "EVENKEEL_TLS_CERT", value_name = "FILE")]
-    #[arg(help_heading = "Access")]
-    pub tls_cert: Option<PathBuf>,
+settings! {
+    (hide_short_help = true, help_heading = "Access")
+    /// Unresolved settings of access.
+    pub struct RawAccess {
+        /// Certificate chain for TLS (PEM); reloaded on SIGHUP
+        #[arg(env = "EVENKEEL_TLS_CERT", value_name = "FILE", hide_short_help = false)]
+        pub tls_cert: Option<PathBuf>,
 
-    /// Private key of the certificate (PEM)
-    #[arg(long, env = "EVENKEEL_TLS_KEY", value_name = "FILE")]
-    #[arg(help_heading = "Access")]
-    pub tls_key: Option<PathBuf>,
+        /// Private key of the certificate (PEM)
+        #[arg(env = "EVENKEEL_TLS_KEY", value_name = "FILE", hide_short_help = false)]
+        pub tls_key: Option<PathBuf>,
 
-    /// Algorithm of the identity provider's tokens: RS256, ES256 or EdDSA [default: HS256, tokens
-    /// of `evenkeel token create`]
-    #[arg(long, env = "EVENKEEL_JWT_ALGORITHM", value_name = "NAME")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_algorithm: Option<String>,
+        /// Algorithm of the identity provider's tokens: RS256, ES256 or EdDSA [default: HS256,
+        /// tokens of `evenkeel token create`]
+        #[arg(env = "EVENKEEL_JWT_ALGORITHM", value_name = "NAME")]
+        pub jwt_algorithm: Option<String>,
 
-    /// Public key of the identity provider (PEM); reloaded on SIGHUP
-    #[arg(long, env = "EVENKEEL_JWT_KEY_FILE", value_name = "FILE")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_key_file: Option<PathBuf>,
+        /// Public key of the identity provider (PEM); reloaded on SIGHUP
+        #[arg(env = "EVENKEEL_JWT_KEY_FILE", value_name = "FILE")]
+        pub jwt_key_file: Option<PathBuf>,
 
-    /// Public keys of the identity provider as a JSON Web Key Set; reloaded on SIGHUP
-    #[arg(long, env = "EVENKEEL_JWT_JWKS_FILE", value_name = "FILE")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_jwks_file: Option<PathBuf>,
+        /// Public keys of the identity provider as a JSON Web Key Set; reloaded on SIGHUP
+        #[arg(env = "EVENKEEL_JWT_JWKS_FILE", value_name = "FILE")]
+        pub jwt_jwks_file: Option<PathBuf>,
 
-    /// Accepted values of `aud`
-    #[arg(long, env = "EVENKEEL_JWT_AUDIENCE", value_delimiter = ',', value_name = "NAMES")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_audience: Option<Vec<String>>,
+        /// Accepted values of `aud`
+        #[arg(env = "EVENKEEL_JWT_AUDIENCE", value_delimiter = ',', value_name = "NAMES")]
+        pub jwt_audience: Option<Vec<String>>,
 
-    /// Required value of `iss`
-    #[arg(long, env = "EVENKEEL_JWT_ISSUER", value_name = "ISSUER")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_issuer: Option<String>,
+        /// Required value of `iss`
+        #[arg(env = "EVENKEEL_JWT_ISSUER", value_name = "ISSUER")]
+        pub jwt_issuer: Option<String>,
 
-    /// Claim with the role (viewer, operator, admin, or a list that contains one): a name, or a
-    /// path like realm_access.roles [default: role]
-    #[arg(long, env = "EVENKEEL_JWT_ROLE_CLAIM", value_name = "CLAIM")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_role_claim: Option<String>,
+        /// Token claim with the role (viewer, operator, admin, or a list that contains one): a
+        /// name, or a path like realm_access.roles [default: role]
+        #[arg(env = "EVENKEEL_JWT_ROLE_CLAIM", value_name = "CLAIM")]
+        pub jwt_role_claim: Option<String>,
 
-    /// Claim with the tenant [default: tenant]
-    #[arg(long, env = "EVENKEEL_JWT_TENANT_CLAIM", value_name = "CLAIM")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_tenant_claim: Option<String>,
+        /// Token claim with the tenant [default: tenant]
+        #[arg(env = "EVENKEEL_JWT_TENANT_CLAIM", value_name = "CLAIM")]
+        pub jwt_tenant_claim: Option<String>,
 
-    /// Accept tokens of `evenkeel token create` in addition to the identity provider's tokens
-    #[arg(long, env = "EVENKEEL_JWT_LOCAL", value_parser = BoolishValueParser::new())]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(value_name = "BOOL", hide_possible_values = true)]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub jwt_local: Option<bool>,
+        /// Accept tokens of `evenkeel token create` in addition to the identity provider's tokens
+        #[arg(env = "EVENKEEL_JWT_LOCAL", value_name = "BOOL", value_parser = boolean())]
+        #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub jwt_local: Option<bool>,
 
-    /// Days to keep entries of the audit log [default: 90]
-    #[arg(long, env = "EVENKEEL_AUDIT_DAYS", value_name = "DAYS")]
-    #[arg(hide_short_help = true, help_heading = "Access")]
-    pub audit_days: Option<u64>,
+        /// Days to keep entries of the audit log [default: 90]
+        #[arg(env = "EVENKEEL_AUDIT_DAYS", value_name = "DAYS")]
+        pub audit_days: Option<u64>,
 
-    /// File with the keys for secrets, one per line: the first key encrypts, all keys decrypt
-    /// [default on SQLite: DATA_DIR/secret-key, created at the first start]
-    #[arg(long, env = "EVENKEEL_SECRET_KEY_FILE", value_name = "FILE")]
-    #[arg(help_heading = "Access")]
-    pub secret_key_file: Option<PathBuf>,
+        /// File with the keys for secrets, one per line: the first key encrypts, all keys decrypt
+        /// [default on SQLite: DATA_DIR/secret-key, created at the first start]
+        #[arg(env = "EVENKEEL_SECRET_KEY_FILE", value_name = "FILE", hide_short_help = false)]
+        pub secret_key_file: Option<PathBuf>,
 
-    /// Keys for secrets, as in --secret-key-file, separated by commas; set the environment
-    /// variable, because other users can see command lines
-    #[arg(long, env = "EVENKEEL_SECRET_KEY", hide_env_values = true, value_name = "KEYS")]
-    #[arg(hide = true, help_heading = "Access")]
-    pub secret_key: Option<Hidden>,
+        /// Keys for secrets, as in --secret-key-file, separated by commas; set the environment
+        /// variable, because other users can see command lines
+        #[arg(env = "EVENKEEL_SECRET_KEY", hide_env_values = true, value_name = "KEYS")]
+        #[arg(hide = true)]
+        pub secret_key: Option<Hidden>,
 
-    /// Program that prints the keys for secrets, one per line; runs once when the server starts
-    #[arg(long, env = "EVENKEEL_SECRET_KEY_COMMAND", value_delimiter = ',')]
-    #[arg(value_name = "PROGRAM,ARGUMENTS", hide_short_help = true, help_heading = "Access")]
-    pub secret_key_command: Option<Vec<String>>,
+        /// Program that prints the keys for secrets, one per line; runs once when the server starts
+        #[arg(env = "EVENKEEL_SECRET_KEY_COMMAND", value_delimiter = ',')]
+        #[arg(value_name = "PROGRAM,ARGUMENTS")]
+        pub secret_key_command: Option<Vec<String>>,
+    }
 }
 
 /// Resolved settings of access.
@@ -113,8 +99,8 @@ pub struct TlsFiles {
 pub struct ProviderConfig {
     pub settings: ExternalSettings,
     pub keys: KeyFile,
-    /// True if tokens signed with the store's secret are accepted in addition to the provider's
-    /// tokens.
+    /// True if tokens signed with the store's secret are accepted in addition to the identity
+    /// provider's tokens.
     pub with_local: bool,
 }
 
@@ -124,18 +110,31 @@ pub enum KeyFile {
     Jwks(PathBuf),
 }
 
+impl RawAccess {
+    /// Like [`Self::or`], but if `self` names a source of encryption keys, all such sources in
+    /// `other` are ignored.
+    #[must_use]
+    pub fn or_with_one_key_source(self, other: &Self) -> Self {
+        let mut other = other.clone();
+        if self.secret_key_file.is_some()
+            || self.secret_key.is_some()
+            || self.secret_key_command.is_some()
+        {
+            other.secret_key_file = None;
+            other.secret_key = None;
+            other.secret_key_command = None;
+        }
+        self.or(&other)
+    }
+}
+
 pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
+    let missing = |key, way_out: &str| Err(invalid(key, "is missing", way_out));
     let tls = match (raw.tls_cert.clone(), raw.tls_key.clone()) {
         (None, None) => None,
         (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
-        (Some(_), None) => {
-            return Err(invalid("[access] tls_key", "is missing", "give the key of tls_cert"));
-        }
-        (None, Some(_)) => {
-            return Err(invalid(
-                "[access] tls_cert", "is missing", "give the certificate of tls_key",
-            ));
-        }
+        (Some(_), None) => return missing("[access] tls_key", "give the key of tls_cert"),
+        (None, Some(_)) => return missing("[access] tls_cert", "give the certificate of tls_key"),
     };
     let days = number("[access] audit_days", raw.audit_days, 90, 1..=36_500)?;
     let audit_kept = Span::from_secs(86_400).saturating_mul(days);
@@ -191,25 +190,6 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
         tenant_claim: raw.jwt_tenant_claim.unwrap_or_else(|| "tenant".into()),
     };
     Ok(Some(ProviderConfig { settings, keys, with_local: raw.jwt_local == Some(true) }))
-}
-
-impl RawAccess {
-    #[must_use]
-    pub fn or(mut self, file: &Self) -> Self {
-        super::raw::fill!(
-            self, file, tls_cert, tls_key, jwt_algorithm, jwt_key_file, jwt_jwks_file,
-            jwt_audience, jwt_issuer, jwt_role_claim, jwt_tenant_claim, jwt_local, audit_days,
-        );
-        // A key source that is given by flag or environment variable replaces all key sources of
-        // the config file.
-        let given = self.secret_key_file.is_some()
-            || self.secret_key.is_some()
-            || self.secret_key_command.is_some();
-        if !given {
-            super::raw::fill!(self, file, secret_key_file, secret_key, secret_key_command);
-        }
-        self
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Load-balancing settings: the table `[balance]` of the config file.
 
-use clap::Args;
 use evenkeel_core::Span;
 use evenkeel_core::balance::{BalanceSettings, Policy, SearchWindow};
-use serde::Deserialize;
 
 use super::ConfigError;
-use super::raw::fill;
-use super::resolve::invalid;
+use super::raw::settings;
+use super::resolve::{choice, invalid, number};
 
 const DAY: Span = Span::from_secs(86_400);
 const SLOT_MIN: Span = Span::from_secs(1);
@@ -15,63 +13,58 @@ const SLOT_MAX: Span = Span::from_secs(3600);
 /// Upper limit of `protection` and `cooldown`.
 const GUARD_MAX: Span = Span::from_secs(7 * 86_400);
 
-/// Unresolved settings of balance.
-#[derive(Args, Deserialize, Clone, Default, Debug)]
-#[serde(default)]
-pub struct RawBalance {
-    /// How to choose the start time of an interval job: projected (minimizes the load at all its
-    /// runs) or next (a time at which the fewest jobs have their next run) [default: projected]
-    #[arg(long = "balance-policy", env = "EVENKEEL_BALANCE_POLICY", value_name = "POLICY")]
-    #[arg(hide_short_help = true, help_heading = "Balance")]
-    pub policy: Option<String>,
+settings! {
+    (hide_short_help = true, help_heading = "Balance")
+    /// Unresolved settings of balance.
+    pub struct RawBalance {
+        /// How to choose the start time of an interval job: projected (minimizes the load at all
+        /// its runs) or next (a time at which the fewest jobs have their next run) [default:
+        /// projected]
+        #[arg(long = "balance-policy", env = "EVENKEEL_BALANCE_POLICY", value_name = "POLICY")]
+        pub policy: Option<String>,
 
-    /// Latest start time for a new interval job: interval (within one interval) or document (within
-    /// a day, or one interval if that is longer) [default: interval]
-    #[arg(long = "balance-search-window", env = "EVENKEEL_BALANCE_SEARCH_WINDOW")]
-    #[arg(hide_short_help = true, help_heading = "Balance", value_name = "WINDOW")]
-    pub search_window: Option<String>,
+        /// Latest start time for a new interval job: interval (within one interval) or document
+        /// (within a day, or one interval if that is longer) [default: interval]
+        #[arg(long = "balance-search-window", env = "EVENKEEL_BALANCE_SEARCH_WINDOW")]
+        #[arg(value_name = "WINDOW")]
+        pub search_window: Option<String>,
 
-    /// Length of the time slots in which load is counted, from 1s to 1h; must divide a day
-    /// [default: 15m]
-    #[arg(long = "balance-slot", env = "EVENKEEL_BALANCE_SLOT", value_name = "TIME")]
-    #[arg(hide_short_help = true, help_heading = "Balance")]
-    pub slot: Option<Span>,
+        /// Length of the time slots in which load is counted, from 1s to 1h; must divide a day
+        /// [default: 15m]
+        #[arg(long = "balance-slot", env = "EVENKEEL_BALANCE_SLOT", value_name = "TIME")]
+        pub slot: Option<Span>,
 
-    /// A rebalance does not move a job whose next run is within this time [default: 30m]
-    #[arg(long = "balance-protection", env = "EVENKEEL_BALANCE_PROTECTION", value_name = "TIME")]
-    #[arg(hide_short_help = true, help_heading = "Balance")]
-    pub protection: Option<Span>,
+        /// A rebalance does not move a job whose next run is within this time [default: 30m]
+        #[arg(long = "balance-protection", env = "EVENKEEL_BALANCE_PROTECTION")]
+        #[arg(value_name = "TIME")]
+        pub protection: Option<Span>,
 
-    /// A rebalance does not move a job whose start time was chosen less than this time ago
-    /// [default: 1h]
-    #[arg(long = "balance-cooldown", env = "EVENKEEL_BALANCE_COOLDOWN", value_name = "TIME")]
-    #[arg(hide_short_help = true, help_heading = "Balance")]
-    pub cooldown: Option<Span>,
+        /// A rebalance does not move a job whose start time was chosen less than this time ago
+        /// [default: 1h]
+        #[arg(long = "balance-cooldown", env = "EVENKEEL_BALANCE_COOLDOWN", value_name = "TIME")]
+        pub cooldown: Option<Span>,
 
-    /// Log a warning when the distribution score of a tenant (1 is perfectly even) falls below this
-    /// value; 0 switches the warning off [default: 0.7]
-    #[arg(
-        long = "balance-alert-below",
-        env = "EVENKEEL_BALANCE_ALERT_BELOW",
-        value_name = "SCORE"
-    )]
-    #[arg(hide_short_help = true, help_heading = "Balance")]
-    pub alert_below: Option<f64>,
-}
-
-impl RawBalance {
-    #[must_use]
-    pub fn or(mut self, file: &Self) -> Self {
-        fill!(self, file, policy, search_window, slot, protection, cooldown, alert_below);
-        self
+        /// Log a warning when the distribution score of a tenant (1 is perfectly even) falls below
+        /// this value; 0 switches the warning off [default: 0.7]
+        #[arg(long = "balance-alert-below", env = "EVENKEEL_BALANCE_ALERT_BELOW")]
+        #[arg(value_name = "SCORE")]
+        pub alert_below: Option<f64>,
     }
 }
 
 pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> {
     let default = BalanceSettings::default();
     Ok(BalanceSettings {
-        policy: policy(raw.policy.as_deref())?,
-        search_window: search_window(raw.search_window.as_deref())?,
+        policy: choice(
+            ("[balance] policy", "policy", "the policies are projected and next"),
+            raw.policy.as_deref(),
+            &[("projected", Policy::Projected), ("next", Policy::Next)],
+        )?,
+        search_window: choice(
+            ("[balance] search_window", "search window", "write interval or document"),
+            raw.search_window.as_deref(),
+            &[("interval", SearchWindow::Interval), ("document", SearchWindow::Document)],
+        )?,
         slot: slot(raw.slot)?,
         protection: guard("[balance] protection", raw.protection, default.protection)?,
         cooldown: guard("[balance] cooldown", raw.cooldown, default.cooldown)?,
@@ -79,37 +72,9 @@ pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> 
     })
 }
 
-fn policy(name: Option<&str>) -> Result<Policy, ConfigError> {
-    match name {
-        None => Ok(Policy::default()),
-        Some("projected") => Ok(Policy::Projected),
-        Some("next") => Ok(Policy::Next),
-        Some(other) => {
-            let message = format!("{other:?} is not a policy");
-            Err(invalid("[balance] policy", message, "the policies are projected and next"))
-        }
-    }
-}
-
-fn search_window(name: Option<&str>) -> Result<SearchWindow, ConfigError> {
-    match name {
-        None => Ok(SearchWindow::default()),
-        Some("interval") => Ok(SearchWindow::Interval),
-        Some("document") => Ok(SearchWindow::Document),
-        Some(other) => {
-            let message = format!("{other:?} is not a search window");
-            Err(invalid("[balance] search_window", message, "write interval or document"))
-        }
-    }
-}
-
 fn slot(given: Option<Span>) -> Result<Span, ConfigError> {
-    let slot = given.unwrap_or(BalanceSettings::default().slot);
     let key = "[balance] slot";
-    if !(SLOT_MIN..=SLOT_MAX).contains(&slot) {
-        let message = format!("{slot} is not between {SLOT_MIN} and {SLOT_MAX}");
-        return Err(invalid(key, message, "leave it out for 15m"));
-    }
+    let slot = number(key, given, BalanceSettings::default().slot, SLOT_MIN..=SLOT_MAX)?;
     if !DAY.as_micros().is_multiple_of(slot.as_micros()) {
         let message = format!("{slot} does not divide a day");
         return Err(invalid(key, message, "choose one that divides a day, like 5m, 15m or 1h"));

@@ -7,20 +7,20 @@ use evenkeel_core::lease::LeaseTimingsError;
 
 use crate::Failure;
 
-/// An invalid setting. The message names the configuration key. The flag and the environment
-/// variable have the same name.
+/// An invalid setting. The error message names the setting by its configuration key.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the config file {} could not be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    /// The file is not valid TOML, or a value has the wrong type.
+    /// The config file is not valid TOML, or a value has the wrong type.
     #[error("the config file {} is invalid: {message}", path.display())]
     Malformed { path: PathBuf, message: String },
     #[error("the config file {} has an unknown key {key:?}", path.display())]
     UnknownKey {
         path: PathBuf,
         key: String,
-        /// The most similar known key, or a list of all known keys.
+        /// The known configuration key that is most similar to the unknown one, or else all known
+        /// keys.
         hint: String,
     },
     #[error("{key}: {message}")]

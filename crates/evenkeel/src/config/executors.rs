@@ -2,72 +2,63 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::builder::BoolishValueParser;
 use evenkeel_access::DEFAULT_TENANT;
-use serde::Deserialize;
 
 use super::ConfigError;
+use super::raw::{boolean, settings};
 use super::resolve::{invalid, number};
 
-/// Unresolved settings of executors.
-#[derive(Args, Deserialize, Clone, Default)]
-#[serde(default)]
-pub struct RawExecutors {
-    /// URL at which receivers of HTTP jobs reach this server's API [default: the address that the
-    /// server listens on]
-    #[arg(long, env = "EVENKEEL_PUBLIC_URL", value_name = "URL")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub public_url: Option<String>,
+settings! {
+    (hide_short_help = true, help_heading = "Executors")
+    /// Unresolved settings of executors.
+    pub struct RawExecutors {
+        /// URL at which receivers of HTTP jobs reach this server's API [default: the address that
+        /// the server listens on]
+        #[arg(env = "EVENKEEL_PUBLIC_URL", value_name = "URL")]
+        pub public_url: Option<String>,
 
-    /// Secret from which the keys for signing HTTP calls are derived; a second value is the
-    /// previous secret, which stays valid until all receivers use the new one [default: a secret in
-    /// the store]
-    #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
-    #[arg(hide_short_help = true, help_heading = "Executors", value_name = "SECRETS")]
-    pub signing_secrets: Option<Vec<String>>,
+        /// Secret from which the keys for signing HTTP calls are derived; a second value is the
+        /// previous secret, which stays valid until all receivers use the new one [default: a
+        /// secret in the store]
+        #[arg(env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
+        #[arg(value_name = "SECRETS")]
+        pub signing_secrets: Option<Vec<String>>,
 
-    /// Client certificate for HTTP jobs of a tenant: TENANT/NAME=CERT.pem:KEY.pem, or NAME=… for
-    /// the tenant default; repeatable
-    #[arg(long, env = "EVENKEEL_CLIENT_IDENTITY", value_delimiter = ',')]
-    #[arg(hide_short_help = true, help_heading = "Executors", value_name = "NAME=FILES")]
-    pub client_identity: Option<Vec<String>>,
+        /// Client certificate for HTTP jobs of a tenant: TENANT/NAME=CERT.pem:KEY.pem, or NAME=…
+        /// for the tenant default; repeatable
+        #[arg(env = "EVENKEEL_CLIENT_IDENTITY", value_delimiter = ',', value_name = "NAME=FILES")]
+        pub client_identity: Option<Vec<String>>,
 
-    /// Allow HTTP jobs to skip the verification of server certificates
-    #[arg(long, env = "EVENKEEL_ALLOW_UNVERIFIED_TLS", value_parser = BoolishValueParser::new())]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    #[arg(value_name = "BOOL", hide_possible_values = true)]
-    pub allow_unverified_tls: Option<bool>,
+        /// Allow HTTP jobs to skip the verification of server certificates
+        #[arg(env = "EVENKEEL_ALLOW_UNVERIFIED_TLS", value_name = "BOOL", value_parser = boolean())]
+        #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub allow_unverified_tls: Option<bool>,
 
-    /// Maximum number of crawls that run at the same time [default: 64]
-    #[arg(long, env = "EVENKEEL_CRAWL_WORKERS", value_name = "N")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub crawl_workers: Option<u32>,
+        /// Maximum number of crawls that run at the same time [default: 64]
+        #[arg(env = "EVENKEEL_CRAWL_WORKERS", value_name = "N")]
+        pub crawl_workers: Option<u32>,
 
-    /// Minimum time between two crawl requests to the same host, in milliseconds [default: 0]
-    #[arg(long, env = "EVENKEEL_CRAWL_MIN_DELAY_MS", value_name = "MS")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub crawl_min_delay_ms: Option<u64>,
+        /// Minimum time between two crawl requests to the same host, in milliseconds [default: 0]
+        #[arg(env = "EVENKEEL_CRAWL_MIN_DELAY_MS", value_name = "MS")]
+        pub crawl_min_delay_ms: Option<u64>,
 
-    /// Folder into which crawls may write their pages
-    #[arg(long, env = "EVENKEEL_CRAWL_EXPORT_DIR", value_name = "DIR")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub crawl_export_dir: Option<PathBuf>,
+        /// Folder into which crawls may write their pages
+        #[arg(env = "EVENKEEL_CRAWL_EXPORT_DIR", value_name = "DIR")]
+        pub crawl_export_dir: Option<PathBuf>,
 
-    /// Allow crawls to ignore robots.txt; use this only for your own websites
-    #[arg(long, env = "EVENKEEL_CRAWL_IGNORE_ROBOTS", value_parser = BoolishValueParser::new())]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    #[arg(value_name = "BOOL", hide_possible_values = true)]
-    pub crawl_ignore_robots: Option<bool>,
+        /// Allow crawls to ignore robots.txt; use this only for your own websites
+        #[arg(env = "EVENKEEL_CRAWL_IGNORE_ROBOTS", value_name = "BOOL", value_parser = boolean())]
+        #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub crawl_ignore_robots: Option<bool>,
+    }
 }
 
 /// Resolved settings of executors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExecutorsConfig {
     pub public_url: Option<String>,
-    /// Signing secrets, newest first. If empty, the secret in the store is used.
+    /// Secrets for signing HTTP calls, newest first. If there are none, the server uses the secret
+    /// in the store.
     pub signing_secrets: Vec<String>,
     pub identities: Vec<IdentityFiles>,
     pub allow_unverified_tls: bool,
@@ -158,17 +149,6 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
             })
         })
         .collect()
-}
-
-impl RawExecutors {
-    #[must_use]
-    pub fn or(mut self, file: &Self) -> Self {
-        super::raw::fill!(
-            self, file, public_url, signing_secrets, client_identity, allow_unverified_tls,
-            crawl_workers, crawl_min_delay_ms, crawl_export_dir, crawl_ignore_robots,
-        );
-        self
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::{Args as _, Command};
+use clap::{Args, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
@@ -10,25 +10,57 @@ use super::{
     ConfigError, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawShell, RawTargets,
 };
 
-/// The contents of the config file, by table.
+/// The tables of the config file.
+#[derive(Args, Deserialize, Clone, Default)]
+#[serde(default)]
+pub struct RawTables {
+    #[command(flatten)]
+    pub engine: RawEngine,
+    #[command(flatten)]
+    pub executors: RawExecutors,
+    // The keys of `[executors]` that configure shell jobs.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub shell: RawShell,
+    #[command(flatten)]
+    pub access: RawAccess,
+    #[command(flatten)]
+    pub balance: RawBalance,
+    #[command(flatten)]
+    pub queue: RawQueue,
+    #[command(flatten)]
+    pub targets: RawTargets,
+    #[command(flatten)]
+    pub limits: RawLimits,
+}
+
+impl RawTables {
+    /// Uses the values of `other` for settings without a value.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            engine: self.engine.or(&other.engine),
+            executors: self.executors.or(&other.executors),
+            shell: self.shell.or(&other.shell),
+            access: self.access.or_with_one_key_source(&other.access),
+            balance: self.balance.or(&other.balance),
+            queue: self.queue.or(&other.queue),
+            targets: self.targets.or(&other.targets),
+            limits: self.limits.or(&other.limits),
+        }
+    }
+}
+
+/// The contents of the config file.
 #[derive(Clone, Default)]
 pub struct ConfigFile {
     pub global: RawGlobal,
     pub client: RawClient,
     pub store: RawStore,
     pub server: RawServer,
-    pub engine: RawEngine,
-    pub executors: RawExecutors,
-    /// The keys of `[executors]` that configure shell jobs.
-    pub shell: RawShell,
-    pub access: RawAccess,
-    pub balance: RawBalance,
-    pub queue: RawQueue,
-    pub targets: RawTargets,
-    pub limits: RawLimits,
+    pub tables: RawTables,
 }
 
-/// Reads the config file, if one is given.
 pub fn read_file(path: Option<&Path>) -> Result<ConfigFile, ConfigError> {
     let Some(path) = path else { return Ok(ConfigFile::default()) };
     let text = std::fs::read_to_string(path)
@@ -56,8 +88,8 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
                     return Err(unknown(key.clone(), known));
                 }
             }
-            // A value that should be a table is refused later, with an error that contains the line
-            // number.
+            // If the value of a table's key is not a table, the parser below returns an error with
+            // the line number.
             (_, Some(_)) => {}
             (_, None) if top.contains(key) => {}
             (_, None) => match tables.iter().find(|(_, keys)| keys.contains(key)) {
@@ -72,34 +104,18 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
             },
         }
     }
-    // The text is parsed once per struct, and each struct ignores unknown keys. Parsing one
-    // flattened struct would lose the line number of an error.
+    // The config file is parsed once for each settings struct, which ignores unknown keys. Parsing
+    // the file into one flattened struct would lose the line numbers of errors.
     Ok(ConfigFile {
         global: toml::from_str(text).map_err(malformed)?,
         client: toml::from_str(text).map_err(malformed)?,
         store: toml::from_str(text).map_err(malformed)?,
         server: toml::from_str(text).map_err(malformed)?,
-        engine: toml::from_str::<EngineOnly>(text).map_err(malformed)?.engine,
-        executors: toml::from_str::<ExecutorsOnly>(text).map_err(malformed)?.executors,
-        shell: toml::from_str::<ShellOnly>(text).map_err(malformed)?.executors,
-        access: toml::from_str::<AccessOnly>(text).map_err(malformed)?.access,
-        balance: toml::from_str::<BalanceOnly>(text).map_err(malformed)?.balance,
-        queue: toml::from_str::<QueueOnly>(text).map_err(malformed)?.queue,
-        targets: toml::from_str::<TargetsOnly>(text).map_err(malformed)?.targets,
-        limits: toml::from_str::<LimitsOnly>(text).map_err(malformed)?.limits,
+        tables: RawTables {
+            shell: toml::from_str::<ShellOnly>(text).map_err(malformed)?.executors,
+            ..toml::from_str(text).map_err(malformed)?
+        },
     })
-}
-
-#[derive(Deserialize)]
-struct EngineOnly {
-    #[serde(default)]
-    engine: RawEngine,
-}
-
-#[derive(Deserialize)]
-struct ExecutorsOnly {
-    #[serde(default)]
-    executors: RawExecutors,
 }
 
 #[derive(Deserialize)]
@@ -108,37 +124,8 @@ struct ShellOnly {
     executors: RawShell,
 }
 
-#[derive(Deserialize)]
-struct AccessOnly {
-    #[serde(default)]
-    access: RawAccess,
-}
-
-#[derive(Deserialize)]
-struct BalanceOnly {
-    #[serde(default)]
-    balance: RawBalance,
-}
-
-#[derive(Deserialize)]
-struct QueueOnly {
-    #[serde(default)]
-    queue: RawQueue,
-}
-
-#[derive(Deserialize)]
-struct TargetsOnly {
-    #[serde(default)]
-    targets: RawTargets,
-}
-
-#[derive(Deserialize)]
-struct LimitsOnly {
-    #[serde(default)]
-    limits: RawLimits,
-}
-
-/// Formats the error on one line, without the excerpt of the file, which may contain a password.
+/// Formats a TOML error on one line, without the excerpt of the config file, which may contain a
+/// password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
     match error.span() {
@@ -150,64 +137,42 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-/// Returns the top-level keys of the config file and the keys of each table. The keys are the names
-/// of the flags.
+/// Returns the top-level keys of the config file and the keys of each table.
 fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 7]) {
-    let keys = |command: Command| -> Vec<String> {
-        let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
-        arguments.filter(|key| key != "config").collect()
-    };
-    let top = RawGlobal::augment_args(Command::new(""));
-    let top = RawServer::augment_args(RawStore::augment_args(RawClient::augment_args(top)));
-    let mut top = keys(top);
+    let mut top =
+        [keys::<RawGlobal>(), keys::<RawClient>(), keys::<RawStore>(), keys::<RawServer>()]
+            .concat();
     top.sort();
-    let engine = keys(RawEngine::augment_args(Command::new("")));
-    let executors = RawShell::augment_args(RawExecutors::augment_args(Command::new("")));
-    let executors = keys(executors);
-    let access = keys(RawAccess::augment_args(Command::new("")));
-    let balance = keys(RawBalance::augment_args(Command::new("")));
-    let queue = keys(RawQueue::augment_args(Command::new("")));
-    let targets = keys(RawTargets::augment_args(Command::new("")));
-    let limits = keys(RawLimits::augment_args(Command::new("")));
     let tables = [
-        ("engine", engine),
-        ("executors", executors),
-        ("access", access),
-        ("balance", balance),
-        ("queue", queue),
-        ("targets", targets),
-        ("limits", limits),
+        ("engine", keys::<RawEngine>()),
+        ("executors", [keys::<RawExecutors>(), keys::<RawShell>()].concat()),
+        ("access", keys::<RawAccess>()),
+        ("balance", keys::<RawBalance>()),
+        ("queue", keys::<RawQueue>()),
+        ("targets", keys::<RawTargets>()),
+        ("limits", keys::<RawLimits>()),
     ];
     (top, tables)
+}
+
+/// A configuration key has the name of its struct field.
+fn keys<T: Args>() -> Vec<String> {
+    let command = T::augment_args(Command::new(""));
+    let keys = command.get_arguments().map(|argument| argument.get_id().to_string());
+    keys.filter(|key| key != "config").collect()
 }
 
 /// Suggests the most similar key.
 fn hint(key: &str, known: &[String]) -> String {
     let near = known
         .iter()
-        .map(|known| (distance(key, known), known))
+        .map(|known| (strsim::levenshtein(key, known), known))
         .min()
         .filter(|(steps, known)| *steps <= 2.max(known.len() / 4));
     match near {
         Some((_, known)) => format!("did you mean {known}?"),
         None => format!("the keys are {}", known.join(", ")),
     }
-}
-
-/// Returns the edit distance of two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, c) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let exchanged = diagonal + usize::from(c != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -238,10 +203,10 @@ mod tests {
         assert_eq!(file.server.allow_network.unwrap().len(), 1);
         assert_eq!(file.store.store.as_deref(), Some("sqlite:x.db"));
         assert_eq!(file.client.url.as_deref(), Some("http://a"));
-        assert_eq!(file.engine.lease_seconds, Some(30));
-        assert_eq!(file.shell.shell_env.unwrap(), ["TZ", "LANG"]);
-        assert_eq!(file.balance.slot, Some(Span::from_secs(300)));
-        assert_eq!(file.balance.alert_below, Some(0.5));
+        assert_eq!(file.tables.engine.lease_seconds, Some(30));
+        assert_eq!(file.tables.shell.shell_env.unwrap(), ["TZ", "LANG"]);
+        assert_eq!(file.tables.balance.slot, Some(Span::from_secs(300)));
+        assert_eq!(file.tables.balance.alert_below, Some(0.5));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
     Ok(LeaseTimings { ping, silent_after, grace }.validate()?)
 }
 
-/// Returns the lease time: `reset` minus the grace.
+/// Returns the lease time: `reset_running_after` minus the grace period.
 fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<Span, ConfigError> {
     let least = ping.saturating_mul(2).saturating_add(grace);
     if reset < least || reset > LONGEST {
@@ -31,11 +31,8 @@ fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<
             "{reset} is not between {least} and {LONGEST}: a node must be able to miss a ping \
              (ping_seconds, {ping}), and has a grace (grace_seconds, {grace}) after that",
         );
-        return Err(invalid(
-            KEY,
-            message,
-            format!("give at least {least}, or leave it out for 10s"),
-        ));
+        let way_out = format!("give at least {least}, or leave it out for 10s");
+        return Err(invalid(KEY, message, way_out));
     }
     let silent_after = Span::from_micros(reset.as_micros() - grace.as_micros());
     match lease.filter(|lease| *lease != silent_after) {

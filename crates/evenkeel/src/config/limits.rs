@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use clap::Args;
 use evenkeel_core::limit::SHARED_LIMIT_MAX;
 use evenkeel_core::order::Lane;
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::raw::fill;
+use super::raw::settings;
 use super::resolve::invalid;
 
 /// Limits by name. The config file contains a table of limits, and a flag a list such as
@@ -36,38 +35,28 @@ fn bad_part(part: &str) -> String {
     format!("{part:?} is not a name with its limit, like news=50")
 }
 
-/// Unresolved settings of limits.
-#[derive(Args, Deserialize, Clone, Default, Debug)]
-#[serde(default)]
-pub struct RawLimits {
-    /// Maximum number of active runs of each tenant in the cluster [default: no limit]
-    #[arg(long = "limit-tenant", env = "EVENKEEL_LIMIT_TENANT", value_name = "N")]
-    #[arg(hide_short_help = true, help_heading = "Limits")]
-    pub tenant: Option<u32>,
+settings! {
+    (hide_short_help = true, help_heading = "Limits")
+    /// Unresolved settings of limits.
+    pub struct RawLimits {
+        /// Maximum number of active runs of each tenant in the cluster [default: no limit]
+        #[arg(long = "limit-tenant", env = "EVENKEEL_LIMIT_TENANT", value_name = "N")]
+        pub tenant: Option<u32>,
 
-    /// Maximum number of active runs of single tenants, like news=50,shop=20
-    #[arg(long = "limit-tenants", env = "EVENKEEL_LIMIT_TENANTS", value_name = "LIMITS")]
-    #[arg(hide_short_help = true, help_heading = "Limits")]
-    pub tenants: Option<Named>,
+        /// Maximum number of active runs of individual tenants, like news=50,shop=20
+        #[arg(long = "limit-tenants", env = "EVENKEEL_LIMIT_TENANTS", value_name = "LIMITS")]
+        pub tenants: Option<Named>,
 
-    /// Maximum number of active runs of a lane over all tenants, like batch=200
-    #[arg(long = "limit-lanes", env = "EVENKEEL_LIMIT_LANES", value_name = "LIMITS")]
-    #[arg(hide_short_help = true, help_heading = "Limits")]
-    pub lanes: Option<Named>,
-}
-
-impl RawLimits {
-    #[must_use]
-    pub fn or(mut self, file: &Self) -> Self {
-        fill!(self, file, tenant, tenants, lanes);
-        self
+        /// Maximum number of active runs of a lane over all tenants, like batch=200
+        #[arg(long = "limit-lanes", env = "EVENKEEL_LIMIT_LANES", value_name = "LIMITS")]
+        pub lanes: Option<Named>,
     }
 }
 
 /// Resolved settings of limits.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LimitsConfig {
-    /// The limit of each tenant that has no limit in `tenants`.
+    /// The concurrency limit of each tenant that has no limit in `tenants`.
     pub tenant: Option<u32>,
     pub tenants: BTreeMap<String, u32>,
     pub lanes: [Option<u32>; Lane::ALL.len()],

@@ -4,45 +4,37 @@ use evenkeel_core::Span;
 
 use super::raw::RawEngine;
 use super::resolve::invalid;
-use super::{ConfigError, RawTargets};
+use super::{ConfigError, RawTables, RawTargets};
 
 const STALE_DAYS: &str = "STALE_DAYS";
 const RESET_AFTER_MIN: &str = "RESET_CRAWLING_AFTER_MIN";
 
-/// Settings from environment variables of other schedulers. Evenkeel's own names take precedence.
-#[derive(Clone, Default, Debug)]
-pub struct OtherNames {
-    /// `RESET_CRAWLING_AFTER_MIN`: `reset_running_after`, in minutes.
-    pub engine: RawEngine,
-    /// `STALE_DAYS`: `stale_days`.
-    pub targets: RawTargets,
+/// Reads settings from environment variables of this process that other schedulers use:
+/// `RESET_CRAWLING_AFTER_MIN` is `reset_running_after` in minutes, and `STALE_DAYS` is `stale_days`.
+/// Evenkeel's own names take precedence.
+pub fn other_names() -> Result<RawTables, ConfigError> {
+    read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
 }
 
-impl OtherNames {
-    /// Reads the environment of this process.
-    pub fn of_process() -> Result<Self, ConfigError> {
-        Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
-    }
-
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let number = |name: &'static str| -> Result<Option<u64>, ConfigError> {
-            let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
-                return Ok(None);
-            };
-            text.trim().parse().map(Some).map_err(|_| {
-                let message = format!("{text:?} is not a whole number");
-                invalid(name, message, "unset the variable, or set it to a number")
-            })
+fn read(variable: impl Fn(&str) -> Option<String>) -> Result<RawTables, ConfigError> {
+    let number = |name: &'static str| -> Result<Option<u64>, ConfigError> {
+        let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
+            return Ok(None);
         };
-        let minutes = number(RESET_AFTER_MIN)?;
-        Ok(Self {
-            engine: RawEngine {
-                reset_running_after: minutes.map(|it| Span::from_secs(60).saturating_mul(it)),
-                ..RawEngine::default()
-            },
-            targets: RawTargets { stale_days: number(STALE_DAYS)?, ..RawTargets::default() },
+        text.trim().parse().map(Some).map_err(|_| {
+            let message = format!("{text:?} is not a whole number");
+            invalid(name, message, "unset the variable, or set it to a number")
         })
-    }
+    };
+    let minutes = number(RESET_AFTER_MIN)?;
+    Ok(RawTables {
+        engine: RawEngine {
+            reset_running_after: minutes.map(|it| Span::from_secs(60).saturating_mul(it)),
+            ..RawEngine::default()
+        },
+        targets: RawTargets { stale_days: number(STALE_DAYS)?, ..RawTargets::default() },
+        ..RawTables::default()
+    })
 }
 
 #[cfg(test)]
@@ -50,12 +42,12 @@ mod tests {
     use super::*;
     use crate::Failure;
 
-    fn read(variables: &[(&str, &str)]) -> Result<OtherNames, Failure> {
+    fn read(variables: &[(&str, &str)]) -> Result<RawTables, Failure> {
         let find = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        OtherNames::read(find).map_err(Failure::from)
+        super::read(find).map_err(Failure::from)
     }
 
     #[test]
@@ -74,7 +66,7 @@ mod tests {
 
     #[test]
     fn variable_without_a_number_is_refused_by_name() {
-        let failure = read(&[(RESET_AFTER_MIN, "soon")]).unwrap_err();
+        let failure = read(&[(RESET_AFTER_MIN, "soon")]).err().unwrap();
         assert!(failure.what.starts_with("RESET_CRAWLING_AFTER_MIN: "), "{}", failure.what);
     }
 }

@@ -1,13 +1,11 @@
 //! Settings of the dispatch order: the table `[queue]` of the config file.
 
-use clap::Args;
 use evenkeel_core::Span;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{Priority, Shares};
-use serde::Deserialize;
 
 use super::ConfigError;
-use super::raw::fill;
+use super::raw::settings;
 use super::resolve::{invalid, number};
 
 const EVERY_MIN: Span = Span::from_secs(1);
@@ -15,43 +13,32 @@ const EVERY_MAX: Span = Span::from_secs(86_400);
 /// Upper limit of `aging_after`.
 const AFTER_MAX: Span = Span::from_secs(30 * 86_400);
 
-/// Unresolved settings of the queue.
-#[derive(Args, Deserialize, Clone, Default, Debug)]
-#[serde(default)]
-pub struct RawQueue {
-    /// Interval at which waiting runs gain priority, from 1s to 1d [default: 5m]
-    #[arg(long, env = "EVENKEEL_AGING_EVERY", value_name = "TIME")]
-    #[arg(hide_short_help = true, help_heading = "Queue")]
-    pub aging_every: Option<Span>,
+settings! {
+    (hide_short_help = true, help_heading = "Queue")
+    /// Unresolved settings of the queue.
+    pub struct RawQueue {
+        /// Interval at which waiting runs gain priority, from 1s to 1d [default: 5m]
+        #[arg(env = "EVENKEEL_AGING_EVERY", value_name = "TIME")]
+        pub aging_every: Option<Span>,
 
-    /// Time that a run waits in the queue before it gains priority [default: 1h]
-    #[arg(long, env = "EVENKEEL_AGING_AFTER", value_name = "TIME")]
-    #[arg(hide_short_help = true, help_heading = "Queue")]
-    pub aging_after: Option<Span>,
+        /// Time that a run waits in the queue before it gains priority [default: 1h]
+        #[arg(env = "EVENKEEL_AGING_AFTER", value_name = "TIME")]
+        pub aging_after: Option<Span>,
 
-    /// Priority gained per interval, up to 100; 0 switches aging off [default: 10]
-    #[arg(long, env = "EVENKEEL_AGING_STEP", value_name = "N")]
-    #[arg(hide_short_help = true, help_heading = "Queue")]
-    pub aging_step: Option<u8>,
+        /// Priority that a waiting run gains per interval, up to 100; 0 switches aging off
+        /// [default: 10]
+        #[arg(env = "EVENKEEL_AGING_STEP", value_name = "N")]
+        pub aging_step: Option<u8>,
 
-    /// Highest displayed priority; among runs with this priority, the run that has waited longest
-    /// starts first [default: 100]
-    #[arg(long, env = "EVENKEEL_AGING_CAP", value_name = "N")]
-    #[arg(hide_short_help = true, help_heading = "Queue")]
-    pub aging_cap: Option<u8>,
+        /// Highest displayed priority; among runs with this priority, the run that has waited
+        /// longest starts first [default: 100]
+        #[arg(env = "EVENKEEL_AGING_CAP", value_name = "N")]
+        pub aging_cap: Option<u8>,
 
-    /// Guaranteed percentage of free workers for the lanes critical, standard and batch [default:
-    /// 50,30,10]
-    #[arg(long, env = "EVENKEEL_LANE_SHARES", value_delimiter = ',', value_name = "PERCENTS")]
-    #[arg(hide_short_help = true, help_heading = "Queue")]
-    pub lane_shares: Option<Vec<u8>>,
-}
-
-impl RawQueue {
-    #[must_use]
-    pub fn or(mut self, file: &Self) -> Self {
-        fill!(self, file, aging_every, aging_after, aging_step, aging_cap, lane_shares);
-        self
+        /// Guaranteed percentage of free workers for the lanes critical, standard and batch
+        /// [default: 50,30,10]
+        #[arg(env = "EVENKEEL_LANE_SHARES", value_delimiter = ',', value_name = "PERCENTS")]
+        pub lane_shares: Option<Vec<u8>>,
     }
 }
 
@@ -67,20 +54,17 @@ pub(super) fn resolve(raw: &RawQueue) -> Result<QueueConfig, ConfigError> {
     let top = Priority::MAX.get();
     let cap = number("[queue] aging_cap", raw.aging_cap, default.cap.get(), 0..=top)?;
     let aging = Aging {
-        every: every(raw.aging_every.unwrap_or(default.every))?,
+        every: number(
+            "[queue] aging_every",
+            raw.aging_every,
+            default.every,
+            EVERY_MIN..=EVERY_MAX,
+        )?,
         after: after(raw.aging_after.unwrap_or(default.after))?,
         step: number("[queue] aging_step", raw.aging_step, default.step, 0..=top)?,
         cap: Priority::try_from(cap).unwrap_or(Priority::MAX),
     };
     Ok(QueueConfig { aging, shares: shares(raw.lane_shares.as_deref())? })
-}
-
-fn every(given: Span) -> Result<Span, ConfigError> {
-    if (EVERY_MIN..=EVERY_MAX).contains(&given) {
-        return Ok(given);
-    }
-    let message = format!("{given} is not between {EVERY_MIN} and {EVERY_MAX}");
-    Err(invalid("[queue] aging_every", message, "leave it out for 5m"))
 }
 
 fn after(given: Span) -> Result<Span, ConfigError> {

@@ -1,5 +1,4 @@
-//! Validates settings. Contradictory settings are refused here, before any part of the server
-//! starts.
+//! Validates settings, and refuses contradictory settings before any part of the server starts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -18,16 +17,14 @@ use evenkeel_store::Roles;
 use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
-use super::access::{self, AccessConfig, RawAccess};
-use super::balance::{self, RawBalance};
-use super::executors::{self, ExecutorsConfig, RawExecutors};
+use super::access::{self, AccessConfig};
+use super::executors::{self, ExecutorsConfig};
 use super::leases::leases;
-use super::limits::{self, LimitsConfig, RawLimits};
-use super::queue::{self, QueueConfig, RawQueue};
-use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
-use super::shell::{self, RawShell, ShellConfig};
-use super::targets::{self, RawTargets};
-use super::{ConfigError, StoreChoice};
+use super::limits::{self, LimitsConfig};
+use super::queue::{self, QueueConfig};
+use super::raw::{RawGlobal, RawServer, RawStore};
+use super::shell::{self, ShellConfig};
+use super::{ConfigError, RawTables, StoreChoice, balance, targets};
 
 /// All settings of a server.
 #[derive(Clone, Debug)]
@@ -63,18 +60,6 @@ pub struct ServeConfig {
     pub stale: Staleness,
 }
 
-#[derive(Clone, Default)]
-pub struct RawTables {
-    pub engine: RawEngine,
-    pub executors: RawExecutors,
-    pub shell: RawShell,
-    pub access: RawAccess,
-    pub balance: RawBalance,
-    pub queue: RawQueue,
-    pub targets: RawTargets,
-    pub limits: RawLimits,
-}
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogConfig {
     pub json: bool,
@@ -88,7 +73,7 @@ pub fn data_dir(global: &RawGlobal) -> PathBuf {
 /// Returns the configured database, or else the database in the data directory.
 pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice, ConfigError> {
     let Some(text) = &raw.store else { return Ok(StoreChoice::in_dir(data_dir)) };
-    // The error message omits the address, which may contain a password.
+    // The error message omits the store's address, which may contain a password.
     text.parse().map_err(|error: super::StoreChoiceError| {
         invalid("store", error.to_string(), "or leave it out for a file in the data directory")
     })
@@ -108,7 +93,16 @@ pub fn resolve(
     let leases = leases(&engine)?;
     let access = access::resolve(access)?;
     let may_be_reached = server.insecure_listen == Some(true) || access.tls.is_some();
-    let config = ServeConfig {
+    let poll = number("[engine] check_interval_ms", engine.check_interval_ms, 1000, 10..=60_000)?;
+    let key = "[engine] metrics_interval_seconds";
+    let metrics_interval = number(key, engine.metrics_interval_seconds, 5, 1..=3600)?;
+    let (key, default) = ("[engine] run_log_bytes", LOG_BYTES_DEFAULT as u32);
+    let run_log_bytes = number(key, engine.run_log_bytes, default, 4096..=16 * 1024 * 1024)?;
+    let key = "[engine] retention_per_job";
+    let per_job = number(key, engine.retention_per_job, 100, 1..=1_000_000)?;
+    let days = number("[engine] retention_days", engine.retention_days, 30, 1..=36_500)?;
+    let age = Span::from_secs(86_400).saturating_mul(days);
+    Ok(ServeConfig {
         config_file: global.config.clone(),
         listen: listen(server.listen.as_deref(), may_be_reached)?,
         access,
@@ -125,40 +119,11 @@ pub fn resolve(
         open_openapi: server.open_openapi == Some(true),
         demo: server.demo == Some(true),
         leases,
-        poll: Duration::from_millis(number(
-            "[engine] check_interval_ms",
-            engine.check_interval_ms,
-            1000,
-            10..=60_000,
-        )?),
-        metrics_interval: Duration::from_secs(number(
-            "[engine] metrics_interval_seconds",
-            engine.metrics_interval_seconds,
-            5,
-            1..=3600,
-        )?),
+        poll: Duration::from_millis(poll),
+        metrics_interval: Duration::from_secs(metrics_interval),
         long_run_after: seconds("long_run_seconds", engine.long_run_seconds, 30)?.into(),
-        run_log_bytes: number(
-            "[engine] run_log_bytes",
-            engine.run_log_bytes,
-            LOG_BYTES_DEFAULT as u32,
-            4096..=16 * 1024 * 1024,
-        )? as usize,
-        retention: Retention {
-            per_job: number(
-                "[engine] retention_per_job",
-                engine.retention_per_job,
-                100,
-                1..=1_000_000,
-            )?,
-            age: Span::from_secs(86_400).saturating_mul(number(
-                "[engine] retention_days",
-                engine.retention_days,
-                30,
-                1..=36_500,
-            )?),
-            ..Retention::default()
-        },
+        run_log_bytes: run_log_bytes as usize,
+        retention: Retention { per_job, age, ..Retention::default() },
         average_alpha: alpha(engine.average_alpha)?,
         balance: balance::resolve(&balance)?,
         queue: queue::resolve(&queue)?,
@@ -166,8 +131,7 @@ pub fn resolve(
         limits: limits::resolve(&limits)?,
         store,
         data_dir,
-    };
-    Ok(config)
+    })
 }
 
 pub(super) fn invalid(
@@ -191,6 +155,20 @@ pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(
     let (low, high) = range.into_inner();
     let message = format!("{value} is not between {low} and {high}");
     Err(invalid(key, message, format!("leave it out for {default}")))
+}
+
+/// Returns the choice with the given name, or else the first choice. `about` contains the key, what
+/// is chosen, and a hint.
+pub(super) fn choice<T: Copy>(
+    about: (&'static str, &str, &str),
+    given: Option<&str>,
+    choices: &[(&str, T)],
+) -> Result<T, ConfigError> {
+    let (key, what, way_out) = about;
+    let name = given.unwrap_or(choices[0].0);
+    let found = choices.iter().find(|(known, _)| *known == name);
+    let unknown = || invalid(key, format!("{name:?} is not a {what}"), way_out);
+    found.map(|(_, choice)| *choice).ok_or_else(unknown)
 }
 
 pub(super) fn seconds(
@@ -256,31 +234,25 @@ fn roles(names: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigE
 
 fn node_name(given: Option<String>, machine: &str) -> Result<String, ConfigError> {
     let name = given.unwrap_or_else(|| machine.into());
-    let is_valid = (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control);
-    if is_valid {
-        Ok(name)
-    } else {
-        let message = format!("{name:?} is not a name");
-        Err(invalid("node_name", message, "give 1 to 255 characters on one line"))
+    if (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control) {
+        return Ok(name);
     }
+    let message = format!("{name:?} is not a name");
+    Err(invalid("node_name", message, "give 1 to 255 characters on one line"))
 }
 
 fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     let pools = given.unwrap_or_else(|| vec![DEFAULT_POOL.into()]);
     let mut pools: Vec<String> = pools.iter().map(|pool| pool.trim().to_owned()).collect();
     if pools.is_empty() || pools.iter().any(String::is_empty) {
-        let message = "a pool needs a name";
-        return Err(invalid(
-            "pools",
-            message,
-            format!("leave it out for the pool {DEFAULT_POOL:?}"),
-        ));
+        let way_out = format!("leave it out for the pool {DEFAULT_POOL:?}");
+        return Err(invalid("pools", "a pool needs a name", way_out));
     }
-    // Jobs can use only such pool names, so a pool with another name would never run a job.
+    // Jobs accept only these characters in pool names, so a pool with another name would never run
+    // a job.
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if let Some(pool) =
-        pools.iter().find(|pool| pool.len() > POOL_CHARS_MAX || !pool.chars().all(legal))
-    {
+    let illegal = |pool: &&String| pool.len() > POOL_CHARS_MAX || !pool.chars().all(legal);
+    if let Some(pool) = pools.iter().find(illegal) {
         let message = format!("{pool:?} is not the name of a pool");
         let advice =
             format!("use up to {POOL_CHARS_MAX} letters, digits, dots, dashes and underscores");
@@ -301,14 +273,8 @@ fn drain_grace(given: Option<Span>) -> Result<Duration, ConfigError> {
 }
 
 fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, ConfigError> {
-    let json = match format.unwrap_or("text") {
-        "text" => false,
-        "json" => true,
-        other => {
-            let message = format!("{other:?} is not a format");
-            return Err(invalid("log_format", message, "the formats are text and json"));
-        }
-    };
+    let about = ("log_format", "format", "the formats are text and json");
+    let json = choice(about, format, &[("text", false), ("json", true)])?;
     // The default filter limits `tokio_postgres` to warnings, because it logs internal details at
     // level info.
     let filter = filter.unwrap_or_else(|| "info,tokio_postgres=warn".into());
@@ -323,6 +289,7 @@ fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, Config
 mod tests {
     use super::*;
     use crate::Failure;
+    use crate::config::raw::RawEngine;
 
     fn with(server: RawServer, engine: RawEngine) -> Result<ServeConfig, Failure> {
         let (global, store) = (RawGlobal::default(), RawStore::default());

@@ -4,66 +4,57 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
-use clap::builder::BoolishValueParser;
 use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_executors::CgroupUse;
 use serde::{Deserialize, Deserializer, de};
 
 use super::ConfigError;
 use super::executors::workers;
-use super::resolve::invalid;
+use super::raw::{boolean, settings};
+use super::resolve::{choice, invalid};
 
-/// Unresolved settings of programs.
-#[derive(Args, Deserialize, Clone, Default, Debug)]
-#[serde(default)]
-pub struct RawShell {
-    /// Maximum number of programs that run at the same time [default: 256]
-    #[arg(long, env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_workers: Option<u32>,
+settings! {
+    (hide_short_help = true, help_heading = "Executors")
+    /// Unresolved settings of programs.
+    pub struct RawShell {
+        /// Maximum number of programs that run at the same time [default: 256]
+        #[arg(env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
+        pub shell_workers: Option<u32>,
 
-    /// Environment variables of the server that programs also receive, besides PATH, LANG, LC_ALL
-    /// and TZ
-    #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_env: Option<Vec<String>>,
+        /// Environment variables of the server that programs also receive, besides PATH, LANG,
+        /// LC_ALL and TZ
+        #[arg(env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
+        pub shell_env: Option<Vec<String>>,
 
-    /// User that runs the programs; TENANT/USER for one tenant; repeatable. A user other than the
-    /// server's user needs a server that runs as root [default: nobody if the server runs as root,
-    /// else the server's user]
-    #[arg(long, env = "EVENKEEL_SHELL_USER", value_delimiter = ',', value_name = "USER")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_user: Option<Vec<String>>,
+        /// User that runs the programs; TENANT/USER for one tenant; repeatable. A user other than
+        /// the server's user needs a server that runs as root [default: nobody if the server runs
+        /// as root, else the server's user]
+        #[arg(env = "EVENKEEL_SHELL_USER", value_delimiter = ',', value_name = "USER")]
+        pub shell_user: Option<Vec<String>>,
 
-    /// Additional users that shell jobs may choose; the server must run as root
-    #[arg(long, env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_users: Option<Vec<String>>,
+        /// Additional users that shell jobs may choose; the server must run as root
+        #[arg(env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
+        pub shell_users: Option<Vec<String>>,
 
-    /// Allowed programs, as absolute paths [default: any]
-    #[arg(long, env = "EVENKEEL_SHELL_PROGRAMS", value_delimiter = ',', value_name = "PATHS")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_programs: Option<Vec<PathBuf>>,
+        /// Allowed programs, as absolute paths [default: any]
+        #[arg(env = "EVENKEEL_SHELL_PROGRAMS", value_delimiter = ',', value_name = "PATHS")]
+        pub shell_programs: Option<Vec<PathBuf>>,
 
-    /// Additional files and folders to hide from programs, besides the data directory, the config
-    /// file and the server's keys
-    #[arg(long, env = "EVENKEEL_SHELL_HIDE", value_delimiter = ',', value_name = "PATHS")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_hide: Option<Vec<PathBuf>>,
+        /// Additional files and folders to hide from programs, besides the data directory, the
+        /// config file and the server's keys
+        #[arg(env = "EVENKEEL_SHELL_HIDE", value_delimiter = ',', value_name = "PATHS")]
+        pub shell_hide: Option<Vec<PathBuf>>,
 
-    /// Run programs as the server's user, even as root, without hiding files: the programs can read
-    /// the data directory and get administrator rights for every tenant
-    #[arg(long, env = "EVENKEEL_SHELL_UNCONFINED", value_parser = BoolishValueParser::new())]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    #[arg(value_name = "BOOL", hide_possible_values = true)]
-    pub shell_unconfined: Option<bool>,
+        /// Run programs as the server's user, even as root, without hiding files: the programs can
+        /// read the data directory and get administrator rights for every tenant
+        #[arg(env = "EVENKEEL_SHELL_UNCONFINED", value_name = "BOOL", value_parser = boolean())]
+        #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub shell_unconfined: Option<bool>,
 
-    /// Run each program in a separate control group: auto, off or required [default: auto]
-    #[arg(long, env = "EVENKEEL_SHELL_CGROUP", value_name = "MODE")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_cgroup: Option<String>,
+        /// Run each program in a separate control group: auto, off or required [default: auto]
+        #[arg(env = "EVENKEEL_SHELL_CGROUP", value_name = "MODE")]
+        pub shell_cgroup: Option<String>,
+    }
 }
 
 /// The tenants whose jobs may run programs.
@@ -151,7 +142,7 @@ pub struct ShellConfig {
     pub user: Option<String>,
     pub tenant_users: Vec<(String, String)>,
     pub users: Vec<String>,
-    /// The allowed programs. If empty, all programs are allowed.
+    /// The allowed programs. If the list is empty, all programs are allowed.
     pub programs: Vec<PathBuf>,
     pub hide: Vec<PathBuf>,
     pub unconfined: bool,
@@ -195,33 +186,16 @@ pub(super) fn resolve(
         programs,
         hide: raw.shell_hide.unwrap_or_default(),
         unconfined: raw.shell_unconfined == Some(true),
-        cgroup: cgroup(raw.shell_cgroup.as_deref())?,
+        cgroup: choice(
+            ("[executors] shell_cgroup", "mode", "the modes are auto, off and required"),
+            raw.shell_cgroup.as_deref(),
+            &[
+                ("auto", CgroupUse::Auto),
+                ("off", CgroupUse::Off),
+                ("required", CgroupUse::Required),
+            ],
+        )?,
     })
-}
-
-fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
-    match text.unwrap_or("auto") {
-        "auto" => Ok(CgroupUse::Auto),
-        "off" => Ok(CgroupUse::Off),
-        "required" => Ok(CgroupUse::Required),
-        other => {
-            let message = format!("{other:?} is not a mode");
-            Err(invalid(
-                "[executors] shell_cgroup", message, "the modes are auto, off and required",
-            ))
-        }
-    }
-}
-
-impl RawShell {
-    #[must_use]
-    pub fn or(mut self, file: &Self) -> Self {
-        super::raw::fill!(
-            self, file, shell_workers, shell_env, shell_user, shell_users, shell_programs,
-            shell_hide, shell_unconfined, shell_cgroup,
-        );
-        self
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, de};
-
 /// The database. `Display` and `Debug` hide the password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreChoice {
@@ -32,18 +30,12 @@ impl FromStr for StoreChoice {
             return Ok(Self::Postgres(text.into()));
         }
         let path = text.strip_prefix("sqlite:").ok_or(StoreChoiceError)?;
-        // URLs are usually written as sqlite:///path.
+        // Users often write SQLite URLs as sqlite:///path.
         let path = path.strip_prefix("//").unwrap_or(path);
         if path.is_empty() || path.contains('\0') || path == ":memory:" {
             return Err(StoreChoiceError);
         }
         Ok(Self::Sqlite(path.into()))
-    }
-}
-
-impl<'de> Deserialize<'de> for StoreChoice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

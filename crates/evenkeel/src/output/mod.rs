@@ -1,13 +1,15 @@
 //! Output on standard output, as text or JSON.
 
-mod json;
 mod table;
 mod text;
 
 use std::io::{IsTerminal as _, Write as _};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
 use crate::Failure;
-use crate::client::Answer;
+use crate::failure::Because as _;
 
 pub use table::{Table, Tone, tone_of};
 pub use text::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
@@ -36,7 +38,6 @@ impl Output {
         Self { as_json: false, colour: false, columns }
     }
 
-    /// True with `--json`.
     pub const fn is_json(self) -> bool {
         self.as_json
     }
@@ -63,9 +64,26 @@ impl Output {
         if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
     }
 
-    /// Writes the response of the server with `--json`, and `text` without it.
-    pub fn answer(self, answer: &Answer, text: &str) -> Result<(), Failure> {
-        self.line(if self.is_json() { &answer.text } else { text })
+    /// Writes `value` as JSON on one line with `--json`, and `text` without it.
+    pub fn json_or_text(self, value: &impl Serialize, text: &str) -> Result<(), Failure> {
+        if !self.as_json {
+            return self.line(text);
+        }
+        self.line(&serde_json::to_string(value).because("the answer could not be written")?)
+    }
+
+    /// Returns a progress bar on standard error, which is hidden with `--json` and without a
+    /// terminal.
+    pub fn progress(self, length: Option<u64>, template: &str) -> ProgressBar {
+        let target = match self.as_json {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let bar = ProgressBar::with_draw_target(length, target);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar
     }
 
     /// Writes the text, and adds a final newline if it is missing.

@@ -31,7 +31,7 @@ const INDENT: &str = "    ";
 const NOTE_LINES_MAX: usize = 5;
 /// Spaces between columns.
 const GAP: usize = 2;
-/// Separates rows while the table is laid out. Cells never contain this character, because control
+/// Separates rows while the table is laid out. Cells never contain this separator, because control
 /// characters in cells are replaced.
 const BETWEEN_ROWS: char = '\u{1}';
 
@@ -52,13 +52,32 @@ impl Table {
         Self { output, headings, rows: Vec::new() }
     }
 
+    /// Returns a table with the rows of an iterator.
+    pub fn of<const N: usize>(
+        output: Output,
+        headings: [&str; N],
+        rows: impl IntoIterator<Item = [(String, Tone); N]>,
+    ) -> Self {
+        let mut table = Self::new(output, &headings);
+        rows.into_iter().for_each(|row| table.row(row));
+        table
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     pub fn row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>) {
         self.noted_row(cells, "");
     }
 
     /// Adds a row with a note of any length. Notes are the last column if the table fits the
     /// terminal or if there is no terminal. If the table is too wide, each note is printed below
-    /// its row, so that the terminal does not cut it.
+    /// its row, so that the terminal does not cut the note off.
     pub fn noted_row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>, note: &str) {
         let cells = cells.into_iter().map(|(text, tone)| (clean(&text), tone)).collect();
         self.rows.push(Row { cells, note: clean(note.trim_end()) });

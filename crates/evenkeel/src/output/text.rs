@@ -3,8 +3,7 @@
 use evenkeel_core::{Span, Timestamp};
 
 /// Returns a text on one line without control characters, because names and outputs of jobs are
-/// untrusted. Line breaks and tabs are shown as `\
-/// `, `\\r` and `\\t`.
+/// untrusted. Line breaks and tabs become the escape sequences `\n`, `\r` and `\t`.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in text.chars() {
@@ -25,7 +24,6 @@ pub fn clean_lines(text: &str) -> String {
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// Wraps text at `width` characters.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -11,18 +11,19 @@ use super::credentials;
 use super::tls::Tls;
 use crate::Failure;
 use crate::config::{AccessConfig, KeyFile, ProviderConfig};
+use crate::failure::Because as _;
 
 pub struct Trusted {
     pub trust: Trust,
-    /// Creates the token of the data directory.
+    /// Signs the token that the server writes to its data directory.
     pub local: Arc<Tokens>,
     /// The identity provider, whose keys can be reloaded.
     pub external: Option<Arc<ExternalTokens>>,
 }
 
-/// Determines the trusted tokens. Commands on this machine are always accepted. If tokens signed
-/// with the store's secret are refused, the token in the data directory is signed with a secret of
-/// this process and is valid only on this machine.
+/// Determines the trusted tokens. The server always accepts the token in its data directory. If
+/// tokens signed with the store's secret are refused, the token in the data directory is signed
+/// with a secret of this process and is valid only on this machine.
 pub async fn trusted(
     config: &AccessConfig,
     store: &dyn Store,
@@ -47,9 +48,7 @@ pub async fn trusted(
         stored
     } else {
         let secret: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
-        let own = Tokens::new(&secret)
-            .map_err(|error| Failure::because("can't create the local token", &error))?;
-        let own = Arc::new(own);
+        let own = Arc::new(Tokens::new(&secret).because("can't create the local token")?);
         trust.machine = Some(Arc::clone(&own));
         own
     };
@@ -58,23 +57,17 @@ pub async fn trusted(
 
 fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
     let algorithm = provider.settings.algorithm;
-    let (path, is_set) = match &provider.keys {
-        KeyFile::Pem(path) => (path, false),
-        KeyFile::Jwks(path) => (path, true),
-    };
-    let text = std::fs::read(path).map_err(|error| {
-        Failure::usage(format!("{} can't be read: {error}", path.display()))
+    let (KeyFile::Pem(path) | KeyFile::Jwks(path)) = &provider.keys;
+    let failed = |what: &str, error: &dyn std::error::Error| {
+        Failure::usage(format!("{} can't be {what}: {error}", path.display()))
             .or_else("give the file with the identity provider's public key")
-    })?;
-    let keys = if is_set {
-        ExternalKeys::from_jwks(algorithm, &text)
-    } else {
-        ExternalKeys::from_pem(algorithm, &text)
     };
-    keys.map_err(|fault| {
-        Failure::usage(format!("{} can't be used: {fault}", path.display()))
-            .or_else("give the file with the identity provider's public key")
-    })
+    let text = std::fs::read(path).map_err(|error| failed("read", &error))?;
+    let keys = match &provider.keys {
+        KeyFile::Pem(_) => ExternalKeys::from_pem(algorithm, &text),
+        KeyFile::Jwks(_) => ExternalKeys::from_jwks(algorithm, &text),
+    };
+    keys.map_err(|fault| failed("used", &fault))
 }
 
 /// Writes the address of the server and the fingerprint of its certificate, for local commands.
@@ -84,27 +77,26 @@ pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 pub struct Reload {
     pub tls: Option<Arc<Tls>>,
     pub provider: Option<(ProviderConfig, Arc<ExternalTokens>)>,
-    /// Called after the certificate has changed.
+    /// Called after the TLS certificate has changed.
     pub announce: Announce,
 }
 
 impl Reload {
-    /// Reloads on every SIGHUP. Without TLS and an identity provider, SIGHUP is not handled and so
-    /// ends the process.
+    /// Reloads on every SIGHUP. Without TLS and without an identity provider, SIGHUP is not handled
+    /// and so ends the process.
     pub fn listen(self) -> Result<(), Failure> {
         if self.tls.is_none() && self.provider.is_none() {
             return Ok(());
         }
-        let mut hangup = signal(SignalKind::hangup())
-            .map_err(|error| Failure::because("can't listen to signals", &error))?;
+        let mut hangup = signal(SignalKind::hangup()).because("can't listen to signals")?;
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
                 match self.once() {
                     Ok(()) => tracing::info!("certificate and keys reloaded"),
                     Err(failure) => {
                         tracing::error!(
-                            "reload failed; the former certificate and keys stay in use: {}",
-                            failure.what
+                            error = failure.what,
+                            "reloading the certificate and keys failed; the former ones stay in use"
                         );
                     }
                 }

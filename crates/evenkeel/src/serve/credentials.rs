@@ -11,11 +11,12 @@ use evenkeel_store::{Role, Store};
 
 use super::data_dir::DataDir;
 use crate::Failure;
+use crate::failure::Because as _;
 
 /// Lifetime of the local token.
 const LIFETIME: Span = Span::from_secs(12 * 3600);
 
-/// The local token is renewed when its remaining lifetime is shorter than this.
+/// The server renews the local token when its remaining lifetime is shorter than this time.
 const RENEW_AT: Span = Span::from_secs(6 * 3600);
 
 /// Returns the signer of API tokens. All nodes share one signing secret, which is created once and
@@ -23,12 +24,11 @@ const RENEW_AT: Span = Span::from_secs(6 * 3600);
 pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Failure> {
     let secret = secret(store, "token_secret", chance).await?;
     debug_assert!(secret.len() >= SECRET_BYTES_MIN);
-    Tokens::new(secret.as_bytes())
-        .map_err(|error| Failure::because("the store's secret can't be used", &error))
+    Tokens::new(secret.as_bytes()).because("the store's secret can't be used")
 }
 
 /// Returns the signer of the tokens with which receivers of HTTP calls report results. All nodes of
-/// a cluster accept these tokens.
+/// a cluster accept a receiver's token.
 pub async fn attempt_tokens(
     store: &dyn Store,
     chance: &dyn Chance,
@@ -58,14 +58,11 @@ pub async fn signing_secrets(
     }
 }
 
-/// Returns the secret with this key in the store. The first node creates the secret, and all nodes
-/// read the same value.
+/// Returns the secret that the store keeps under `key`. The first node creates the secret, and all
+/// nodes read the same value.
 async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<String, Failure> {
     let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
-    store
-        .setting(key, &fresh)
-        .await
-        .map_err(|error| Failure::because("the store's secret can't be read", &error))
+    store.setting(key, &fresh).await.because("the store's secret can't be read")
 }
 
 /// Keeps a valid token in the data directory.
@@ -90,7 +87,8 @@ impl LocalToken {
         Ok(token)
     }
 
-    /// Writes a new token if the current token expires soon. Returns true if it wrote a token.
+    /// Writes a new token if the current token expires soon. Returns true if a new token was
+    /// written.
     fn renew_if_old(&mut self) -> Result<bool, Failure> {
         let now = self.clock.wall();
         if self.expires_at.since(now) > RENEW_AT {
@@ -103,10 +101,8 @@ impl LocalToken {
             now,
             subject: "local".into(),
         };
-        let token = self
-            .tokens
-            .issue(&request, &*self.chance)
-            .map_err(|error| Failure::because("can't create the local token", &error))?;
+        let token = self.tokens.issue(&request, &*self.chance);
+        let token = token.because("can't create the local token")?;
         self.dir.write("token", &format!("{token}\n"))?;
         self.expires_at = now.saturating_add(LIFETIME);
         Ok(true)
@@ -118,7 +114,7 @@ impl LocalToken {
         loop {
             tokio::time::sleep(Duration::from_secs(60)).await;
             if let Err(failure) = self.renew_if_old() {
-                tracing::warn!("renewing the local token failed; will retry: {}", failure.what);
+                tracing::warn!(error = failure.what, "renewing the local token failed; will retry");
             }
         }
     }

@@ -15,29 +15,27 @@ use uuid::Uuid;
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// Time limit for shell programs of the previous server process to end. The supervisors stop these
-/// programs within one or two seconds.
+/// Time limit for shell programs of the previous server process to end. When a server dies,
+/// supervisors stop its shell programs within one or two seconds.
 const BODIES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A data directory that this process has locked.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// The system releases the locks when the files are closed, also if the process is killed.
+    /// The operating system releases these file locks when the process ends, even if it is killed.
     _locks: Vec<File>,
 }
 
 impl DataDir {
-    /// Creates the directory if necessary and locks it. Also locks a SQLite database file, because
-    /// a server with another data directory might use the same file.
+    /// Creates the data directory if necessary and locks it. Also locks a SQLite database file,
+    /// because a server with another data directory might use the same file.
     pub fn lock(path: &Path, store: &StoreChoice) -> Result<Self, Failure> {
         create(path)?;
         let path = std::fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
         let mut locks = vec![take(&path.join("lock"), &path)?];
         if let StoreChoice::Sqlite(file) = store {
-            let mut lock = file.clone().into_os_string();
-            lock.push(".lock");
-            locks.push(take(Path::new(&lock), file)?);
+            locks.push(take(&with_ending(file, ".lock"), file)?);
         }
         Ok(Self { path, _locks: locks })
     }
@@ -68,8 +66,8 @@ impl DataDir {
         }
     }
 
-    /// Waits until no shell program of a previous server process is running. The lock is released
-    /// immediately, because supervisors of this process lock the same file.
+    /// Waits until no shell program of a previous server process is running. Releases the lock on
+    /// `bodies.lock` immediately, because supervisors of this process lock the same file.
     pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result<(), Failure> {
         let path = self.bodies_lock();
         let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
@@ -116,7 +114,11 @@ impl DataDir {
         let file = self.path.join(name);
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "could not remove {name}");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    file.name = name,
+                    "could not remove a file from the data directory; ignoring it"
+                );
             }
             _ => {}
         }
@@ -127,24 +129,21 @@ impl DataDir {
     }
 }
 
-/// The file that records the store address of the server that uses the directory, without the
-/// password.
+/// Name of the file in which a server records the address of its store, without the password.
 pub const STORE: &str = "store";
 
 /// Returns an error if the command would use the default store but the server of this directory
-/// uses another store. Credentials from the wrong store would be useless.
+/// uses another store. The server would refuse credentials that were created in another store.
 pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store != StoreChoice::in_dir(data_dir) {
         return Ok(());
     }
-    match std::fs::read_to_string(data_dir.join(STORE)) {
-        Ok(used) if used.trim().starts_with("postgres") => {
-            let what =
-                format!("the server of {} uses the store {}", data_dir.display(), used.trim());
-            Err(Failure::usage(what).or_else("name it with --store, or in EVENKEEL_STORE"))
-        }
-        _ => Ok(()),
+    let used = std::fs::read_to_string(data_dir.join(STORE)).unwrap_or_default();
+    if !used.trim().starts_with("postgres") {
+        return Ok(());
     }
+    let what = format!("the server of {} uses the store {}", data_dir.display(), used.trim());
+    Err(Failure::usage(what).or_else("name it with --store, or in EVENKEEL_STORE"))
 }
 
 /// Creates the data directory if the store is in it, for commands that run before the first start
@@ -154,11 +153,8 @@ pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
 }
 
 fn create(path: &Path) -> Result<(), Failure> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| unusable(path, &error))
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.map_err(|error| unusable(path, &error))
 }
 
 fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
@@ -174,8 +170,8 @@ fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
         }
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The process id in the file is only for the message. The lock decides whether a server
-            // runs.
+            // The process id in the lock file is only for the error message. Only the lock itself
+            // shows whether a server is running.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => String::new(),
@@ -186,6 +182,13 @@ fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
         }
         Err(TryLockError::Error(error)) => Err(unusable(lock, &error)),
     }
+}
+
+/// Returns a path with `ending` appended to the file name.
+pub fn with_ending(file: &Path, ending: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(ending);
+    path.into()
 }
 
 fn open_private(path: &Path) -> std::io::Result<File> {
@@ -257,7 +260,7 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(wait, end);
         waited.unwrap();
-        // The lock was released, so shell programs of this process can start.
+        // `wait_for_bodies` has released the lock, so shell programs of this process can start.
         open_private(&dir.bodies_lock()).unwrap().try_lock_shared().unwrap();
     }
 }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::data_dir::DataDir;
 use crate::Failure;
 
-/// Marks that the samples were created, so that deleted samples are not created again.
+/// Name of the file that marks that the sample jobs were created, so that deleted samples are not
+/// created again.
 const MARK: &str = "demo-created";
 
 pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<(), Failure> {
@@ -25,7 +26,7 @@ pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<()
     // Existing jobs are not changed.
     jobs.create_each(scope, specs).await.map_err(|error| failure(crate::failure::chain(&error)))?;
     dir.write(MARK, "")?;
-    tracing::info!(jobs.count = count, "created {count} sample jobs");
+    tracing::info!(jobs.count = count, "created the sample jobs of the demo");
     Ok(())
 }
 

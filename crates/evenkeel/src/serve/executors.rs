@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::{credentials, shell};
 use crate::config::{IdentityFiles, ServeConfig};
+use crate::failure::Because as _;
 use crate::{Failure, SUPERVISE};
 
 /// The dependencies of executors.
@@ -84,11 +85,7 @@ impl Sources<'_> {
     async fn identities(&self) -> Result<Identities, Failure> {
         let mut identities = Identities::new();
         for files in &self.config.executors.identities {
-            let tenant = self
-                .store
-                .tenant(&files.tenant)
-                .await
-                .map_err(|error| Failure::because("the store failed", &error))?;
+            let tenant = self.store.tenant(&files.tenant).await.because("the store failed")?;
             identities.insert((tenant, files.name.clone()), read(files)?);
         }
         Ok(identities)
@@ -98,7 +95,7 @@ impl Sources<'_> {
 fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound, Failure> {
     let allow_networks = config.allow_networks.clone();
     Outbound::new(OutboundSettings { allow_networks, ..settings })
-        .map_err(|error| Failure::because("can't set up outgoing calls", &error))
+        .because("can't set up outgoing calls")
 }
 
 /// Derives the signing keys from one or two secrets, of which the newer comes first.
@@ -114,17 +111,15 @@ pub fn signing_keys(secrets: &[String]) -> Option<SigningKeys> {
 fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
     let mut pem = Vec::new();
     for path in [&files.cert, &files.key] {
-        let what = format!("{} can't be read", path.display());
-        pem.extend(std::fs::read(path).map_err(|error| Failure::because(what, &error))?);
+        pem.extend(std::fs::read(path).because(format!("{} can't be read", path.display()))?);
         pem.push(b'\n');
     }
-    Identity::from_pem(&pem).map_err(|error| {
-        Failure::because(format!("the client certificate {} can't be used", files.name), &error)
-    })
+    let what = format!("the client certificate {} can't be used", files.name);
+    Identity::from_pem(&pem).because(what)
 }
 
-/// Returns the command that starts a supervisor. The command uses the program that is running, even
-/// if an update has replaced the file.
+/// Returns the command that starts a supervisor. The command runs the same version of the program
+/// as this process, even if an update has replaced the program file.
 pub fn supervisor_command() -> SupervisorCommand {
     SupervisorCommand { program: "/proc/self/exe".into(), args: vec![SUPERVISE.into()] }
 }
@@ -140,13 +135,10 @@ impl ExecutorCheck for Checks {
         config: &Value,
         payload: &Value,
     ) -> Result<(), (String, String)> {
-        match self.0.get(kind) {
-            Some(executor) => {
-                let checked = executor.check(tenant, config, payload);
-                checked.map_err(|fault| (fault.field, fault.message))
-            }
-            None => Err(("executor_type".into(), "is not known here".into())),
-        }
+        let unknown = || ("executor_type".into(), "is not known here".into());
+        let executor = self.0.get(kind).ok_or_else(unknown)?;
+        let checked = executor.check(tenant, config, payload);
+        checked.map_err(|fault| (fault.field, fault.message))
     }
 
     fn kinds(&self) -> Vec<String> {

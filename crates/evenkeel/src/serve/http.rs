@@ -91,7 +91,9 @@ async fn serve_within(
     }
     drop(listener);
     if tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not finish before the shutdown");
+        tracing::warn!(
+            "some requests did not finish before the shutdown; closing their connections"
+        );
     }
 }
 
@@ -116,7 +118,8 @@ impl Client {
             async move {
                 let mut response = router.oneshot(request).await?;
                 if is_encrypted {
-                    // The header is sent only with TLS, because browsers ignore it otherwise.
+                    // `Strict-Transport-Security` is sent only with TLS, because browsers ignore it
+                    // without TLS.
                     let value = HeaderValue::from_static(STRICT_TRANSPORT_SECURITY_VALUE);
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value);
                 }
@@ -137,7 +140,6 @@ impl Client {
     }
 }
 
-/// A connection, its client, and its permit.
 struct Accepted {
     stream: TcpStream,
     from: ClientAddress,
@@ -180,8 +182,8 @@ mod tests {
 
     use super::*;
 
-    /// Sends a text to a server with a short header time, and returns everything that it receives
-    /// until the connection closes.
+    /// Sends a text to a server with a short time limit for headers. Returns all bytes that the
+    /// server sends until it closes the connection.
     async fn received_until_closed(router: Router, sent: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

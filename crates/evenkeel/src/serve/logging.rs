@@ -8,19 +8,16 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::Failure;
 use crate::config::LogConfig;
+use crate::failure::Because as _;
 
 pub fn start(config: &LogConfig) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&config.filter)
-        .map_err(|error| Failure::because("the log filter can't be used", &error))?;
+    let filter = EnvFilter::try_new(&config.filter).because("the log filter can't be used")?;
     let log = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = if config.json {
         log.json().flatten_event(true).finish().try_init()
     } else {
-        log.compact()
-            .with_target(false)
-            .with_ansi(std::io::stderr().is_terminal())
-            .finish()
-            .try_init()
+        let colours = std::io::stderr().is_terminal();
+        log.compact().with_target(false).with_ansi(colours).finish().try_init()
     };
-    started.map_err(|error| Failure::because("the log can't be started", &error))
+    started.because("the log can't be started")
 }

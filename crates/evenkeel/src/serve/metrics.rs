@@ -32,7 +32,6 @@ const WAITS: [f64; 12] =
 /// microsecond.
 const PLACEMENTS: [f64; 9] = [5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2];
 
-/// Installs the recorder.
 pub fn install() -> Result<PrometheusHandle, Failure> {
     let failure = |error| Failure::because("metrics can't be collected", &error);
     let handle = PrometheusBuilder::new()
@@ -53,8 +52,8 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         .map_err(failure)?;
     describe();
     let upkeep = handle.clone();
-    // The exporter keeps samples in memory until it aggregates them. Without this task, the
-    // exporter would aggregate only when a client reads the metrics.
+    // The exporter keeps samples in memory until it aggregates them. Without a periodic task, the
+    // exporter would aggregate samples only when a client reads the metrics.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -81,7 +80,6 @@ pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
     }
 }
 
-/// Describes each metric.
 fn describe() {
     for (name, description) in [
         ("evenkeel_firings_total", "Scheduled times that became runs"),

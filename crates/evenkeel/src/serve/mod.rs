@@ -39,11 +39,12 @@ use evenkeel_store::{Role, Scope, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 use crate::Failure;
 use crate::client::LocalServer;
 use crate::config::{LimitsConfig, ServeConfig};
+use crate::failure::Because as _;
 use access::{Announce, Reload, Trusted};
 use credentials::LocalToken;
 use data_dir::DataDir;
@@ -113,7 +114,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     stop.wait().await;
     tracing::info!(
         drain.grace_seconds = shared.config.drain_grace.as_secs(),
-        "stopping; send the signal again to exit at once"
+        "server is stopping; send the signal again to exit at once"
     );
     stop.exit_on_next_signal(Arc::clone(&dir));
     dir.remove("server.json");
@@ -218,11 +219,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
 async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, Failure> {
     let mut tenants = BTreeMap::new();
     for (name, limit) in &config.tenants {
-        let number = store
-            .tenant(name)
-            .await
-            .map_err(|error| Failure::because("the store failed", &error))?;
-        tenants.insert(number, *limit);
+        tenants.insert(store.tenant(name).await.because("the store failed")?, *limit);
     }
     Ok(Limits { tenant: config.tenant, tenants, lanes: config.lanes })
 }
@@ -247,11 +244,8 @@ async fn router(
     let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance))
         .with_aging(config.queue.aging);
     if config.demo {
-        let tenant = access
-            .authenticator
-            .tenant(DEFAULT_TENANT)
-            .await
-            .map_err(|error| Failure::because("the store failed", &error))?;
+        let tenant = access.authenticator.tenant(DEFAULT_TENANT).await;
+        let tenant = tenant.because("the store failed")?;
         demo::create_once(&jobs, &Scope { tenant, role: Role::Admin }, dir).await?;
     }
     let local =
@@ -283,12 +277,13 @@ async fn router(
         run_ids: *run_ids,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
-        ready: Arc::new(NodeReadiness::new(
-            engine.probe(),
-            Arc::clone(store),
-            Arc::clone(health),
-            Arc::clone(clock),
-        )),
+        ready: Arc::new(NodeReadiness {
+            engine: engine.probe(),
+            store: Arc::clone(store),
+            health: Arc::clone(health),
+            clock: Arc::clone(clock),
+            pools: Mutex::default(),
+        }),
         settings: evenkeel_api::Settings {
             open_metrics: config.open_metrics,
             open_openapi: config.open_openapi,
@@ -299,8 +294,8 @@ async fn router(
     Ok(if config.roles.api { router } else { readiness::only(router) })
 }
 
-/// Reads the load of existing jobs in the background, so that the first created job does not wait
-/// for it.
+/// Reads the load of existing jobs in the background, so that creating the first job does not wait
+/// for this read.
 async fn read_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     let read = async { balance.refresh(store.now().await?).await };
     if let Err(error) = read.await {
@@ -319,14 +314,16 @@ fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     let own_is_usable = config.roles.api && !config.listen.ip().is_unspecified();
     let url = configured.or_else(|| own_is_usable.then(|| own.into()));
     if url.is_none() {
-        tracing::warn!("receivers that answer 202 get no callback address; set --public-url");
+        tracing::warn!(
+            "HTTP receivers that answer 202 cannot report results, because the public address of this server is unknown; set --public-url"
+        );
     }
     url
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let failure = Failure::because(format!("{address} can't be listened on"), &error);
+    let bound = TcpListener::bind(address).await;
+    bound.because(format!("{address} can't be listened on")).map_err(|failure| {
         failure.or_else("choose another address with --listen; port 0 takes a free one")
     })
 }
@@ -341,8 +338,7 @@ fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
             pid: std::process::id(),
             certificate_sha256: tls.as_ref().map(|tls| tls.fingerprint()),
         };
-        let local = serde_json::to_string(&local)
-            .map_err(|error| Failure::because("can't create server.json", &error))?;
+        let local = serde_json::to_string(&local).because("can't create server.json")?;
         dir.write("server.json", &format!("{local}\n"))
     })
 }

@@ -14,8 +14,8 @@ use evenkeel_engine::{Clock, HealthProbe, WriteHealth, unserved_pools};
 use evenkeel_store::{Store, StoreError, Unwritable};
 use tokio::sync::Mutex;
 
-/// Minimum time between two checks of the worker pools. Anyone can call the endpoint, because it
-/// needs no token.
+/// Minimum time between two checks of the worker pools. The minimum limits the load on the store,
+/// because anyone can call `/readyz` without a token.
 const POOLS_EVERY: Duration = Duration::from_secs(5);
 /// Time limit for one check of the worker pools.
 const POOLS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,24 +23,15 @@ const POOLS_TIMEOUT: Duration = Duration::from_secs(2);
 const NAMED_MAX: usize = 10;
 
 pub struct NodeReadiness {
-    engine: HealthProbe,
-    store: Arc<dyn Store>,
-    health: Arc<WriteHealth>,
-    clock: Arc<dyn Clock>,
+    pub engine: HealthProbe,
+    pub store: Arc<dyn Store>,
+    pub health: Arc<WriteHealth>,
+    pub clock: Arc<dyn Clock>,
     /// The time and the result of the last check of the worker pools.
-    pools: Mutex<Option<(Duration, String)>>,
+    pub pools: Mutex<Option<(Duration, String)>>,
 }
 
 impl NodeReadiness {
-    pub fn new(
-        engine: HealthProbe,
-        store: Arc<dyn Store>,
-        health: Arc<WriteHealth>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self { engine, store, health, clock, pools: Mutex::new(None) }
-    }
-
     /// Lists pools with waiting runs and no workers.
     async fn pools(&self) -> String {
         let mut last = self.pools.lock().await;
@@ -78,14 +69,11 @@ fn writes(unwritable: Option<Unwritable>) -> Check {
 }
 
 fn pools_text(unserved: &[String]) -> String {
-    let named = unserved.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match unserved.len() {
-        0 => "all pools with waiting runs have workers".into(),
-        1..=NAMED_MAX => format!("runs wait in pools without live nodes: {named}"),
-        more => {
-            let more = more - NAMED_MAX;
-            format!("runs wait in pools without live nodes: {named} and {more} more")
-        }
+    let named = unserved[..unserved.len().min(NAMED_MAX)].join(", ");
+    match unserved.len().saturating_sub(NAMED_MAX) {
+        _ if unserved.is_empty() => "all pools with waiting runs have workers".into(),
+        0 => format!("runs wait in pools without live nodes: {named}"),
+        more => format!("runs wait in pools without live nodes: {named} and {more} more"),
     }
 }
 
@@ -98,7 +86,7 @@ impl Readiness for NodeReadiness {
         } else {
             "is not a member: it is rejoining, has lost its lease, or is draining".into()
         };
-        // Without notifications from other nodes, work is delayed by up to a second, so the node
+        // Without notifications from other nodes, work starts at most one second late, so the node
         // stays ready.
         let listener = if self.store.signals().is_remote_lost() {
             "receives no signals of other nodes; polls every second instead"
@@ -110,13 +98,13 @@ impl Readiness for NodeReadiness {
             writes(self.health.unwritable()),
             Check { name: "migrations".into(), ok: true, detail: "are up to date".into() },
             Check { name: "listener".into(), ok: true, detail: listener.into() },
-            // Jobs of other pools still run, so the node stays ready.
+            // If one pool has no workers, jobs of other pools still run, so the node stays ready.
             Check { name: "pools".into(), ok: true, detail: self.pools().await },
         ]
     }
 }
 
-/// Restricts a router to health and metrics.
+/// Restricts a router to the endpoints for health and metrics.
 pub fn only(router: Router) -> Router {
     let few = middleware::from_fn(async |request: Request, next: Next| -> Response {
         if matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics") {

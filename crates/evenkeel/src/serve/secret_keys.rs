@@ -11,6 +11,7 @@ use evenkeel_secrets::Keyring;
 use super::data_dir::DataDir;
 use crate::Failure;
 use crate::config::{SecretKeys, ServeConfig, StoreChoice};
+use crate::failure::Because as _;
 
 /// Name of the key file in the data directory, used with SQLite.
 const OWN_FILE: &str = "secret-key";
@@ -46,16 +47,11 @@ pub async fn load(
 }
 
 fn read_file(path: &Path) -> Result<String, Failure> {
-    let failed = |error: &std::io::Error| {
-        let what = format!("the key for secrets can't be read from {}", path.display());
-        Failure::because(what, error)
-    };
-    let others_may =
-        std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o077;
-    if others_may != 0 {
+    let what = format!("the key for secrets can't be read from {}", path.display());
+    if std::fs::metadata(path).because(&what)?.permissions().mode() & 0o077 != 0 {
         tracing::warn!(path = %path.display(), "other users can read the key file for secrets; run chmod 600 on it");
     }
-    std::fs::read_to_string(path).map_err(|error| failed(&error))
+    std::fs::read_to_string(path).because(what)
 }
 
 async fn run(command: &[String]) -> Result<String, Failure> {

@@ -6,32 +6,33 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use evenkeel_executors::{
-    Containment, SandboxSettings, ShellExecutor, ShellSettings, Tenants, is_root, is_user, nobody,
+    Containment, SandboxSettings, ShellExecutor, ShellSettings, is_root, is_user, nobody,
     try_sandbox,
 };
 use evenkeel_store::Store;
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use tokio_postgres::config::Host;
 
-use super::data_dir::DataDir;
+use super::data_dir::{DataDir, with_ending};
 use super::executors::supervisor_command;
 use crate::Failure;
 use crate::config::{EnableShell, SecretKeys, ServeConfig, ShellConfig, StoreChoice};
+use crate::failure::Because as _;
 
-/// Returns the shell executor, if it is enabled. Call this before waiting for programs of the
-/// previous server process, because creating the executor kills their remaining processes.
+/// Returns the shell executor, if it is enabled. Call this function before waiting for programs of
+/// the previous server process, because creating the executor kills their remaining processes.
 pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecutor>, Failure> {
     let shell = &config.shell;
     if !shell.enabled.is_on() {
         return Ok(None);
     }
-    // Without this setting, a program of the same user could read the server's memory and
+    // If the server were dumpable, a program of the same user could read the server's memory and
     // environment.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .map_err(|error| Failure::because("the server's memory can't be protected", &error))?;
+        .because("the server's memory can't be protected")?;
     let user = user(shell)?;
-    // After a node loses its lease, its program must be dead before the grace ends and another node
-    // starts the attempt.
+    // After a node loses its lease, its shell programs must be dead before the grace period ends,
+    // because another node then starts the attempts.
     let half_grace = Duration::from(config.leases.grace) / 2;
     let defaults = ShellSettings::new(supervisor_command());
     let mut env_allow = defaults.env_allow.clone();
@@ -54,12 +55,12 @@ pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecu
     })?;
     let containment = executor.containment();
     if matches!(containment, Containment::Cgroup { memory: true, processes: true, .. }) {
-        tracing::info!(%containment, "programs run in control groups");
+        tracing::info!(%containment, "programs of shell jobs run in control groups");
     } else {
         tracing::warn!(
             %containment,
-            "limits of shell jobs apply to each process separately; the limit `processes` does not \
-             apply to root"
+            "without control groups for memory and processes, limits of shell jobs apply to each \
+             process separately; the limit `processes` does not apply to root"
         );
     }
     Ok(Some(executor))
@@ -71,17 +72,14 @@ pub async fn for_tenants(
     config: &ShellConfig,
     store: &dyn Store,
 ) -> Result<ShellExecutor, Failure> {
-    let number = async |name: &str| {
-        let number = store.tenant(name).await;
-        number.map_err(|error| Failure::because("the store failed", &error))
-    };
+    let number = async |name: &str| store.tenant(name).await.because("the store failed");
     let mut users = BTreeMap::new();
     for (tenant, user) in &config.tenant_users {
         users.insert(number(tenant).await?, user.clone());
     }
     let mut tenants = std::collections::BTreeSet::new();
     match &config.enabled {
-        EnableShell::All => return Ok(executor.for_tenants(Tenants::All, users)),
+        EnableShell::All => return Ok(executor.for_tenants(None, users)),
         EnableShell::Off => {}
         EnableShell::Tenants(names) => {
             for name in names {
@@ -89,7 +87,7 @@ pub async fn for_tenants(
             }
         }
     }
-    Ok(executor.for_tenants(Tenants::Only(tenants), users))
+    Ok(executor.for_tenants(Some(tenants), users))
 }
 
 /// Returns the user that runs programs; `None` for the server's user.
@@ -124,8 +122,8 @@ fn sandbox(
     if shell.unconfined || as_root {
         let user = user.map_or_else(|| "the server's own user".into(), |user| format!("{user:?}"));
         tracing::warn!(
-            "programs run as {user} without confinement: a user who may create shell jobs can \
-             become an administrator of every tenant"
+            "programs of shell jobs run as {user} without confinement: a user who may create shell \
+             jobs can become an administrator of every tenant"
         );
     }
     if shell.unconfined || !config.roles.worker {
@@ -141,7 +139,8 @@ fn sandbox(
             must_be_private(&sandbox.hidden)?;
         }
         tracing::warn!(
-            "programs can see each other's processes, because this machine allows no namespaces: {error}"
+            error = &error as &dyn std::error::Error,
+            "programs of shell jobs can see each other's processes, because this machine allows no namespaces"
         );
         return Ok(None);
     }
@@ -155,8 +154,8 @@ fn sandbox(
     ))
 }
 
-/// Returns an error if every user can read one of these paths. Without namespaces, only file
-/// permissions protect the paths.
+/// Returns an error if every user of the machine can read one of these paths. Without namespaces,
+/// only file permissions protect the server's files.
 fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_open = |path: &&PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
@@ -183,38 +182,32 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     hidden.extend(config.executors.identities.iter().map(|files| files.key.clone()));
     hidden.extend(store_files(&config.store));
     if !geteuid().is_root() {
-        // Through the sockets in this folder, a program could ask other services of the user to
+        // Through the sockets in `/run/user/UID`, a program could ask other services of the user to
         // start programs.
         hidden.push(format!("/run/user/{}", geteuid().as_raw()).into());
     }
     hidden.extend(config.shell.hide.clone());
-    // The paths must be absolute, because the supervisor starts in another folder. The sandbox
+    // Hidden paths must be absolute, because the supervisor starts in another folder. The sandbox
     // skips paths that do not exist.
     hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
 }
 
-/// Returns the database files to hide. For PostgreSQL, returns the Unix socket, because PostgreSQL
-/// may authenticate a connection by its operating-system user.
+/// Returns the database files to hide from shell programs. For PostgreSQL, returns the Unix socket,
+/// because PostgreSQL may authenticate a connection by its operating-system user.
 fn store_files(store: &StoreChoice) -> Vec<PathBuf> {
     match store {
-        StoreChoice::Sqlite(file) => ["", "-wal", "-shm", "-journal", ".lock"]
-            .into_iter()
-            .map(|end| {
-                let mut path = file.clone().into_os_string();
-                path.push(end);
-                path.into()
-            })
-            .collect(),
+        StoreChoice::Sqlite(file) => {
+            ["", "-wal", "-shm", "-journal", ".lock"].map(|end| with_ending(file, end)).into()
+        }
         StoreChoice::Postgres(url) => {
             let Ok(config) = url.parse::<tokio_postgres::Config>() else { return Vec::new() };
             let ports = config.get_ports();
             let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
-            let sockets =
-                config.get_hosts().iter().enumerate().filter_map(|(n, host)| match host {
-                    Host::Unix(folder) => Some(folder.join(format!(".s.PGSQL.{}", port(n)))),
-                    Host::Tcp(_) => None,
-                });
-            sockets.collect()
+            let socket = |(n, host): (usize, &Host)| match host {
+                Host::Unix(folder) => Some(folder.join(format!(".s.PGSQL.{}", port(n)))),
+                Host::Tcp(_) => None,
+            };
+            config.get_hosts().iter().enumerate().filter_map(socket).collect()
         }
     }
 }

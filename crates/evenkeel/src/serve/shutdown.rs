@@ -6,6 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::data_dir::DataDir;
 use crate::Failure;
+use crate::failure::Because as _;
 
 pub struct Stop {
     terminate: Signal,
@@ -14,16 +15,15 @@ pub struct Stop {
 
 impl Stop {
     pub fn listen() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| Failure::because("can't listen to signals", &error))
-        };
+        let listen = |kind| signal(kind).because("can't listen to signals");
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
         })
     }
 
-    /// Waits for a stop signal, and returns the exit code of a process that this signal ends.
+    /// Waits for a stop signal. Returns 128 plus the signal number, the usual exit code of a
+    /// process that a signal ended.
     pub async fn wait(&mut self) -> i32 {
         tokio::select! {
             _ = self.terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),

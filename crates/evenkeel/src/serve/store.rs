@@ -40,7 +40,8 @@ pub async fn open_with_retries(choice: &StoreChoice) -> Result<Arc<dyn Store>, F
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     retry.wait_ms = wait,
-                    "{choice} does not answer yet; will retry"
+                    store = %choice,
+                    "database does not answer yet; will retry"
                 );
                 tokio::time::sleep(Duration::from_millis(wait)).await;
             }

@@ -36,7 +36,6 @@ impl Tls {
         Ok(())
     }
 
-    /// Returns a TLS acceptor that uses the current certificate.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current().config)
     }

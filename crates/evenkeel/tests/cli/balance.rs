@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::support::Server;
 
-/// Starts a server whose jobs all run in the same time slot, and which may move new jobs at once.
+/// Starts a server whose jobs all run in the same time slot, and whose rebalances may move new jobs
+/// at once.
 fn clustered() -> Server {
     let server = Server::start(&["--balance-cooldown", "0s", "--balance-protection", "0s"]);
     // All jobs prefer the same 15 minutes.
@@ -17,7 +18,7 @@ fn clustered() -> Server {
         .collect();
     std::fs::write(server.folder.path().join("jobs.ndjson"), lines).unwrap();
     assert_eq!(server.run(&["job", "create", "--file", "jobs.ndjson"]).code, 0);
-    // Without the preferred window, the jobs keep their start time, and a rebalance may move them.
+    // Jobs without a preferred window keep their start times until a rebalance moves them.
     for n in 0..12 {
         let name = format!("job {n}");
         let result = server.run(&["job", "update", &name, "--set", "prefer_window=null"]);

@@ -45,7 +45,7 @@ fn accessed(server: &Server) -> Vec<String> {
     assert_eq!(result.code, 0, "{result:?}");
     let run = server.wait_for_run("attack", "completed");
     let output = run["output"].as_str().unwrap_or_default();
-    // The script also prints the token, which is removed here.
+    // The attack script also prints the server's token; the line with the token is removed here.
     output.lines().filter(|line| !line.contains('.')).map(String::from).collect()
 }
 
@@ -98,7 +98,8 @@ fn unconfined_program_has_access_to_the_server() {
     }
 }
 
-/// Starts the server like root in many containers: it may switch users, but not create namespaces.
+/// Command that starts a server which may switch users but not create namespaces, like root in many
+/// containers.
 const NO_NAMESPACES: [&str; 2] = ["setpriv", "--bounding-set=-sys_admin"];
 
 #[test]

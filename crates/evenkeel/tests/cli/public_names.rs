@@ -2,10 +2,10 @@
 //! client programs. Therefore every name is listed in `docs/public-names.txt`, and the diff of that
 //! file shows every change.
 //!
-//! The API, the command line, the configuration and the executors are read from the definitions in
-//! the code. Codes, metrics, environment variables, headers, template variables and log lines have
-//! no central definition. The test finds these names as string literals in certain places of the
-//! source files.
+//! The test reads the names of the API, the command line, the configuration and the executors from
+//! their definitions in the code. Codes, metrics, environment variables, headers, template
+//! variables and log lines have no central definition, so the test finds their names as string
+//! literals in the source files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -177,7 +177,7 @@ fn add_folder(folder: &Path, krate: &str, names: &mut BTreeSet<String>) {
 fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<String>) {
     let has_codes = match krate {
         "evenkeel" | "evenkeel-store-sqlite" | "evenkeel-store-postgres" => false,
-        // Most string literals of this crate are names of SQL statements.
+        // Most string literals of `evenkeel-store` are names of SQL statements.
         "evenkeel-store" => ["events", "scope"].contains(&stem),
         _ => true,
     };

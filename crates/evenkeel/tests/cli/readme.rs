@@ -28,7 +28,8 @@ impl Block {
                 .or(line.strip_prefix("evenkeel serve"))
         };
         let is_elsewhere = |line: &str| {
-            // These commands build and test everything, need a database, or take minutes.
+            // The test skips commands that build and test everything, need a database, or take
+            // minutes.
             line.starts_with("cargo xtask")
                 || line.contains("postgres://")
                 || line.starts_with("evenkeel bench")
@@ -92,7 +93,8 @@ fn shell(folder: &Path, text: &str, path: Option<std::ffi::OsString>) {
 fn readme_blocks_can_be_pasted() {
     let mut server: Option<Server> = None;
     let mut pasted = 0;
-    // The README creates this job with `curl`, which succeeds even if the server refuses the job.
+    // The README creates the job `ping` with `curl`, which succeeds even if the server refuses the
+    // job.
     let mut names = vec!["ping"];
     for block in blocks() {
         match (Block::of(block), &mut server) {

@@ -8,14 +8,12 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-/// The requests that a stub server received.
 #[derive(Default)]
 pub struct ReceivedRequests {
     /// The documents of the created jobs, in order. The id of a job is its index.
     pub jobs: Vec<Value>,
     /// Number of bulk requests.
     pub requests: usize,
-    /// Ids of the paused jobs.
     pub paused: Vec<String>,
     /// The idempotency key of each bulk request.
     pub keys: Vec<String>,
@@ -26,11 +24,10 @@ pub struct ReceivedRequests {
 /// A temporary failure of the server.
 #[derive(Copy, Clone, Debug)]
 pub enum Fault {
-    /// The store is unavailable: the response has only the first line.
+    /// The store is unavailable: the response has only a result for the first line.
     StoreUnavailable,
     /// The server reports that the same request is still being processed.
     InProgress,
-    /// The response is empty.
     Empty,
 }
 

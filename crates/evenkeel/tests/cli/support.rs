@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Maximum time to wait for a condition. Only a failing test waits that long.
+/// Maximum time to wait for a condition. Only a failing test reaches this maximum.
 const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Returns a command that runs the program with no environment variable except PATH.
@@ -22,7 +22,6 @@ pub fn program(folder: &Path) -> Command {
     command
 }
 
-/// The result of a command.
 #[derive(Debug)]
 pub struct CommandResult {
     pub code: i32,
@@ -200,7 +199,7 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
         command.current_dir(folder).args(others).arg(evenkeel).stdin(Stdio::null());
     }
     command
-        // Tests check that programs cannot read this variable.
+        // Tests check that shell programs cannot read the variable `A_PASSWORD`.
         .env("A_PASSWORD", "a-secret-in-the-environment")
         .arg("serve")
         .args(listen)
@@ -229,7 +228,6 @@ pub fn request(url: &str, method: &str, path: &str, header: &str, body: &str) ->
     (status, body.to_owned())
 }
 
-/// Creates a job from a JSON document.
 pub fn create_from_json(server: &Server, document: &Value) -> CommandResult {
     let path = server.folder.path().join("job.json");
     std::fs::write(&path, document.to_string()).unwrap();

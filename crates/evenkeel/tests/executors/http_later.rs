@@ -16,7 +16,7 @@ on_both_stores!(
 
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
 
-/// Sends a report to the callback address that the call contained.
+/// Sends a receiver's report to the callback URL in the headers of the HTTP call.
 pub fn report(call: &ReceivedRequest, verb: &str, token: &str, body: &Value) -> (u16, Value) {
     let url = call.header("x-evenkeel-callback-url");
     let (server, path) = url.split_at(url.find("/api/").unwrap());

@@ -6,7 +6,6 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
     pub method: String,

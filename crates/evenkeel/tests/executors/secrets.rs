@@ -24,7 +24,8 @@ const CORE: &str = "cAnArY-7f3a91";
 /// A secret value that JSON and URLs encode differently.
 const CANARY: &str = "cAnArY-7f3a91\"/&=% {{x}}";
 
-/// The test writes secrets and keys outside the server's folder, because it searches that folder.
+/// A folder for secrets and keys. The test keeps them outside the server's folder, because it
+/// searches that folder for secret values.
 struct Vault(TempDir);
 
 impl Vault {
@@ -187,7 +188,7 @@ fn answers(server: &Server) -> Vec<(String, String)> {
     all
 }
 
-/// Searches every file of the server: the database, its log and the token.
+/// Asserts that no file of the server contains the secret value.
 fn assert_not_in(folder: &Path) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -201,7 +202,7 @@ fn assert_not_in(folder: &Path) {
     }
 }
 
-/// Searches every row of every PostgreSQL table.
+/// Asserts that no row of a PostgreSQL table contains the secret value.
 fn assert_no_row_has_it(database: &Database) {
     let args = database.args();
     let Some(store) = args.last() else { return };

@@ -18,8 +18,8 @@ on_both_stores!(
     killed_server_leaves_no_processes_and_the_next_attempt_resumes,
 );
 
-/// Flags that let programs write to the server's folder. Programs write their process ids there, so
-/// that the tests can find them.
+/// Flags that let programs write to the server's folder. Programs write their process ids to the
+/// server's folder, so that the tests can find the processes.
 pub const ENABLED: [&str; 2] = ["--enable-shell", "--shell-unconfined"];
 
 fn create(server: &Server, script: &str, more: &Value) {
@@ -109,8 +109,8 @@ fn run_watch_follows_retries(database: &Database) {
     assert!(result.out.contains("completed") && result.out.contains("second"), "{}", result.out);
 }
 
-/// A script that starts children which ignore TERM and leave the process group and the session. It
-/// writes all process ids.
+/// A script that starts children which ignore TERM and leave the process group and the session. The
+/// script writes all process ids to a file.
 const FAMILY: &str = "sh -c 'trap \"\" TERM; echo $$ >>pids; while :; do sleep 1; done' &
     setsid sh -c 'trap \"\" TERM HUP; echo $$ >>pids; while :; do sleep 1; done' &
     echo $$ >>pids

@@ -45,7 +45,7 @@ fn unserved(api: &ApiClient, name: &str) -> i64 {
     caller(api, name, "http://127.0.0.1:9/", &json!({"pool": "unserved"}))
 }
 
-/// Returns the job from the list.
+/// Returns the job from the admin API's list of jobs.
 fn shown(api: &ApiClient, id: i64) -> Value {
     let list = api.get(JOBS);
     let jobs = list["jobs"].as_array().unwrap();
@@ -135,7 +135,7 @@ fn status_of_a_running_job_is_set_and_its_body_is_stopped(database: &Database) {
         let after = set(&api, id, status);
         assert_eq!(after["status"], status);
         wait_for("the end of the call", || (site.disconnected() > count).then_some(()));
-        // When the worker reports the result later, the status does not change.
+        // The worker's own result does not replace the status that the operator has set.
         assert_eq!(shown(&api, id)["status"], status);
     }
     let runs = api.get("/api/v1/executions");

@@ -13,7 +13,7 @@ pub(crate) fn operator_header(server: &Server, database: &Database) -> String {
     format!("authorization: Bearer {}", result.out.trim())
 }
 
-/// Sends a request that must succeed. A null body is not sent.
+/// Sends a request that must succeed. If `body` is null, the request has no body.
 pub(crate) fn send(server: &Server, header: &str, method: &str, path: &str, body: &Value) -> Value {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let (status, answer) = request(&server.url(), method, path, header, &body);

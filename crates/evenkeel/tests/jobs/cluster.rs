@@ -73,8 +73,8 @@ fn cluster_of_five_nodes_finishes_100_runs_after_two_are_killed() {
         .collect();
     cluster.ask(0, "POST", "/api/v1/jobs/bulk", &json!({"jobs": jobs}));
 
-    // All runs are active at once, each on one node. Each job shows the execution that currently
-    // runs it.
+    // All runs are active at once, each on one node. The API shows the current execution of each
+    // job.
     wait_for("a hundred calls", || (runs_of(&callee.requests()) == RUNS).then_some(()));
     let running = wait_for("a hundred jobs that run", || {
         let jobs = cluster.list(1, "jobs", "jobs");
@@ -88,7 +88,7 @@ fn cluster_of_five_nodes_finishes_100_runs_after_two_are_killed() {
     assert!(of_node.len() >= RUNS / 25, "{of_node:?}");
     assert_eq!(callee.requests().len(), RUNS, "a run was called twice although no node was killed");
 
-    // Two nodes are killed, and from now on the receiver responds to calls.
+    // The test kills two nodes, and from now on the HTTP receiver responds to calls.
     let on_killed: usize = of_node
         .iter()
         .filter(|(node, _)| ["node-4", "node-5"].contains(&node.as_str()))

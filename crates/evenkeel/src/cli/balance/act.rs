@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use clap::Args;
 use evenkeel_commands::{FILTER_NAMES, METADATA_PREFIX};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 
-use super::super::Context;
-use super::super::ask::{self, agrees};
-use super::super::list::next_page;
 use super::bars::{counted, reasons};
 use super::plan;
 use super::views::{Plan, Rebalance, Rebalances, Shape, read};
+use crate::cli::ask::{self, agrees};
+use crate::cli::job::put;
+use crate::cli::list::{CursorArgs, next_page};
+use crate::cli::{Context, Session};
 use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
@@ -34,9 +34,9 @@ stops it between two batches. Moves can be undone for 24 hours.";
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Args, Clone)]
+#[command(mut_arg("limit", |limit| limit.help("Number of moved jobs or of rebalances to show")))]
+#[command(mut_arg("cursor", |cursor| cursor.requires("list")))]
 pub struct RebalanceArgs {
-    #[command(flatten)]
-    client: RawClient,
     /// Show which jobs would move to other start times, without moving them
     #[arg(long, group = "what")]
     preview: bool,
@@ -68,97 +68,97 @@ pub struct RebalanceArgs {
     /// Skip the confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Number of moved jobs or of rebalances to show
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    limit: u32,
-    /// Cursor that the previous page printed, to show the next page
-    #[arg(long, value_name = "CURSOR", requires = "list")]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: CursorArgs,
 }
 
-pub(crate) fn run(context: &Context, args: RebalanceArgs) -> Result<(), Failure> {
+pub(crate) fn run(
+    context: &Context,
+    client: RawClient,
+    args: RebalanceArgs,
+) -> Result<(), Failure> {
     // Invalid arguments are reported before the server is contacted.
     let options = args.options()?;
     let acts = !(args.preview || args.list || args.show.is_some() || args.stop.is_some());
     let asks = acts && !args.yes;
     if asks {
-        let way_out = match &args.undo {
-            Some(id) => {
-                format!("--yes moves them without asking, --show {id} shows what was moved")
-            }
-            None => {
-                "--yes moves them without asking, --preview only shows what would be moved".into()
-            }
+        let other = match &args.undo {
+            Some(id) => &format!("--show {id} shows what was moved"),
+            None => "--preview only shows what would be moved",
         };
+        let way_out = format!("--yes moves them without asking, {other}");
         ask::check(context, "whether to move jobs", &way_out)?;
     }
-    let client = context.client(args.client.clone())?;
-    context.runtime()?.block_on(async {
-        if args.list {
-            return list(context, &client, &args).await;
+    context.run(client, args, async |session, args| sent(session, args, &options, asks).await)
+}
+
+/// Sends the command to the server. `options` are the options of a preview.
+async fn sent(
+    session: &Session,
+    args: RebalanceArgs,
+    options: &Value,
+    asks: bool,
+) -> Result<(), Failure> {
+    let Session { client, output } = session;
+    if args.list {
+        return list(session, &args).await;
+    }
+    if let Some(id) = &args.show {
+        let answer = client.get(&["scheduler", "rebalance", id]).await?;
+        show(session, &answer)?;
+        return show_moved(session, &answer, args.page.limit as usize);
+    }
+    if let Some(id) = &args.stop {
+        let answer = client.post(&["scheduler", "rebalance", id, "stop"], None).await?;
+        return show(session, &answer);
+    }
+    if let Some(id) = &args.undo {
+        if asks && !agrees_to(session, id, true).await? {
+            return output.line("Nothing was moved.");
         }
-        if let Some(id) = &args.show {
-            let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
-            show(context, &answer)?;
-            return show_moved(context, &answer, args.limit as usize);
-        }
-        if let Some(id) = &args.stop {
-            let answer = client.post(&["scheduler", "rebalance", id, "stop"], None).await?;
-            return show(context, &answer);
-        }
-        if let Some(id) = &args.undo {
-            if asks && !agrees_to_undo(context, &client, id).await? {
-                return context.output.line("Nothing was moved.");
+        let body = json!({"wait": false});
+        let begun = client.post(&["scheduler", "rebalance", id, "undo"], Some(&body)).await?;
+        return follow(session, begun).await;
+    }
+    let plan_id = match &args.plan {
+        Some(id) => {
+            if asks && !agrees_to(session, id, false).await? {
+                return output.line("Nothing was moved.");
             }
-            let body = json!({"wait": false});
-            let begun = client.post(&["scheduler", "rebalance", id, "undo"], Some(&body)).await?;
-            return follow(context, &client, begun).await;
+            id.clone()
         }
-        let plan_id = match &args.plan {
-            Some(id) => {
-                if asks && !agrees_to(context, &client, id).await? {
-                    return context.output.line("Nothing was moved.");
-                }
-                id.clone()
+        None => {
+            let path = ["scheduler", "rebalance", "preview"];
+            let answer = client.post(&path, Some(options)).await?;
+            let plan: Plan = read(&answer)?;
+            if args.preview && output.is_json() {
+                return output.line(&answer.text);
             }
-            None => {
-                let path = ["scheduler", "rebalance", "preview"];
-                let answer = client.post(&path, Some(&options)).await?;
-                let plan: Plan = read(&answer)?;
-                if args.preview && context.output.is_json() {
-                    return context.output.line(&answer.text);
-                }
-                show_plan(context, &plan, &args)?;
-                if args.preview || (plan.would_move == 0 && !context.output.is_json()) {
-                    return Ok(());
-                }
-                if asks && !agrees(&format!("Move {}?", counted(plan.would_move, "job")))? {
-                    return context.output.line("Nothing was moved.");
-                }
-                plan.plan_id
+            show_plan(session, &plan, &args)?;
+            if args.preview || (plan.would_move == 0 && !output.is_json()) {
+                return Ok(());
             }
-        };
-        let body = json!({"plan_id": plan_id, "wait": false});
-        let begun = client.post(&["scheduler", "rebalance"], Some(&body)).await?;
-        follow(context, &client, begun).await
-    })
+            if asks && !agrees(&format!("Move {}?", counted(plan.would_move, "job")))? {
+                return output.line("Nothing was moved.");
+            }
+            plan.plan_id
+        }
+    };
+    let body = json!({"plan_id": plan_id, "wait": false});
+    let begun = client.post(&["scheduler", "rebalance"], Some(&body)).await?;
+    follow(session, begun).await
 }
 
 impl RebalanceArgs {
     fn options(&self) -> Result<Value, Failure> {
+        if let Some(score) = self.target_score.filter(|score| !(0.0..=1.0).contains(score)) {
+            return Err(Failure::usage(format!("--target-score {score} is not from 0 to 1")));
+        }
+        let filter = filter(&self.filter)?;
         let mut options = Map::new();
-        if let Some(moves) = self.max_moves {
-            options.insert("max_moves".into(), moves.into());
-        }
-        if let Some(score) = self.target_score {
-            if !(0.0..=1.0).contains(&score) {
-                return Err(Failure::usage(format!("--target-score {score} is not from 0 to 1")));
-            }
-            options.insert("target_score".into(), score.into());
-        }
-        if !self.filter.is_empty() {
-            options.insert("filter".into(), filter(&self.filter)?);
-        }
+        put(&mut options, "max_moves", self.max_moves);
+        put(&mut options, "target_score", self.target_score);
+        put(&mut options, "filter", (!self.filter.is_empty()).then_some(filter));
         Ok(options.into())
     }
 }
@@ -192,12 +192,13 @@ fn filter(pairs: &[String]) -> Result<Value, Failure> {
     Ok(filter.into())
 }
 
-fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(), Failure> {
-    if context.output.is_json() {
+fn show_plan(session: &Session, plan: &Plan, args: &RebalanceArgs) -> Result<(), Failure> {
+    let output = session.output;
+    if output.is_json() {
         return Ok(());
     }
-    let (now, width) = (context.now(), context.output.width());
-    let mut text = plan::draw(plan, now, width, args.limit as usize, context.output);
+    let shown = args.page.limit as usize;
+    let mut text = plan::draw(plan, session.now(), output.width(), shown, output);
     if args.preview && plan.would_move > 0 {
         text.push_str(&format!(
             "\nApply this plan: evenkeel rebalance --plan {}\nIt is valid until {} UTC.\n",
@@ -205,30 +206,28 @@ fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(),
             plan::short(plan.expires_at)
         ));
     }
-    context.output.line(&text)
+    output.line(&text)
 }
 
-/// Shows the plan of a rebalance and asks for confirmation.
-async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
-    let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
-    let planned: Rebalance = read(&answer)?;
-    context.output.line(&drawn(context, &planned))?;
-    agrees(&format!("Move {}?", counted(planned.planned_total - planned.moved_total, "job")))
-}
-
-/// Shows a finished rebalance and asks whether to undo it.
-async fn agrees_to_undo(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
-    let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
-    let done: Rebalance = read(&answer)?;
-    context.output.line(&drawn(context, &done))?;
-    agrees(&format!("Move {} back?", counted(done.moved_total, "job")))
+/// Shows a plan or a finished rebalance, and asks whether to apply or `undo` it.
+async fn agrees_to(session: &Session, id: &str, undo: bool) -> Result<bool, Failure> {
+    let answer = session.client.get(&["scheduler", "rebalance", id]).await?;
+    let rebalance: Rebalance = read(&answer)?;
+    session.output.line(&drawn(session, &rebalance))?;
+    let Rebalance { planned_total, moved_total, .. } = rebalance;
+    agrees(&match undo {
+        true => format!("Move {} back?", counted(moved_total, "job")),
+        false => format!("Move {}?", counted(planned_total - moved_total, "job")),
+    })
 }
 
 /// Shows the progress of a rebalance until it ends. Ctrl-C stops the rebalance.
-async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(), Failure> {
+async fn follow(session: &Session, begun: Answer) -> Result<(), Failure> {
     let first: Rebalance = read(&begun)?;
     let id = first.rebalance_id.clone();
-    let bar = progress(context, first.planned_total);
+    let style = "{bar:30} {pos}/{len} jobs {elapsed} {msg}";
+    let bar = session.output.progress(Some(first.planned_total), style);
+    bar.set_message("Ctrl-C stops it");
     let mut answer = begun;
     let mut is_stopped = false;
     loop {
@@ -243,13 +242,13 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
                 interrupted?;
                 is_stopped = true;
                 bar.set_message("stopping");
-                stop(client, &id).await?;
+                stop(&session.client, &id).await?;
             }
         }
-        answer = client.get(&["scheduler", "rebalance", &id], &[]).await?;
+        answer = session.client.get(&["scheduler", "rebalance", &id]).await?;
     }
     bar.finish_and_clear();
-    show(context, &answer)?;
+    show(session, &answer)?;
     let rebalance: Rebalance = read(&answer)?;
     if rebalance.state == "done" {
         return Ok(());
@@ -260,7 +259,7 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
     )))
 }
 
-/// Stops the rebalance. Succeeds if the rebalance has already ended.
+/// Stops the rebalance. Succeeds also if the rebalance has already ended.
 async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
     match client.post(&["scheduler", "rebalance", id, "stop"], None).await {
         Err(failure) if failure.exit != Exit::Conflict => Err(failure),
@@ -268,54 +267,35 @@ async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
     }
 }
 
-/// The progress bar hides itself without a terminal.
-fn progress(context: &Context, total: u64) -> ProgressBar {
-    let is_json = context.output.is_json();
-    let target = if is_json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(total), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} jobs {elapsed} {msg}") {
-        bar.set_style(style);
+fn show(session: &Session, answer: &Answer) -> Result<(), Failure> {
+    if session.output.is_json() {
+        return session.output.line(&answer.text);
     }
-    bar.set_message("Ctrl-C stops it");
-    bar
-}
-
-fn show(context: &Context, answer: &Answer) -> Result<(), Failure> {
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&drawn(context, &read(answer)?))
+    session.output.line(&drawn(session, &read(answer)?))
 }
 
 /// Prints the first moved jobs.
-fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Failure> {
+fn show_moved(session: &Session, answer: &Answer, limit: usize) -> Result<(), Failure> {
     let rebalance: Rebalance = read(answer)?;
-    if context.output.is_json() || rebalance.moved.is_empty() || limit == 0 {
+    if session.output.is_json() || rebalance.moved.is_empty() || limit == 0 {
         return Ok(());
     }
-    let mut table = Table::new(context.output, &["JOB", "FROM", "TO", "SHIFT"]);
-    for one in rebalance.moved.iter().take(limit) {
-        table.row([
-            (clean(&one.job_id), Tone::Plain),
-            (plan::short(one.old_time), Tone::Quiet),
-            (plan::short(one.new_time), Tone::Plain),
-            (plan::shift(one.old_time, one.new_time), Tone::Quiet),
-        ]);
-    }
-    let mut text = format!("\n{}", table.render());
+    let moved = rebalance.moved.iter().take(limit);
+    let moved = moved.map(|one| (one.job_id.as_str(), one.old_time, one.new_time));
+    let mut text = format!("\n{}", plan::moves_table(session.output, moved));
     let left = rebalance.moved_total.saturating_sub(limit.min(rebalance.moved.len()) as u64);
     if left > 0 {
         text.push_str(&format!("and {left} more; -n shows more\n"));
     }
-    context.output.line(&text)
+    session.output.line(&text)
 }
 
 /// Draws the load before and after a rebalance, and its result.
-fn drawn(context: &Context, rebalance: &Rebalance) -> String {
+fn drawn(session: &Session, rebalance: &Rebalance) -> String {
     let mut text = String::new();
     let both: Option<(&Shape, &Shape)> = rebalance.before.as_ref().zip(rebalance.after.as_ref());
     if let Some((before, after)) = both.filter(|_| rebalance.state == "planned") {
-        let (now, width) = (context.now(), context.output.width());
+        let (now, width) = (session.now(), session.output.width());
         text = format!("{}\n", plan::side_by_side(before, after, now, width));
     }
     text.push_str(&summary(rebalance));
@@ -370,23 +350,15 @@ fn summary(rebalance: &Rebalance) -> String {
     text
 }
 
-async fn list(context: &Context, client: &Client, args: &RebalanceArgs) -> Result<(), Failure> {
-    let limit = args.limit.to_string();
-    let mut query = vec![("limit", limit.as_str())];
-    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
-    let answer = client.get(&["scheduler", "rebalances"], &query).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
+async fn list(session: &Session, args: &RebalanceArgs) -> Result<(), Failure> {
+    let query = args.page.query();
+    let answer = session.client.get_with(&["scheduler", "rebalances"], &query).await?;
+    if session.output.is_json() {
+        return session.output.line(&answer.text);
     }
     let list: Rebalances = read(&answer)?;
-    if list.rebalances.is_empty() {
-        return context
-            .output
-            .line("There are no rebalances yet. Preview one with: evenkeel rebalance --preview");
-    }
     let headings = ["ID", "WHEN", "BY", "STATE", "MOVED", "STAYED", "SCORE"];
-    let mut table = Table::new(context.output, &headings);
-    for rebalance in &list.rebalances {
+    let rows = list.rebalances.iter().map(|rebalance| {
         let (state, tone) =
             match (rebalance.state.as_str(), &rebalance.undone_by, &rebalance.undoes) {
                 (_, Some(_), _) => ("undone".into(), Tone::Quiet),
@@ -395,22 +367,21 @@ async fn list(context: &Context, client: &Client, args: &RebalanceArgs) -> Resul
                 ("running", ..) => (format!("{:.0} %", rebalance.progress * 100.0), Tone::Busy),
                 (other, ..) => (other.to_owned(), Tone::Plain),
             };
-        table.row([
+        let scores = format!("{:.2} → {:.2}", rebalance.current_score, rebalance.projected_score);
+        [
             (rebalance.rebalance_id.clone(), Tone::Plain),
-            (ago(rebalance.created_at, context.now()), Tone::Quiet),
+            (ago(rebalance.created_at, session.now()), Tone::Quiet),
             (rebalance.created_by.clone(), Tone::Plain),
             (state, tone),
             (rebalance.moved_total.to_string(), Tone::Plain),
             (rebalance.skipped_total.to_string(), Tone::Plain),
-            (
-                format!("{:.2} → {:.2}", rebalance.current_score, rebalance.projected_score),
-                Tone::Plain,
-            ),
-        ]);
-    }
-    let mut text = table.render();
-    text.push_str(&next_page(&answer, list.rebalances.len(), "rebalance --list"));
-    context.output.line(&text)
+            (scores, Tone::Plain),
+        ]
+    });
+    let table = Table::of(session.output, headings, rows);
+    let next = next_page(&answer, table.len(), "rebalance --list");
+    let nothing = "There are no rebalances yet. Preview one with: evenkeel rebalance --preview";
+    session.page(&answer, table, &next, nothing)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws `value` as a horizontal bar without trailing spaces, and a vertical line at `mark`. The
-/// value `most` fills `width` characters.
+/// bar of the value `most` is `width` characters long.
 pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
     let place = |value: f64| {
         if most > 0.0 { (value / most).clamp(0.0, 1.0) * width as f64 } else { 0.0 }
@@ -22,7 +22,7 @@ pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> Str
     cells.iter_mut().take(full).for_each(|cell| *cell = '█');
     if let Some(cell) = cells.get_mut(full) {
         *cell = EIGHTHS[((length.fract() * 8.0) as usize).min(7)];
-        // A value above 0 is always visible.
+        // The bar of a value above 0 is always visible.
         if full == 0 && value > 0.0 && *cell == ' ' {
             *cell = EIGHTHS[1];
         }

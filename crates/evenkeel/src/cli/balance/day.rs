@@ -4,7 +4,7 @@ use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, slot, spark
 use super::views::{Day, Hour, Seconds, Slot};
 use crate::output::{Output, clean, duration_ms};
 
-/// An hour with more time slots than this gets no sparkline.
+/// Maximum number of time slots per hour for which the chart has sparklines.
 const SPARKS_MAX: usize = 12;
 /// Longest bar, for readability.
 const BAR_MAX: usize = 72;

@@ -9,9 +9,8 @@ mod views;
 
 use clap::Args;
 
-use super::Context;
+use super::Session;
 use crate::Failure;
-use crate::config::raw::RawClient;
 
 pub use act::RebalanceArgs;
 pub(super) use act::{EXAMPLES as REBALANCE_EXAMPLES, run as run_rebalance};
@@ -27,8 +26,6 @@ spread of the same jobs.";
 
 #[derive(Args, Clone)]
 pub struct DistributionArgs {
-    #[command(flatten)]
-    client: RawClient,
     /// What to count in each hour: all runs of the day, only the next run of each job, or the cost
     /// of runs
     #[arg(long, value_name = "WHAT", default_value = "runs")]
@@ -45,24 +42,24 @@ pub struct DistributionArgs {
     until: Option<String>,
 }
 
-pub(super) fn run_distribution(context: &Context, args: DistributionArgs) -> Result<(), Failure> {
-    let client = context.client(args.client.clone())?;
-    let runtime = context.runtime()?;
+pub(super) async fn run_distribution(
+    session: &Session,
+    args: DistributionArgs,
+) -> Result<(), Failure> {
+    let Session { client, output } = session;
     if !args.history {
-        let query = [("by", args.by.as_str())];
-        let answer = runtime.block_on(client.get(&["scheduler", "distribution"], &query))?;
-        if context.output.is_json() {
-            return context.output.line(&answer.text);
+        let answer = client.get_with(&["scheduler", "distribution"], &[("by", args.by)]).await?;
+        if output.is_json() {
+            return output.line(&answer.text);
         }
-        let day = views::read(&answer)?;
-        return context.output.line(&day::draw(&day, context.output.width(), context.output));
+        return output.line(&day::draw(&views::read(&answer)?, output.width(), *output));
     }
-    let mut query = vec![("limit", "2160")];
-    query.extend(args.from.as_deref().map(|from| ("from", from)));
-    query.extend(args.until.as_deref().map(|until| ("until", until)));
-    let answer = runtime.block_on(client.get(&["scheduler", "distribution", "history"], &query))?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
+    let mut query = vec![("limit", "2160".into())];
+    query.extend(args.from.map(|from| ("from", from)));
+    query.extend(args.until.map(|until| ("until", until)));
+    let answer = client.get_with(&["scheduler", "distribution", "history"], &query).await?;
+    if output.is_json() {
+        return output.line(&answer.text);
     }
-    context.output.line(&history::draw(&views::read(&answer)?))
+    output.line(&history::draw(&views::read(&answer)?))
 }

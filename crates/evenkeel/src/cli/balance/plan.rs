@@ -3,8 +3,8 @@
 use evenkeel_core::Timestamp;
 
 use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, reasons, slot};
-use super::views::{Plan, PlannedMove, Shape};
-use crate::output::{Output, Table, Tone, clean, duration_ms};
+use super::views::{Plan, Shape};
+use crate::output::{Output, Table, Tone, duration_ms};
 
 /// Draws a plan and its first moves, in lines of at most `width` characters.
 pub(super) fn draw(
@@ -40,7 +40,7 @@ pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width:
     let (was, will) = (counts(before), counts(after));
     let most = was.iter().chain(&will).copied().fold(0.0, f64::max);
     let number = grouped(most).chars().count();
-    // The width of the bars of each side, after the hour and both numbers.
+    // The width that the hour and the two numbers leave for the bars of each side.
     let side = width.saturating_sub(2 + 5 + 2 + 2 + 2 * (number + 2)).clamp(16, 100) / 2;
     let column = side + 2 + number;
     let title =
@@ -78,11 +78,10 @@ fn moves(plan: &Plan, shown: usize, output: Output) -> String {
     if shown == 0 {
         return format!("{} would be moved.\n", counted(plan.would_move, "job"));
     }
-    let mut table = Table::new(output, &["JOB", "FROM", "TO", "SHIFT"]);
-    for one in plan.preview.iter().take(shown) {
-        table.row(row(one));
-    }
-    let mut text = table.render();
+    let moves = plan.preview.iter().take(shown).map(|one| {
+        (one.name.as_deref().unwrap_or(&one.job_id), one.current_time, one.proposed_time)
+    });
+    let mut text = moves_table(output, moves);
     let left = plan.would_move.saturating_sub(shown.min(plan.preview.len()) as u64);
     if left > 0 {
         text.push_str(&format!("and {} more; -n shows more\n", grouped(left as f64)));
@@ -91,14 +90,20 @@ fn moves(plan: &Plan, shown: usize, output: Output) -> String {
     text
 }
 
-fn row(one: &PlannedMove) -> [(String, Tone); 4] {
-    let name = one.name.as_deref().unwrap_or(&one.job_id);
-    [
-        (clean(name), Tone::Plain),
-        (short(one.current_time), Tone::Quiet),
-        (short(one.proposed_time), Tone::Plain),
-        (shift(one.current_time, one.proposed_time), Tone::Quiet),
-    ]
+/// Draws a table of jobs with their old and new times.
+pub(super) fn moves_table<'a>(
+    output: Output,
+    moves: impl Iterator<Item = (&'a str, Timestamp, Timestamp)>,
+) -> String {
+    let rows = moves.map(|(job, from, to)| {
+        [
+            (job.to_owned(), Tone::Plain),
+            (short(from), Tone::Quiet),
+            (short(to), Tone::Plain),
+            (shift(from, to), Tone::Quiet),
+        ]
+    });
+    Table::of(output, ["JOB", "FROM", "TO", "SHIFT"], rows).render()
 }
 
 /// `2026-12-01 14:15:00`
@@ -118,7 +123,7 @@ pub(super) fn shift(from: Timestamp, to: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::views::Hour;
+    use super::super::views::{Hour, PlannedMove};
     use super::*;
 
     fn shape(score: f64, of: impl Fn(u8) -> f64) -> Shape {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::source::{BATCH, NumberedRow};
 use crate::Failure;
+use crate::failure::Because as _;
 
 /// Longest row, in bytes.
 const ROW_BYTES_MAX: usize = 1 << 20;
@@ -34,9 +35,7 @@ impl CsvRows {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let mut records = csv::ReaderBuilder::new().flexible(true).from_reader(open(path)?);
-        let header = records.headers().map_err(|error| {
-            Failure::because(format!("the header of {name} can't be read"), &error)
-        })?;
+        let header = records.headers().because(format!("the header of {name} can't be read"))?;
         let columns: Vec<String> = header.iter().map(|it| it.trim().to_lowercase()).collect();
         if !columns.iter().any(|column| column == "url") {
             let what = format!("{name} is not an export of jobs: its header names no column url");
@@ -50,16 +49,12 @@ impl CsvRows {
         let mut rows = Vec::new();
         let mut record = csv::ByteRecord::new();
         while rows.len() < BATCH {
-            match self.records.read_byte_record(&mut record) {
-                Ok(true) => {
-                    let line = record.position().map_or(0, csv::Position::line);
-                    rows.push((line, self.row(&record)));
-                }
-                Ok(false) => break,
-                Err(error) => {
-                    return Err(Failure::because(format!("{} can't be read", self.name), &error));
-                }
+            let read = self.records.read_byte_record(&mut record);
+            if !read.because(format!("{} can't be read", self.name))? {
+                break;
             }
+            let line = record.position().map_or(0, csv::Position::line);
+            rows.push((line, self.row(&record)));
         }
         Ok(rows)
     }
@@ -69,12 +64,11 @@ impl CsvRows {
         if fields != columns {
             return Err(format!("it has {fields} fields, but the header has {columns}"));
         }
-        let text = |field| match std::str::from_utf8(field) {
-            Ok(text) => Ok(Value::from(text)),
-            Err(_) => Err("it is not UTF-8".to_owned()),
-        };
-        let fields = self.columns.iter().zip(record);
-        fields.map(|(name, field)| Ok((name.clone(), text(field)?))).collect()
+        let fields = self.columns.iter().zip(record).map(|(name, field)| {
+            let text = std::str::from_utf8(field).map_err(|_| "it is not UTF-8")?;
+            Ok((name.clone(), text.into()))
+        });
+        fields.collect()
     }
 }
 
@@ -106,20 +100,14 @@ impl JsonRows {
 
     /// Returns the next line, or the reason why it can't be read; `None` at the end of the file.
     fn next_line(&mut self) -> Result<Option<Result<String, String>>, Failure> {
-        let failed = |error| {
-            Failure::because(
-                format!("{} can't be read", self.name),
-                &error as &dyn std::error::Error,
-            )
-        };
+        let what = format!("{} can't be read", self.name);
         let mut bytes = Vec::new();
-        let limit = ROW_BYTES_MAX as u64 + 1;
-        let read = (&mut self.reader).take(limit).read_until(b'\n', &mut bytes).map_err(failed)?;
-        if read == 0 {
+        let mut reader = (&mut self.reader).take(ROW_BYTES_MAX as u64 + 1);
+        if reader.read_until(b'\n', &mut bytes).because(&what)? == 0 {
             return Ok(None);
         }
         if bytes.len() > ROW_BYTES_MAX && bytes.last() != Some(&b'\n') {
-            self.reader.skip_until(b'\n').map_err(failed)?;
+            self.reader.skip_until(b'\n').because(what)?;
             return Ok(Some(Err(format!("it is longer than {ROW_BYTES_MAX} bytes"))));
         }
         Ok(Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())))

@@ -44,16 +44,8 @@ const CRONTAB_EXAMPLES: &str = "Examples:
 The jobs run programs, so the server needs --enable-shell. Without --yes, no job is
 created.";
 
-#[derive(Args, Clone)]
-pub struct ImportArgs {
-    #[command(flatten)]
-    client: RawClient,
-    #[command(subcommand)]
-    command: ImportCommand,
-}
-
 #[derive(Subcommand, Clone)]
-enum ImportCommand {
+pub(super) enum ImportCommand {
     /// Import the jobs table of Evenkeel's cron-based predecessor
     #[command(after_help = LEGACY_EXAMPLES)]
     Legacy(LegacyArgs),
@@ -63,7 +55,7 @@ enum ImportCommand {
 }
 
 #[derive(Args, Clone)]
-struct LegacyArgs {
+pub(super) struct LegacyArgs {
     /// Database (postgres://USER@HOST/DATABASE), file (.csv with a header, .ndjson), or - for
     /// standard input; if the address contains a password, use the environment variable
     #[arg(long, env = "EVENKEEL_IMPORT_FROM", hide_env_values = true, value_name = "SOURCE")]
@@ -92,7 +84,7 @@ struct LegacyArgs {
 }
 
 #[derive(Args, Clone)]
-struct CrontabArgs {
+pub(super) struct CrontabArgs {
     /// Crontab file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -125,13 +117,15 @@ struct ImportMode {
     show: usize,
 }
 
-pub(super) fn run(context: &Context, args: ImportArgs) -> Result<(), Failure> {
+pub(super) fn run(
+    context: &Context,
+    client: RawClient,
+    command: ImportCommand,
+) -> Result<(), Failure> {
     let runtime = context.runtime()?;
-    match args.command {
-        ImportCommand::Legacy(legacy) => {
-            runtime.block_on(from_legacy(context, args.client, legacy))
-        }
-        ImportCommand::Crontab(file) => runtime.block_on(from_crontab(context, args.client, file)),
+    match command {
+        ImportCommand::Legacy(args) => runtime.block_on(from_legacy(context, client, args)),
+        ImportCommand::Crontab(args) => runtime.block_on(from_crontab(context, client, args)),
     }
 }
 
@@ -147,12 +141,16 @@ async fn from_legacy(
         rename_duplicates: args.rename_duplicates,
         executors: CATALOG,
     };
-    // The connection to the server is checked before the import reads any job.
-    let sender = args.mode.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
+    // A missing server address is reported before the import reads any job.
+    let session = args.mode.yes.then(|| context.session(client)).transpose()?;
+    let sender = session.map(|session| Sender::new(session.client));
     let mut source = Source::open(&args.from, &args.table, args.format).await?;
     let mut import = LegacyImport::new(options);
     let mut report = Report::new(source.name(), context.output.is_json(), args.mode.yes);
-    let progress = progress(context, "rows");
+    let progress = match context.output.is_json() {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::no_length().with_message("rows"),
+    };
     loop {
         let rows = source.next_rows().await?;
         if rows.is_empty() {
@@ -168,7 +166,7 @@ async fn from_legacy(
     }
     source.close().await?;
     progress.finish_and_clear();
-    report.finish(context, args.mode.show)
+    report.finish(context.output, args.mode.show)
 }
 
 async fn from_crontab(
@@ -196,8 +194,8 @@ async fn from_crontab(
         executors: CATALOG,
     };
     let plan = crontab::plan(&text, &options);
-    let client = match context.client(client) {
-        Ok(client) => Some(client),
+    let client = match context.session(client) {
+        Ok(session) => Some(session.client),
         // A preview needs no server.
         Err(failure) if args.mode.yes => return Err(failure),
         Err(_) => None,
@@ -212,20 +210,13 @@ async fn from_crontab(
     }
     let sender = client.filter(|_| args.mode.yes).map(Sender::new);
     report.take(plan.entries, sender.as_ref()).await?;
-    report.finish(context, args.mode.show)
+    report.finish(context.output, args.mode.show)
 }
 
 /// Returns true if cron expects a user in each entry of this file.
 fn is_system_crontab(path: &Path) -> bool {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     path == Path::new("/etc/crontab") || path.parent() == Some(Path::new("/etc/cron.d"))
-}
-
-fn progress(context: &Context, what: &'static str) -> ProgressBar {
-    if context.output.is_json() {
-        return ProgressBar::hidden();
-    }
-    ProgressBar::no_length().with_message(what)
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {

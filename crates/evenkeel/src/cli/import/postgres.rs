@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio_postgres::Client;
 
 use super::source::{BATCH, NumberedRow};
-use crate::failure::chain;
+use crate::failure::{Because as _, chain};
 use crate::{Exit, Failure};
 
 /// A table that is read through a cursor in one read-only transaction. Therefore all rows are from
@@ -32,13 +32,10 @@ impl Table {
 
     async fn begin(&self, table: &str) -> Result<(), Failure> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        self.client.batch_execute(begin).await.map_err(|error| self.failed(&error))?;
-        // The database quotes the name, so that no name can be executed as a statement.
-        let found = self
-            .client
-            .query_one("SELECT to_regclass($1)::text", &[&table])
-            .await
-            .map_err(|error| self.failed(&error))?;
+        self.client.batch_execute(begin).await.because(self.failed())?;
+        // PostgreSQL quotes the table name, so that a table name cannot inject SQL.
+        let found = self.client.query_one("SELECT to_regclass($1)::text", &[&table]).await;
+        let found = found.because(self.failed())?;
         let Some(found) = found.get::<_, Option<String>>(0) else {
             let what = format!("there is no table {table} in {}", self.shown);
             return Err(Failure::new(Exit::NotFound, what).or_else(
@@ -47,31 +44,29 @@ impl Table {
         };
         let columns = "SELECT attname::text FROM pg_attribute \
                        WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
-        let columns =
-            self.client.query(columns, &[&table]).await.map_err(|error| self.failed(&error))?;
+        let columns = self.client.query(columns, &[&table]).await.because(self.failed())?;
         let has = |name: &str| columns.iter().any(|row| row.get::<_, &str>(0) == name);
         if !has("url") {
             let what =
                 format!("{table} in {} is not a table of jobs: it has no column url", self.shown);
             return Err(Failure::failed(what).or_else("name the right table with --table"));
         }
-        // The order is fixed, so that repeated imports read rows with the same name in the same
-        // order.
+        // The rows have a fixed order, so that repeated imports read rows with the same name in the
+        // same order.
         let order: Vec<&str> = ["created_at", "id"].into_iter().filter(|name| has(name)).collect();
-        let order = if order.is_empty() {
-            String::new()
-        } else {
-            format!(" ORDER BY {}", order.join(", "))
+        let order = match &order[..] {
+            [] => String::new(),
+            columns => format!(" ORDER BY {}", columns.join(", ")),
         };
         let declare = format!(
             "DECLARE evenkeel_import NO SCROLL CURSOR FOR SELECT row_to_json(t) FROM {found} t{order}"
         );
-        self.client.batch_execute(&declare).await.map_err(|error| self.failed(&error))
+        self.client.batch_execute(&declare).await.because(self.failed())
     }
 
     pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
         let fetch = format!("FETCH {BATCH} FROM evenkeel_import");
-        let rows = self.client.query(&fetch, &[]).await.map_err(|error| self.failed(&error))?;
+        let rows = self.client.query(&fetch, &[]).await.because(self.failed())?;
         let mut numbered = Vec::with_capacity(rows.len());
         for row in rows {
             self.read += 1;
@@ -87,10 +82,10 @@ impl Table {
 
     /// Ends the read-only transaction.
     pub(super) async fn close(self) -> Result<(), Failure> {
-        self.client.batch_execute("ROLLBACK").await.map_err(|error| self.failed(&error))
+        self.client.batch_execute("ROLLBACK").await.because(self.failed())
     }
 
-    fn failed(&self, error: &tokio_postgres::Error) -> Failure {
-        Failure::because(format!("{} could not be read", self.shown), error)
+    fn failed(&self) -> String {
+        format!("{} could not be read", self.shown)
     }
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::client::Client;
 use crate::{Exit, Failure};
 
-/// Returns a remark if the server may refuse jobs that run programs. Returns an error instead if
-/// `creating`, because the server would refuse every imported job.
+/// Returns a remark if the server may refuse jobs that run programs. If `creating`, returns an
+/// error instead of the remark, because the server would refuse every imported job.
 pub(super) async fn shell(
     client: Option<&Client>,
     creating: bool,

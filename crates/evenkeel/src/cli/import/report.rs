@@ -4,10 +4,9 @@ use evenkeel_commands::import::{Disposition, Planned};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::super::Context;
 use super::send::{Sender, Sent};
 use crate::Failure;
-use crate::output::{Table, Tone};
+use crate::output::{Output, Table, Tone};
 
 #[derive(Serialize)]
 struct Entry {
@@ -47,7 +46,7 @@ impl Report {
         };
         for (mut planned, sent) in planned.into_iter().zip(sent) {
             if !self.as_json {
-                // The document is the largest part of an entry, and the table does not show it.
+                // The job document is dropped to save memory, because the table does not show it.
                 planned.document = None;
             }
             self.entries.push(Entry { planned, sent });
@@ -74,13 +73,11 @@ impl Report {
     }
 
     /// Prints the report. Returns an error if the server refused to create or pause a job.
-    pub(super) fn finish(self, context: &Context, show: usize) -> Result<(), Failure> {
-        let output = context.output;
-        if output.is_json() {
-            output.json(&self.as_json())?;
-        } else {
-            output.line(&self.as_text(context, show))?;
-        }
+    pub(super) fn finish(self, output: Output, show: usize) -> Result<(), Failure> {
+        output.line(&match output.is_json() {
+            true => self.as_json().to_string(),
+            false => self.as_text(output, show),
+        })?;
         match self.count(|sent| matches!(sent, Sent::Refused { .. } | Sent::NotPaused { .. })) {
             0 => Ok(()),
             1 => Err(Failure::failed("1 job could not be created as planned")),
@@ -97,15 +94,11 @@ impl Report {
     }
 
     fn as_json(&self) -> Value {
-        let counts: Map<String, Value> = Disposition::ALL
-            .into_iter()
-            .map(|disposition| {
-                (
-                    json!(disposition).as_str().unwrap_or_default().into(),
-                    self.count_of(disposition).into(),
-                )
-            })
-            .collect();
+        let count = |disposition| {
+            let name = json!(disposition).as_str().unwrap_or_default().to_owned();
+            (name, self.count_of(disposition).into())
+        };
+        let counts: Map<String, Value> = Disposition::ALL.into_iter().map(count).collect();
         let sent = self.created_jobs.then(|| {
             json!({
                 "created": self.count(|sent| matches!(sent, Sent::Created { .. })),
@@ -124,9 +117,9 @@ impl Report {
         })
     }
 
-    fn as_text(&self, context: &Context, show: usize) -> String {
+    fn as_text(&self, output: Output, show: usize) -> String {
         let mut text = format!("{}: {} entries\n\n", self.source, self.entries.len());
-        let mut counts = Table::new(context.output, &["", "ENTRIES"]);
+        let mut counts = Table::new(output, &["", "ENTRIES"]);
         for disposition in Disposition::ALL {
             let tone = if disposition == Disposition::Person { Tone::Bad } else { Tone::Plain };
             counts.row([
@@ -135,11 +128,11 @@ impl Report {
             ]);
         }
         text.push_str(&counts.render());
-        text.push_str(&self.jobs(context, show));
+        text.push_str(&self.jobs(output, show));
         for (disposition, title) in
             [(Disposition::LeftOut, "Not imported"), (Disposition::Person, "Needs a manual change")]
         {
-            text.push_str(&self.others(context, show, disposition, title));
+            text.push_str(&self.others(output, show, disposition, title));
         }
         if !self.remarks.is_empty() {
             text.push_str("\nRemarks:\n");
@@ -150,7 +143,7 @@ impl Report {
         text
     }
 
-    fn jobs(&self, context: &Context, show: usize) -> String {
+    fn jobs(&self, output: Output, show: usize) -> String {
         let jobs: Vec<&Entry> =
             self.entries.iter().filter(|entry| entry.planned.disposition.creates_job()).collect();
         if jobs.is_empty() {
@@ -161,7 +154,7 @@ impl Report {
         } else {
             &["LINE", "NAME", "WAS", "BECOMES", "NOTES"]
         };
-        let mut table = Table::new(context.output, headings);
+        let mut table = Table::new(output, headings);
         for Entry { planned, sent } in jobs.iter().take(show) {
             let mut becomes = planned.becomes.clone().unwrap_or_default();
             if planned.paused {
@@ -186,19 +179,13 @@ impl Report {
         format!("\nJobs:\n{}{}", table.render(), and_more(jobs.len(), show))
     }
 
-    fn others(
-        &self,
-        context: &Context,
-        show: usize,
-        disposition: Disposition,
-        title: &str,
-    ) -> String {
+    fn others(&self, output: Output, show: usize, disposition: Disposition, title: &str) -> String {
         let others: Vec<&Entry> =
             self.entries.iter().filter(|entry| entry.planned.disposition == disposition).collect();
         if others.is_empty() {
             return String::new();
         }
-        let mut table = Table::new(context.output, &["LINE", "NAME", "WAS", "WHY"]);
+        let mut table = Table::new(output, &["LINE", "NAME", "WAS", "WHY"]);
         for Entry { planned, .. } in others.iter().take(show) {
             table.row([
                 (planned.line.to_string(), Tone::Quiet),

@@ -1,7 +1,5 @@
 //! Creates the jobs over HTTP.
 
-use std::time::Duration;
-
 use evenkeel_commands::import::Planned;
 use evenkeel_core::chance::Chance as _;
 use evenkeel_engine::RandomChance;
@@ -9,16 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::source::BATCH;
+use crate::cli::bulk;
 use crate::client::Client;
 use crate::{Exit, Failure};
 
 /// Batch size for jobs that are paused right after their creation. Small batches keep a job from
 /// becoming due before it is paused.
 const PAUSED_BATCH: usize = 50;
-
-/// Delays between repeated requests in milliseconds. The sum of the delays is slightly longer than
-/// the time for which the idempotency key of a crashed server stays locked.
-const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
@@ -48,8 +43,8 @@ impl Sender {
         Self { client, chance: RandomChance::from_system() }
     }
 
-    /// Creates the jobs of these entries. Returns one result per entry, in the same order; `None`
-    /// for an entry without a job.
+    /// Creates the jobs of planned import entries. Returns one result per entry, in the same order;
+    /// `None` for an entry without a job.
     pub(super) async fn send(&self, planned: &[Planned]) -> Result<Vec<Option<Sent>>, Failure> {
         let mut sent = vec![None; planned.len()];
         for paused in [false, true] {
@@ -72,7 +67,8 @@ impl Sender {
             lines.push_str(&document.to_string());
             lines.push('\n');
         }
-        let answers = self.post(lines.into_bytes(), indexes.len()).await?;
+        let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
+        let answers = bulk::send(&self.client, lines.as_bytes(), &key).await?;
         let answer_of = |n: usize| {
             let number = n as u64 + 1;
             answers.iter().find(|answer| answer["line"] == number).map_or_else(
@@ -81,35 +77,6 @@ impl Sender {
             )
         };
         Ok((0..indexes.len()).map(answer_of).collect())
-    }
-
-    /// Sends lines, and repeats the request after each delay until every line has a result. The
-    /// idempotency key prevents duplicates.
-    async fn post(&self, lines: Vec<u8>, count: usize) -> Result<Vec<Value>, Failure> {
-        let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
-        let post = || self.client.post_lines(&["jobs", "bulk"], lines.clone(), &key);
-        let mut pauses = PAUSES.iter();
-        loop {
-            let answered = match post().await {
-                Err(failure) if failure.exit == Exit::Unreachable => post().await,
-                answered => answered,
-            };
-            let answers = match answered {
-                Ok(text) => Ok(parse(&text)?),
-                Err(failure) if failure.problem.as_ref().is_some_and(is_temporary) => Err(failure),
-                Err(failure) => return Err(failure),
-            };
-            let is_final =
-                |answer: &Value| !is_temporary(answer) && !is_temporary(&answer["error"]);
-            // If the database fails, the server's response lacks the results of the last lines.
-            let is_whole = answers
-                .as_ref()
-                .is_ok_and(|answers| answers.len() >= count && answers.iter().all(is_final));
-            match pauses.next() {
-                Some(pause) if !is_whole => tokio::time::sleep(Duration::from_millis(*pause)).await,
-                _ => return answers,
-            }
-        }
     }
 
     async fn pause(&self, sent: Sent) -> Sent {
@@ -123,21 +90,11 @@ impl Sender {
     }
 }
 
-fn parse(answers: &str) -> Result<Vec<Value>, Failure> {
-    let answers = answers.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    answers.map_err(|error| Failure::because("the server's answer can't be parsed", &error))
-}
-
-/// Returns true if the server may accept the same request later.
-fn is_temporary(refusal: &Value) -> bool {
-    refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
-}
-
-/// Reads the result of one line.
+/// Reads the server's result for one job.
 fn read(answer: &Value) -> Sent {
     match answer["status"].as_u64() {
         Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
-        // Conflicts of another type do not mean that the job exists.
+        // Status 409 with another problem type does not mean that the job exists.
         Some(409) if answer["error"]["type"] == "/problems/name-taken" => Sent::AlreadyThere,
         _ => Sent::Refused { error: message(&answer["error"]) },
     }

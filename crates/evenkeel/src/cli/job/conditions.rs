@@ -4,78 +4,52 @@ use clap::Args;
 use evenkeel_core::Timestamp;
 use serde_json::Value;
 
-use super::super::Context;
-use super::super::run::moment;
 use super::find_id;
 use crate::Failure;
-use crate::client::Client;
+use crate::cli::Session;
+use crate::cli::list::{CursorArgs, next_page};
+use crate::cli::run::{moment, when};
 use crate::output::{Table, Tone, ago, clean};
 
 #[derive(Args, Clone)]
-pub(super) struct ConditionsArgs {
+#[command(mut_arg("limit", |limit| limit.help("The largest number of jobs").default_value("50")))]
+pub struct ConditionsArgs {
     /// Only jobs in this condition: warning or error
     #[arg(long, value_name = "LEVEL")]
     #[arg(value_parser = ["warning", "error"], ignore_case = true)]
     level: Option<String>,
-    /// The largest number of jobs
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    limit: u32,
-    /// Continue after another list
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: CursorArgs,
 }
 
-pub(super) async fn list(
-    context: &Context,
-    client: &Client,
-    args: ConditionsArgs,
-) -> Result<(), Failure> {
-    let limit = args.limit.to_string();
-    let level = args.level.map(|level| level.to_uppercase());
-    let mut query = vec![("limit", limit.as_str())];
-    query.extend(level.as_deref().map(|level| ("condition", level)));
-    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
-    let answer = client.get(&["conditions"], &query).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
+pub(super) async fn list(session: &Session, args: ConditionsArgs) -> Result<(), Failure> {
+    let mut query = args.page.query();
+    query.extend(args.level.as_ref().map(|level| ("condition", level.to_uppercase())));
+    let answer = session.client.get_with(&["conditions"], &query).await?;
     let counts = &answer.value["counts"];
     let mut text =
         format!("{} OK, {} WARNING, {} ERROR\n", counts["ok"], counts["warning"], counts["error"]);
-    let jobs = answer.list_of("jobs");
-    if !jobs.is_empty() {
-        let headings = ["JOB", "CONDITION", "WHY", "TURNS TO ERROR", "SINCE"];
-        let mut table = Table::new(context.output, &headings);
-        for job in jobs {
-            table.row(row(job, context.now()));
-        }
-        text.push('\n');
-        text.push_str(&table.render());
+    let headings = ["JOB", "CONDITION", "WHY", "TURNS TO ERROR", "SINCE"];
+    let rows = answer.list_of("jobs").iter().map(|job| row(job, session.now()));
+    let table = Table::of(session.output, headings, rows);
+    let level = args.level.map_or_else(String::new, |it| format!(" --level {}", it.to_lowercase()));
+    let next = next_page(&answer, table.len(), &format!("job conditions{level}"));
+    if !table.is_empty() {
+        text.push_str(&format!("\n{}", table.render()));
     }
-    if let Some(cursor) = answer.value["next_cursor"].as_str() {
-        let level =
-            level.map_or_else(String::new, |level| format!(" --level {}", level.to_lowercase()));
-        text.push_str(&format!(
-            "\n{} of {}; more with: evenkeel job conditions{level} --cursor {}",
-            jobs.len(),
-            answer.value["total"],
-            clean(cursor)
-        ));
-    }
-    context.output.line(&text)
+    session.answer(&answer, &(text + &next))
 }
 
 fn row(job: &Value, now: Timestamp) -> [(String, Tone); 5] {
     let text = |field: &str| job[field].as_str().map(String::from);
-    let when = |field: &str| moment(&job[field]).map_or_else(|| "-".into(), |at| ago(at, now));
     let condition = text("condition").unwrap_or_default();
     let tone = tone_of_condition(&condition);
     [
         (text("name").or(text("id")).unwrap_or_default(), Tone::Plain),
         (condition, tone),
         (text("reason").unwrap_or_default(), Tone::Plain),
-        (when("error_at"), Tone::Plain),
-        (when("since"), Tone::Plain),
+        (when(&job["error_at"], now, "-"), Tone::Plain),
+        (when(&job["since"], now, "-"), Tone::Plain),
     ]
 }
 
@@ -88,13 +62,10 @@ pub(super) fn tone_of_condition(condition: &str) -> Tone {
     }
 }
 
-pub(super) async fn explain(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let answer = client.get(&["jobs", &id, "explain"], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&explained(&answer.value, context.now()))
+pub(super) async fn explain(session: &Session, job: &str) -> Result<(), Failure> {
+    let id = find_id(&session.client, job).await?;
+    let answer = session.client.get(&["jobs", &id, "explain"]).await?;
+    session.answer(&answer, &explained(&answer.value, session.now()))
 }
 
 fn explained(answer: &Value, now: Timestamp) -> String {

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{find_id, will_start};
 use crate::Failure;
-use crate::cli::Context;
-use crate::client::{Answer, Client};
+use crate::cli::Session;
+use crate::client::Answer;
 use crate::output::clean;
 
 /// A command for one job.
@@ -31,9 +31,7 @@ impl Verb {
     fn describe(self, answer: &Answer, job: &str, now: Timestamp) -> String {
         let next = answer.value["next_run_at"].as_str();
         match self {
-            Self::Pause => {
-                format!("Paused {job}.\n  resume it: evenkeel job resume {job}")
-            }
+            Self::Pause => format!("Paused {job}.\n  resume it: evenkeel job resume {job}"),
             Self::Resume => match next {
                 Some(next) => format!("Resumed {job}. Its next run is at {next}."),
                 None => format!("Resumed {job}. It has no next run."),
@@ -44,44 +42,28 @@ impl Verb {
     }
 }
 
-pub(super) async fn run(
-    context: &Context,
-    client: &Client,
-    verb: Verb,
-    job: &str,
-) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let answer = client.post(&["jobs", &id, verb.path()], None).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let mut text = verb.describe(&answer, &clean(job), context.now());
+pub(super) async fn run(session: &Session, verb: Verb, job: &str) -> Result<(), Failure> {
+    let id = find_id(&session.client, job).await?;
+    let answer = session.client.post(&["jobs", &id, verb.path()], None).await?;
+    let mut text = verb.describe(&answer, &clean(job), session.now());
     // A job that is retried has no running attempts. The response to a resume request does not list
     // running attempts.
     if matches!(verb, Verb::Pause | Verb::Cancel) {
         text.push_str(&still_running(&answer, verb == Verb::Cancel));
     }
-    context.output.line(&text)
+    session.answer(&answer, &text)
 }
 
-pub(super) async fn delete(
-    context: &Context,
-    client: &Client,
-    job: &str,
-    purges: bool,
-) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let query: &[(&str, &str)] = if purges { &[("purge", "true")] } else { &[] };
-    let answer = client.delete(&["jobs", &id], query).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
+pub(super) async fn delete(session: &Session, job: &str, purges: bool) -> Result<(), Failure> {
+    let id = find_id(&session.client, job).await?;
+    let query = Vec::from_iter(purges.then(|| ("purge", "true".into())));
+    let answer = session.client.delete(&["jobs", &id], &query).await?;
     let mut text = format!("Deleted job {id}.");
     if let Some(purged) = answer.value["purged"].as_u64() {
         text.push_str(&format!("\n  {purged} executions of its history were deleted."));
     }
     text.push_str(&still_running(&answer, true));
-    context.output.line(&text)
+    session.answer(&answer, &text)
 }
 
 /// Describes the attempts that are still running, one per line.

@@ -7,16 +7,15 @@ use clap::Args;
 use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::super::Context;
-use super::super::next::point_at;
-use super::super::run::moment;
 use super::dedup::DedupArgs;
 use super::policies::{PolicyArgs, put};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
 use crate::Failure;
-use crate::client::Client;
+use crate::cli::Session;
+use crate::cli::next::point_at;
+use crate::cli::run::moment;
 use crate::output::{ago, clean, quoted};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -36,7 +35,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 #[derive(Args, Clone)]
 #[command(group = clap::ArgGroup::new("what").args(["noop", "http", "crawl", "shell", "target", "file"]).required(true))]
-pub(super) struct CreateArgs {
+pub struct CreateArgs {
     /// A unique name
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     name: Option<String>,
@@ -53,8 +52,8 @@ pub(super) struct CreateArgs {
     /// Call this URL
     #[arg(long, value_name = "URL", help_heading = "What")]
     http: Option<String>,
-    // These flags need both `requires` and conflicts: clap ignores `requires = "http"` if a flag
-    // that conflicts with --http is given.
+    // Flags such as --method need `conflicts_with_all` in addition to `requires`, because clap
+    // ignores `requires = "http"` if a flag that conflicts with --http is given.
     /// With --http: the method
     #[arg(long, value_name = "METHOD", requires = "http", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
@@ -100,7 +99,7 @@ pub(super) struct CreateArgs {
     retries: RetryArgs,
     #[command(flatten)]
     policies: PolicyArgs,
-    /// Log each run that takes longer than this
+    /// Log each run that takes longer than this time
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     max_expected_duration: Option<Span>,
     /// Average duration of a run, used in place of the measured duration
@@ -131,7 +130,6 @@ impl CreateArgs {
         has_lines.then_some(path)
     }
 
-    /// Builds the JSON document of the new job.
     pub(super) fn document(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
             return read_document(path);
@@ -238,16 +236,9 @@ pub(super) fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Val
     Ok(Some((span.as_millis() / 1000).into()))
 }
 
-pub(super) async fn run(
-    context: &Context,
-    client: &Client,
-    document: &Value,
-) -> Result<(), Failure> {
-    let answer = client.post(&["jobs"], Some(document)).await;
+pub(super) async fn run(session: &Session, document: &Value) -> Result<(), Failure> {
+    let answer = session.client.post(&["jobs"], Some(document)).await;
     let answer = answer.map_err(|failure| pointed(failure, document))?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
     let job = &answer.value;
     let did = if job["deduplicated"] == true { "There is already" } else { "Created" };
     let id = answer.text_of("id");
@@ -255,20 +246,20 @@ pub(super) async fn run(
     let handle = name.unwrap_or(id);
     let called = name.map_or_else(String::new, |name| format!(" {name}"));
     let next = moment(&job["next_run_at"])
-        .map_or_else(String::new, |at| format!(", first run {}", ago(at, context.now())));
+        .map_or_else(String::new, |at| format!(", first run {}", ago(at, session.now())));
     let text = format!(
         "{did} job{called} ({id}).\n  runs:   {}{next}\n  see it: evenkeel run list --job {}",
         schedule(&job["schedule"]),
         quoted(handle),
     );
-    let text: Vec<String> = text.lines().map(clean).collect();
-    context.output.line(&format!("{}{}", text.join("\n"), warnings(job)))
+    session.answer(&answer, &with_warnings(&text, job))
 }
 
-/// Formats the warnings of a job, one per line.
-pub(super) fn warnings(job: &Value) -> String {
+/// Adds the warnings of a job to a text, one per line.
+pub(super) fn with_warnings(text: &str, job: &Value) -> String {
     let warnings = job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    warnings.map(|warning| format!("\n  warning: {}", clean(warning))).collect()
+    let warnings = warnings.map(|warning| format!("  warning: {}", clean(warning)));
+    text.lines().map(clean).chain(warnings).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds a caret under the invalid character if the server returned its position.

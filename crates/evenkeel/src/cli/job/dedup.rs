@@ -26,7 +26,6 @@ pub(super) struct DedupArgs {
 }
 
 impl DedupArgs {
-    /// Adds the deduplication flags to the JSON document of a job.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         let window = whole_seconds("--dedup-window", self.dedup_window)?;
         let scope = self.dedup_scope.clone().or_else(|| window.as_ref().map(|_| "window".into()));

@@ -28,8 +28,7 @@ const OTHER_FLAGS: [(&str, &str); 15] = [
     ("timezone", "tz"),
 ];
 
-/// Job fields without a flag. Users can set these fields with `job create --file` and `job update
-/// --set`.
+/// Job fields without a flag, which users set with `job create --file` and `job update --set`.
 const WITHOUT_FLAG: [&str; 15] = [
     "configuration", "cron_schedule", "enabled", "executor_config", "interval_type", "max_crashes",
     "metadata", "misfire_after", "on_exhausted", "on_lost_worker", "schedule_enabled",

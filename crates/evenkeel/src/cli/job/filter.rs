@@ -49,14 +49,11 @@ pub(super) struct FilterArgs {
 impl FilterArgs {
     /// Returns the filters as query parameters of a list request.
     pub(super) fn query(&self) -> Vec<(String, String)> {
-        let mut query: Vec<(String, String)> = self
-            .single()
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
-            .collect();
+        let single = self.single().into_iter();
+        let single = single.filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
         let labels = self.metadata.iter();
-        query.extend(labels.map(|(key, value)| (format!("metadata.{key}"), value.clone())));
-        query
+        let labels = labels.map(|(key, value)| (format!("metadata.{key}"), value.clone()));
+        single.chain(labels).collect()
     }
 
     /// Returns the filters as command-line flags, each with a leading space.

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::super::{Context, ask};
 use super::filter::FilterArgs;
 use super::find_id;
+use crate::cli::{Session, ask};
 use crate::client::Client;
-use crate::output::clean;
+use crate::output::{Output, clean};
 use crate::{Exit, Failure};
 
 /// Maximum number of refused jobs to show.
 const SHOWN_MAX: usize = 20;
 
 #[derive(Args, Clone, Default)]
-pub(super) struct ManyArgs {
+pub struct ManyArgs {
     /// Names or ids of jobs
     #[arg(value_name = "JOB")]
     pub(super) jobs: Vec<String>,
@@ -73,32 +73,27 @@ struct Results {
 }
 
 /// Cancels or deletes all matching jobs after the user has confirmed.
-pub(super) async fn end(
-    context: &Context,
-    client: &Client,
-    args: &ManyArgs,
-    action: &str,
-) -> Result<(), Failure> {
+pub(super) async fn end(session: &Session, args: &ManyArgs, action: &str) -> Result<(), Failure> {
     if args.needs_confirmation(true) {
         let counted = ManyArgs { dry_run: true, ..args.clone() };
-        let count = commanded(client, &counted, action, Value::Null).await?.done;
+        let count = commanded(&session.client, &counted, action, Value::Null).await?.done;
         let jobs = if count == 1 { "job" } else { "jobs" };
         if count > 0 && !ask::agrees(&format!("{action} {count} {jobs} for good?"))? {
-            return context.output.line("Nothing was done.");
+            return session.output.line("Nothing was done.");
         }
     }
-    run(context, client, args, action, Value::Null).await
+    run(session, args, action, Value::Null).await
 }
 
 /// Applies `action` to all matching jobs. `more` contains additional fields of the request.
 pub(super) async fn run(
-    context: &Context,
-    client: &Client,
+    session: &Session,
     args: &ManyArgs,
     action: &str,
     more: Value,
 ) -> Result<(), Failure> {
-    commanded(client, args, action, more).await?.finish(context, action, args.dry_run)
+    let results = commanded(&session.client, args, action, more).await?;
+    results.finish(session.output, action, args.dry_run)
 }
 
 async fn commanded(
@@ -146,14 +141,12 @@ impl Results {
         self.refusals.extend(refusals.take(left).cloned());
     }
 
-    fn finish(self, context: &Context, action: &str, dry_run: bool) -> Result<(), Failure> {
+    fn finish(self, output: Output, action: &str, dry_run: bool) -> Result<(), Failure> {
         let Self { matched, done, refused, refusals } = self;
-        if context.output.is_json() {
-            context.output.line(
-                &json!({"action": action, "dry_run": dry_run, "matched": matched, "done": done,
-                        "refused": refused, "refusals": refusals})
-                .to_string(),
-            )?;
+        if output.is_json() {
+            let json = json!({"action": action, "dry_run": dry_run, "matched": matched,
+                              "done": done, "refused": refused, "refusals": refusals});
+            output.line(&json.to_string())?;
             if refused.is_empty() || dry_run {
                 return Ok(());
             }
@@ -161,14 +154,12 @@ impl Results {
             return Err(Failure::new(Exit::Conflict, text).or_else("standard output lists them"));
         }
         let verb = if dry_run { "would obey" } else { "obeyed" };
-        context.output.line(&format!("{action}: {done} of {matched} jobs {verb}."))?;
+        output.line(&format!("{action}: {done} of {matched} jobs {verb}."))?;
         if refused.is_empty() {
             return Ok(());
         }
-        let mut text = format!("{} jobs would not", matched - done);
-        if !dry_run {
-            text = format!("{} jobs did not", matched - done);
-        }
+        let verb = if dry_run { "would not" } else { "did not" };
+        let mut text = format!("{} jobs {verb}", matched - done);
         for (reason, count) in &refused {
             text.push_str(&format!("\n  {count} {}", clean(reason)));
         }
@@ -177,7 +168,7 @@ impl Results {
             text.push_str(&format!("\n  {}: {}", text_of("id"), text_of("detail")));
         }
         if dry_run {
-            return context.output.line(&text);
+            return output.line(&text);
         }
         Err(Failure::new(Exit::Conflict, text))
     }

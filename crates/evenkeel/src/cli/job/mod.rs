@@ -17,31 +17,24 @@ mod suggest;
 mod update;
 mod when;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use evenkeel_core::Timestamp;
 use serde_json::{Value, json};
 
 use super::run::{moment, watch};
-use super::{Context, ask};
+use super::{Context, Session, ask};
 use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
 use crate::output::ago;
 use crate::{Exit, Failure};
 
+pub(super) use policies::put;
 pub(super) use show::title;
 
 use control::Verb;
 
-#[derive(Args, Clone)]
-pub struct JobArgs {
-    #[command(flatten)]
-    client: RawClient,
-    #[command(subcommand)]
-    command: JobCommand,
-}
-
 #[derive(Subcommand, Clone)]
-enum JobCommand {
+pub(super) enum JobCommand {
     /// Create a job; a job without a schedule runs once, immediately
     #[command(after_help = create::EXAMPLES)]
     Create(Box<create::CreateArgs>),
@@ -148,9 +141,13 @@ enum JobCommand {
     },
 }
 
-pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
+pub(super) fn run(
+    context: &Context,
+    client: RawClient,
+    command: JobCommand,
+) -> Result<(), Failure> {
     // Invalid flags are reported before any request is sent to a server.
-    let document = match &args.command {
+    let document = match &command {
         JobCommand::Create(args) if args.lines().is_some() => Value::Null,
         JobCommand::Create(args) => args.document(context.now())?,
         JobCommand::Update(args) => args.change(context.now())?,
@@ -165,38 +162,39 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             Value::Null
         }
     };
-    let client = context.client(args.client)?;
-    context.runtime()?.block_on(async {
-        match args.command {
-            JobCommand::Create(args) => match args.lines() {
-                Some(path) => lines::run(context, &client, path).await,
-                None => create::run(context, &client, &document).await,
-            },
-            JobCommand::Update(args) => update::run(context, &client, &args, &document).await,
-            JobCommand::List(args) => show::list(context, &client, *args).await,
-            JobCommand::Show { job } => show::show(context, &client, &job).await,
-            JobCommand::Stats { job } => stats::stats(context, &client, &job).await,
-            JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
-            JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
-            JobCommand::Trigger { job, priority, watch } => {
-                trigger(context, &client, &job, priority, watch).await
-            }
-            JobCommand::Pause(which) => command(context, &client, Verb::Pause, &which).await,
-            JobCommand::Resume(which) => command(context, &client, Verb::Resume, &which).await,
-            JobCommand::Cancel(which) => command(context, &client, Verb::Cancel, &which).await,
-            JobCommand::Retry(which) => command(context, &client, Verb::Retry, &which).await,
-            JobCommand::Delete { which, purge } => match which.single() {
-                Some(job) => control::delete(context, &client, job, purge).await,
-                None if purge => Err(Failure::usage("--purge needs a single job")
-                    .or_else("leave it out: retention removes the history of other jobs later")),
-                None => many::end(context, &client, &which, "delete").await,
-            },
-            JobCommand::SetPriority { priority, which } => {
-                let more = json!({"priority": priority});
-                many::run(context, &client, &which, "set_priority", more).await
-            }
+    context.run(client, command, async |session, command| sent(session, command, &document).await)
+}
+
+/// Sends a command to the server. `document` is the new or changed part of a job.
+async fn sent(session: &Session, command: JobCommand, document: &Value) -> Result<(), Failure> {
+    match command {
+        JobCommand::Create(args) => match args.lines() {
+            Some(path) => lines::run(session, path).await,
+            None => create::run(session, document).await,
+        },
+        JobCommand::Update(args) => update::run(session, &args, document).await,
+        JobCommand::List(args) => show::list(session, *args).await,
+        JobCommand::Show { job } => show::show(session, &job).await,
+        JobCommand::Stats { job } => stats::stats(session, &job).await,
+        JobCommand::Explain { job } => conditions::explain(session, &job).await,
+        JobCommand::Conditions(args) => conditions::list(session, args).await,
+        JobCommand::Trigger { job, priority, watch } => {
+            trigger(session, &job, priority, watch).await
         }
-    })
+        JobCommand::Pause(which) => control(session, Verb::Pause, &which).await,
+        JobCommand::Resume(which) => control(session, Verb::Resume, &which).await,
+        JobCommand::Cancel(which) => control(session, Verb::Cancel, &which).await,
+        JobCommand::Retry(which) => control(session, Verb::Retry, &which).await,
+        JobCommand::Delete { which, purge } => match which.single() {
+            Some(job) => control::delete(session, job, purge).await,
+            None if purge => Err(Failure::usage("--purge needs a single job")
+                .or_else("leave it out: retention removes the history of other jobs later")),
+            None => many::end(session, &which, "delete").await,
+        },
+        JobCommand::SetPriority { priority, which } => {
+            many::run(session, &which, "set_priority", json!({"priority": priority})).await
+        }
+    }
 }
 
 impl JobCommand {
@@ -219,46 +217,37 @@ impl JobCommand {
     }
 }
 
-/// Applies a command to one or several jobs. The response to a command for one job has more
-/// details.
-async fn command(
-    context: &Context,
-    client: &Client,
-    verb: Verb,
-    which: &many::ManyArgs,
-) -> Result<(), Failure> {
+/// Applies a command to one or several jobs. A command for a single job uses another endpoint,
+/// whose response has more details.
+async fn control(session: &Session, verb: Verb, which: &many::ManyArgs) -> Result<(), Failure> {
     match which.single() {
-        Some(job) => control::run(context, client, verb, job).await,
-        None if verb == Verb::Cancel => many::end(context, client, which, verb.path()).await,
-        None => many::run(context, client, which, verb.path(), Value::Null).await,
+        Some(job) => control::run(session, verb, job).await,
+        None if verb == Verb::Cancel => many::end(session, which, verb.path()).await,
+        None => many::run(session, which, verb.path(), Value::Null).await,
     }
 }
 
 async fn trigger(
-    context: &Context,
-    client: &Client,
+    session: &Session,
     job: &str,
     priority: Option<u8>,
     watches: bool,
 ) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
+    let id = find_id(&session.client, job).await?;
     let body = priority.map(|priority| json!({"priority": priority}));
-    let answer = client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
+    let answer = session.client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
     let run = answer.text_of("run_id");
     // A deduplicated trigger may have no run.
     if watches && !run.is_empty() {
-        return watch(context, client, run).await;
+        return watch(session, run).await;
     }
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    if answer.value["deduplicated"] == true {
-        return context.output.line(&existing_run(&answer.value));
-    }
-    context.output.line(&will_start(&answer.value, run, context.now()))
+    let text = match &answer.value {
+        value if value["deduplicated"] == true => existing_run(value),
+        value => will_start(value, run, session.now()),
+    };
+    session.answer(&answer, &text)
 }
 
-/// Describes when a requested run starts.
 fn will_start(answer: &Value, run: &str, now: Timestamp) -> String {
     let when = match moment(&answer["held_until"]) {
         Some(end) => format!("at {end} ({}), when a blackout of its job ends", ago(end, now)),
@@ -267,7 +256,7 @@ fn will_start(answer: &Value, run: &str, now: Timestamp) -> String {
     format!("Run {run} will start {when}.\n  see it: evenkeel run show {run}")
 }
 
-/// Describes the existing run of a deduplicated trigger.
+/// Describes the run or job that made a trigger a duplicate.
 fn existing_run(answer: &Value) -> String {
     match answer["run_id"].as_str() {
         Some(run) => format!(
@@ -291,11 +280,11 @@ pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failur
 /// Returns a job by name or id. The error for an unknown name suggests similar names.
 pub(super) async fn find(client: &Client, job: &str) -> Result<Answer, Failure> {
     if matches!(job, "" | "." | "..") {
-        // In a URL path, these names are not plain segments.
+        // A URL path cannot contain a job name that is empty, `.` or `..`.
         return Err(Failure::usage(format!("{job:?} can't be looked up as a name"))
             .or_else("name the job by its id; `evenkeel job list --json` shows ids"));
     }
-    let found = client.get(&["jobs", job], &[]).await;
+    let found = client.get(&["jobs", job]).await;
     match found {
         Err(failure) if failure.exit == Exit::NotFound && job.parse::<uuid::Uuid>().is_err() => {
             let way_out = suggest::way_out(&suggest::names_like(client, job).await);

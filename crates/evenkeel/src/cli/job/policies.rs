@@ -12,7 +12,7 @@ pub(super) struct PolicyArgs {
     /// End an attempt after this time without a response, heartbeat or output
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     timeout: Option<Span>,
-    /// End an attempt that takes longer than this
+    /// End an attempt that takes longer than this time
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     max_allowed_duration: Option<Span>,
     /// What to do if a run is due while the previous run is active: skip, queue, allow or replace
@@ -30,7 +30,6 @@ pub(super) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Adds the policy flags to the JSON document of a job.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         put(job, "timeout_sec", whole_seconds("--timeout", self.timeout)?);
         put(job, "max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
@@ -43,7 +42,11 @@ impl PolicyArgs {
 }
 
 /// Adds a field to a JSON document if its flag was given.
-pub(super) fn put(job: &mut Map<String, Value>, field: &str, value: Option<impl Into<Value>>) {
+pub(in crate::cli) fn put(
+    job: &mut Map<String, Value>,
+    field: &str,
+    value: Option<impl Into<Value>>,
+) {
     if let Some(value) = value {
         job.insert(field.into(), value.into());
     }

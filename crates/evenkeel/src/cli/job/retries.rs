@@ -10,8 +10,8 @@ use crate::Failure;
 
 #[derive(Args, Clone, Default)]
 pub(super) struct RetryArgs {
-    /// Retry preset: standard, interval (001), queue (002), deadline (003) or cron_service (004);
-    /// other flags override parts of the preset
+    /// Retry preset: standard, interval, queue, deadline or cron_service; other flags override
+    /// parts of the preset
     #[arg(long, value_name = "NAME", conflicts_with = "file", help_heading = "Failures")]
     retry_policy: Option<String>,
     /// The number of retries after a failure
@@ -20,7 +20,7 @@ pub(super) struct RetryArgs {
     /// The delay before the first retry
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "Failures")]
     retry_backoff: Option<Span>,
-    /// How the delay grows: exponential, fixed or stages
+    /// How the retry delay grows: exponential, fixed or stages
     #[arg(long, value_name = "HOW", conflicts_with = "file", help_heading = "Failures")]
     retry_growth: Option<String>,
     /// The maximum delay of an exponential backoff
@@ -30,10 +30,10 @@ pub(super) struct RetryArgs {
     #[arg(long, value_name = "TIMES", value_delimiter = ',', conflicts_with = "file")]
     #[arg(help_heading = "Failures")]
     retry_stages: Vec<Span>,
-    /// Randomize each delay: none, symmetric (shorter or longer) or additive (longer)
+    /// Randomize each retry delay: none, symmetric (shorter or longer) or additive (longer)
     #[arg(long, value_name = "KIND", conflicts_with = "file", help_heading = "Failures")]
     retry_jitter: Option<String>,
-    /// The maximum random change of a delay, in percent
+    /// The maximum random change of a retry delay, in percent
     #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "Failures")]
     retry_jitter_percent: Option<u8>,
     /// What to do when a run fails and has no retry left: none, dead-letter, or pause (pause:5
@@ -47,7 +47,6 @@ pub(super) struct RetryArgs {
 }
 
 impl RetryArgs {
-    /// Adds the retry flags to the JSON document of a job.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         put(job, "retry_policy", self.retry_policy.clone());
         put(job, "max_retries", self.max_retries);

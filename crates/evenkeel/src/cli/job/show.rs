@@ -4,17 +4,18 @@ use clap::Args;
 use evenkeel_core::{Span, Timestamp};
 use serde_json::Value;
 
-use super::super::Context;
-use super::super::run::{moment, priority};
 use super::conditions::tone_of_condition;
 use super::filter::FilterArgs;
 use super::find;
 use crate::Failure;
-use crate::client::Client;
+use crate::cli::Session;
+use crate::cli::list::{CursorArgs, next_of};
+use crate::cli::run::{moment, priority, when};
 use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
 
 #[derive(Args, Clone)]
-pub(super) struct ListArgs {
+#[command(mut_arg("limit", |limit| limit.help("The largest number of jobs").default_value("50")))]
+pub struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
     /// Sort by created_at, updated_at, name or next_run_at; a - before the name means descending
@@ -24,63 +25,36 @@ pub(super) struct ListArgs {
         "-next_run_at",
     ])]
     sort: Option<String>,
-    /// The largest number of jobs
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    limit: u32,
-    /// Continue after another list
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: CursorArgs,
 }
 
-pub(super) async fn list(
-    context: &Context,
-    client: &Client,
-    args: ListArgs,
-) -> Result<(), Failure> {
-    let limit = args.limit.to_string();
+pub(super) async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
     let filter = args.filter.query();
-    let mut query = vec![("limit", limit.as_str())];
-    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
-    query.extend(args.sort.as_deref().map(|sort| ("sort", sort)));
-    query.extend(filter.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    let answer = client.get(&["jobs"], &query).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let jobs = answer.list_of("jobs");
-    let next = answer.value["next_cursor"].as_str();
-    if jobs.is_empty() && next.is_none() && !args.filter.is_empty() {
-        return context.output.line("No job matches. List all jobs: evenkeel job list");
-    }
-    if jobs.is_empty() && next.is_none() {
-        return context.output.line(
-            "There are no jobs. Create one: evenkeel job create --name hello --every 10s --noop",
-        );
-    }
+    let mut query = args.page.query();
+    query.extend(args.sort.clone().map(|sort| ("sort", sort)));
+    query.extend(filter.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    let answer = session.client.get_with(&["jobs"], &query).await?;
     let headings =
         ["JOB", "STATUS", "CONDITION", "SCHEDULE", "DOES", "NEXT RUN", "LAST RUN", "RUNS"];
-    let mut table = Table::new(context.output, &headings);
-    for job in jobs {
-        table.row(row(job, context.now()));
-    }
-    let mut text = table.render();
-    if let Some(cursor) = next {
-        let about = if answer.value["total_is_estimate"] == true { "about " } else { "" };
-        let sort = args.sort.map_or_else(String::new, |sort| format!(" --sort {sort}"));
-        text.push_str(&format!(
-            "\n{} of {about}{}; more with: evenkeel job list{}{sort} --cursor {}",
-            jobs.len(),
-            answer.value["total"],
-            args.filter.flags(),
-            clean(cursor)
-        ));
-    }
-    context.output.line(&text)
+    let rows = answer.list_of("jobs").iter().map(|job| row(job, session.now()));
+    let table = Table::of(session.output, headings, rows);
+    let nothing = match args.filter.is_empty() {
+        true => {
+            "There are no jobs. Create one: evenkeel job create --name hello --every 10s --noop"
+        }
+        false => "No job matches. List all jobs: evenkeel job list",
+    };
+    let sort = args.sort.map_or_else(String::new, |sort| format!(" --sort {sort}"));
+    let command = format!("job list{}{sort}", args.filter.flags());
+    let about = if answer.value["total_is_estimate"] == true { "about " } else { "" };
+    let total = format!("{about}{}", answer.value["total"]);
+    let next = next_of(&answer, table.len(), &total, &command);
+    session.page(&answer, table, &next, nothing)
 }
 
 fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
     let text = |field: &str| job[field].as_str().unwrap_or("-").to_owned();
-    let when = |field: &str| moment(&job[field]).map_or_else(|| "-".into(), |at| ago(at, now));
     let (status, tone) = match job["consecutive_failures"].as_u64() {
         Some(failures) if failures > 0 => {
             (format!("{} ({failures} failed)", text("status")), Tone::Bad)
@@ -93,8 +67,8 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
         (text("condition"), tone_of_condition(&text("condition"))),
         (schedule(&job["schedule"]), Tone::Plain),
         (text("executor_type"), Tone::Plain),
-        (when("next_run_at"), Tone::Plain),
-        (when("last_run_at"), Tone::Plain),
+        (when(&job["next_run_at"], now, "-"), Tone::Plain),
+        (when(&job["last_run_at"], now, "-"), Tone::Plain),
         (job["execution_count"].to_string(), Tone::Plain),
     ]
 }
@@ -109,7 +83,6 @@ pub(in super::super) fn title(job: &Value) -> String {
     }
 }
 
-/// Describes a schedule.
 pub(super) fn schedule(schedule: &Value) -> String {
     let text = |field: &str| schedule[field].as_str();
     let or = |field: &str| text(field).unwrap_or("?");
@@ -124,13 +97,14 @@ pub(super) fn schedule(schedule: &Value) -> String {
     }
 }
 
-pub(super) async fn show(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
+pub(super) async fn show(session: &Session, job: &str) -> Result<(), Failure> {
+    let Session { client, output } = session;
     let answer = find(client, job).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
+    if output.is_json() {
+        return output.line(&answer.text);
     }
-    let judged = client.get(&["jobs", answer.text_of("id"), "condition"], &[]).await?;
-    context.output.line(&details(&answer.value, &judged.value["deadline"], context.now()))
+    let judged = client.get(&["jobs", answer.text_of("id"), "condition"]).await?;
+    output.line(&details(&answer.value, &judged.value["deadline"], session.now()))
 }
 
 fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
@@ -245,7 +219,7 @@ impl Details<'_> {
     }
 }
 
-/// Describes how the start times of a job are spread, if this is not the default.
+/// Describes how the start times of a job are spread, unless they are spread in the default way.
 fn spread(job: &Value) -> Option<String> {
     match (job["schedule"]["kind"].as_str()?, job["exact"].as_bool()?) {
         ("cron", false) => Some("over the minute after each time (exact: false)".into()),
@@ -255,13 +229,12 @@ fn spread(job: &Value) -> Option<String> {
 }
 
 /// Formats the next run time. While a periodic job is running, its next run may start earlier than
-/// this time.
+/// the time shown.
 fn next_run(job: &Value, time: Option<String>) -> Option<String> {
     let open = job["schedule"]["kind"] == "periodic" && job["status"] == "running";
     time.map(|time| if open { format!("{time}, at the latest") } else { time })
 }
 
-/// Formats the deadline.
 fn deadline(job: &Value, deadline: &Value, now: Timestamp) -> Option<String> {
     let at = moment(deadline)?;
     let must = if job["schedule"]["kind"] == "once" { "must have started" } else { "must be over" };

@@ -3,25 +3,20 @@
 use evenkeel_core::Timestamp;
 use serde_json::Value;
 
-use super::super::Context;
-use super::super::run::moment;
 use super::find_id;
 use crate::Failure;
-use crate::client::Client;
-use crate::output::{ago, duration_ms};
+use crate::cli::Session;
+use crate::cli::run::when;
+use crate::output::duration_ms;
 
-pub(super) async fn stats(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let answer = client.get(&["jobs", &id, "stats"], &[]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(&words(&answer.value, context.now()))
+pub(super) async fn stats(session: &Session, job: &str) -> Result<(), Failure> {
+    let id = find_id(&session.client, job).await?;
+    let answer = session.client.get(&["jobs", &id, "stats"]).await?;
+    session.answer(&answer, &words(&answer.value, session.now()))
 }
 
 fn words(stats: &Value, now: Timestamp) -> String {
-    let when =
-        |field: &str| moment(&stats[field]).map_or_else(|| "never".into(), |at| ago(at, now));
+    let when = |field: &str| when(&stats[field], now, "never");
     let rate = stats["success_rate"].as_f64();
     let rate = rate.map_or_else(String::new, |rate| format!(" ({:.1} % good)", rate * 100.0));
     let mut text = format!(

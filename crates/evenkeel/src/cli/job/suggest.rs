@@ -9,15 +9,16 @@ const LOOKED_AT: &str = "1000";
 const SUGGESTED_MAX: usize = 3;
 
 /// Returns job names similar to `name`, the most similar first. Compares `name` with up to 1,000
-/// names that share its first half. If none of these names is similar, compares `name` with the
-/// first 1,000 names of all jobs.
+/// names that share its first half. If no name with the same first half is similar, compares `name`
+/// with the first 1,000 names of all jobs.
 pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     let half = name.chars().take(name.chars().count().div_ceil(2)).collect::<String>();
     for prefix in [half.as_str(), ""] {
         let query = [("name_prefix", prefix), ("sort", "name"), ("limit", LOOKED_AT)];
+        let query = query.map(|(name, value)| (name, value.to_owned()));
         // The command fails because of the unknown name anyway, so a failed search only omits the
         // suggestion.
-        let Ok(answer) = client.get(&["jobs"], &query).await else { return Vec::new() };
+        let Ok(answer) = client.get_with(&["jobs"], &query).await else { return Vec::new() };
         let known = answer.list_of("jobs").iter().filter_map(|job| job["name"].as_str());
         let similar = most_similar(name, known);
         if !similar.is_empty() {

@@ -6,17 +6,16 @@ use clap::Args;
 use evenkeel_core::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::super::Context;
-use super::super::run::moment;
-use super::create::{pointed, read_document, warnings};
+use super::create::{pointed, read_document, with_warnings};
 use super::find_id;
 use super::policies::{PolicyArgs, put};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
 use crate::Failure;
-use crate::client::Client;
-use crate::output::{ago, clean};
+use crate::cli::Session;
+use crate::cli::run::moment;
+use crate::output::ago;
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job update news --every 1h
@@ -28,7 +27,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job update news --lane batch --if-match g7";
 
 #[derive(Args, Clone)]
-pub(super) struct UpdateArgs {
+pub struct UpdateArgs {
     /// The name or id of the job
     job: String,
     /// A new name
@@ -63,7 +62,6 @@ pub(super) struct UpdateArgs {
 }
 
 impl UpdateArgs {
-    /// Builds the JSON document of the change.
     pub(super) fn change(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
             return read_document(path);
@@ -122,29 +120,24 @@ fn tag(text: &str) -> String {
 }
 
 pub(super) async fn run(
-    context: &Context,
-    client: &Client,
+    session: &Session,
     args: &UpdateArgs,
     change: &Value,
 ) -> Result<(), Failure> {
-    let id = find_id(client, &args.job).await?;
+    let id = find_id(&session.client, &args.job).await?;
     let if_match = args.if_match.as_deref().map(tag);
-    let answer = client.patch(&["jobs", &id], change, if_match.as_deref()).await;
+    let answer = session.client.patch(&["jobs", &id], change, if_match.as_deref()).await;
     let answer = answer.map_err(|failure| pointed(failure, change))?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
     let job = &answer.value;
     let next = moment(&job["next_run_at"])
-        .map_or_else(String::new, |at| format!(", next run {}", ago(at, context.now())));
+        .map_or_else(String::new, |at| format!(", next run {}", ago(at, session.now())));
     let name = job["name"].as_str().unwrap_or(&id);
     let text = format!(
         "Updated job {name}, now at generation {}.\n  runs: {}{next}",
         job["generation"],
         schedule(&job["schedule"]),
     );
-    let text: Vec<String> = text.lines().map(clean).collect();
-    context.output.line(&format!("{}{}", text.join("\n"), warnings(job)))
+    session.answer(&answer, &with_warnings(&text, job))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) struct WhenArgs {
     /// Run the job by a cron expression: '0 9 * * 1-5', @daily
     #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
     cron: Option<String>,
-    /// Run the job so often that the start of its last successful run is never older than this
+    /// Run the job so often that its last successful run never started longer ago than this time
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     periodic: Option<Span>,
     /// Run the job once, at this time or after this delay: 2026-12-01T09:00:00Z or +10m
@@ -82,7 +82,6 @@ pub(super) struct WhenArgs {
 }
 
 impl WhenArgs {
-    /// Adds the schedule flags to the JSON document of a job.
     pub(super) fn add_to(
         &self,
         job: &mut Map<String, Value>,

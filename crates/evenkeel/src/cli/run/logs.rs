@@ -1,16 +1,17 @@
 //! `evenkeel run logs`
 
-use clap::{Args, ValueEnum};
+use std::ops::ControlFlow;
+
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::super::Context;
-use super::super::events::{RECONNECT_DELAY, may_be_temporary};
+use super::super::Session;
 use crate::Failure;
-use crate::client::Client;
+use crate::client::Message;
 use crate::output::{Output, clean_lines};
 
 #[derive(Args, Clone)]
-pub(super) struct LogsArgs {
+pub struct LogsArgs {
     /// Id of a run or execution
     id: String,
     /// Follow the log until the run ends
@@ -20,82 +21,42 @@ pub(super) struct LogsArgs {
     #[arg(short = 'n', long, value_name = "N")]
     tail: Option<u32>,
     /// Only one stream
-    #[arg(long, value_name = "STREAM")]
-    stream: Option<StreamName>,
+    #[arg(long, value_name = "STREAM", value_parser = ["stdout", "stderr"])]
+    stream: Option<String>,
     /// Show the time of each line, and whether it is standard output or standard error
     #[arg(short, long)]
     timestamps: bool,
 }
 
-#[derive(Copy, Clone, ValueEnum)]
-enum StreamName {
-    Stdout,
-    Stderr,
-}
-
-impl StreamName {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-}
-
-pub(super) async fn logs(
-    context: &Context,
-    client: &Client,
-    args: &LogsArgs,
-) -> Result<(), Failure> {
-    let tail = args.tail.map(|tail| tail.to_string());
-    let mut query: Vec<(&str, &str)> = tail.iter().map(|tail| ("tail", tail.as_str())).collect();
-    query.extend(args.stream.map(|stream| ("stream", stream.as_str())));
+pub(super) async fn logs(session: &Session, args: LogsArgs) -> Result<(), Failure> {
+    let mut query = Vec::from_iter(args.tail.map(|tail| ("tail", tail.to_string())));
+    query.extend(args.stream.map(|stream| ("stream", stream)));
     let path = ["executions", &args.id, "logs"];
-    let mut printer = Printer::new(context.output, args.timestamps);
+    let mut printer = Printer::new(session.output, args.timestamps);
     if !args.follow {
-        let answer = client.get(&path, &query).await?;
-        printer.lines(&answer.value)?;
-        let view = &answer.value;
+        let view = session.client.get_with(&path, &query).await?.value;
+        printer.lines(&view)?;
         return printer.end(&json!({
             "execution_id": view["execution_id"], "status": view["status"],
             "is_final": view["is_final"], "printed_bytes": view["printed_bytes"],
             "error_message": view["error_message"],
         }));
     }
-    query.push(("follow", "true"));
-    follow(client, &path, &query, &mut printer).await
-}
-
-async fn follow(
-    client: &Client,
-    path: &[&str],
-    query: &[(&str, &str)],
-    printer: &mut Printer,
-) -> Result<(), Failure> {
-    let (mut last, mut was_connected) = (None, false);
-    loop {
-        let mut stream = match client.listen(path, query, last.as_deref()).await {
-            Ok(stream) => stream,
-            Err(failure) if was_connected && may_be_temporary(&failure) => {
-                tokio::time::sleep(RECONNECT_DELAY).await;
-                continue;
+    query.push(("follow", "true".into()));
+    let handle = |message: &Message| {
+        let data: Value = serde_json::from_str(&message.data).unwrap_or_default();
+        match message.event.as_str() {
+            "log" => printer.lines(&data)?,
+            "end" => {
+                printer.end(&data)?;
+                return Ok(ControlFlow::Break(()));
             }
-            Err(failure) => return Err(failure),
-        };
-        was_connected = true;
-        while let Some(message) = stream.next().await {
-            last = message.id.clone().or(last);
-            let data: Value = serde_json::from_str(&message.data).unwrap_or_default();
-            match message.event.as_str() {
-                "log" => printer.lines(&data)?,
-                "end" => return printer.end(&data),
-                _ => {}
-            }
+            _ => {}
         }
-        // The server closed the stream before the run ended, so the client reconnects and
-        // continues.
-        tokio::time::sleep(RECONNECT_DELAY).await;
-    }
+        Ok(ControlFlow::Continue(()))
+    };
+    // If the server closes the stream before the run ends, the client reconnects and continues.
+    session.client.follow(&path, &query, None, handle).await
 }
 
 /// Prints log lines as they arrive, as text or JSON.

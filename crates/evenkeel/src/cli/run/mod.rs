@@ -11,24 +11,15 @@ use serde_json::Value;
 
 pub(super) use watch::watch;
 
-use super::Context;
+use super::Session;
 use super::job::{find, find_id, title};
-use super::list::job_flag;
+use super::list::{CursorArgs, job_flag};
 use crate::client::Client;
-use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
 use crate::{Exit, Failure};
 
-#[derive(Args, Clone)]
-pub struct RunArgs {
-    #[command(flatten)]
-    client: RawClient,
-    #[command(subcommand)]
-    command: RunCommand,
-}
-
 #[derive(Subcommand, Clone)]
-enum RunCommand {
+pub(super) enum RunCommand {
     /// List runs, newest first
     #[command(after_help = "Examples:
   evenkeel run list
@@ -66,80 +57,74 @@ enum RunCommand {
 }
 
 #[derive(Args, Clone)]
-struct ListArgs {
+pub(super) struct ListArgs {
     /// Only runs of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Maximum number of entries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    limit: u32,
-    /// Cursor that the previous page printed, to show the next page
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: CursorArgs,
 }
 
-pub(super) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
-    let client = context.client(args.client)?;
-    context.runtime()?.block_on(async {
-        match args.command {
-            RunCommand::List(args) => list(context, &client, args).await,
-            RunCommand::Show { id } => show(context, &client, &id).await,
-            RunCommand::Watch { id } => watch(context, &client, &id).await,
-            RunCommand::Logs(args) => logs::logs(context, &client, &args).await,
-            RunCommand::Cancel { id } => cancel(context, &client, &id).await,
+pub(super) async fn run(session: &Session, command: RunCommand) -> Result<(), Failure> {
+    match command {
+        RunCommand::List(args) => list(session, args).await,
+        RunCommand::Show { id } => {
+            let answer = session.client.get(&["executions", &id]).await?;
+            session.answer(&answer, &details(&answer.value, session.now()))
         }
-    })
+        RunCommand::Watch { id } => watch(session, &id).await,
+        RunCommand::Logs(args) => logs::logs(session, args).await,
+        RunCommand::Cancel { id } => cancel(session, &id).await,
+    }
 }
 
-async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), Failure> {
-    let limit = args.limit.to_string();
-    let mut query = vec![("limit", limit.as_str())];
-    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
+    let Session { client, output } = session;
+    let query = args.page.query();
     let answer = match &args.job {
         Some(job) => {
             let id = find_id(client, job).await?;
-            client.get(&["jobs", &id, "executions"], &query).await?
+            client.get_with(&["jobs", &id, "executions"], &query).await?
         }
-        None => client.get(&["executions"], &query).await?,
+        None => client.get_with(&["executions"], &query).await?,
     };
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
+    if output.is_json() {
+        return output.line(&answer.text);
     }
     let runs = answer.list_of("executions");
     if runs.is_empty() {
         let text = match &args.job {
             // Only an empty first page means that the job has not run.
-            Some(job) if args.cursor.is_none() => first_run(client, job, context.now()).await?,
+            Some(job) if args.page.cursor.is_none() => {
+                first_run(client, job, session.now()).await?
+            }
             _ => "Nothing has run yet.".into(),
         };
-        return context.output.line(&text);
+        return output.line(&text);
     }
     let titles = titles(client, runs).await?;
     let headings = ["RUN", "JOB", "STATUS", "SCHEDULED", "LATE", "TOOK", "ATTEMPT"];
-    let mut table = Table::new(context.output, &headings);
+    let mut table = Table::new(*output, &headings);
     for run in runs {
-        table.noted_row(row(run, &titles, context.now()), &note(run));
+        table.noted_row(row(run, &titles, session.now()), &note(run));
     }
     let mut text = table.render();
     if let Some(cursor) = answer.value["next_cursor"].as_str() {
-        let of_job = job_flag(args.job.as_deref());
-        text.push_str(&format!(
-            "\nMore with: evenkeel run list{of_job} --cursor {}",
-            clean(cursor)
-        ));
+        let (of_job, cursor) = (job_flag(args.job.as_deref()), clean(cursor));
+        text.push_str(&format!("\nMore with: evenkeel run list{of_job} --cursor {cursor}"));
     }
-    context.output.line(&text)
+    output.line(&text)
 }
 
 /// Returns the names of the jobs to which these runs belong.
 async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>, Failure> {
-    /// Maximum number of names to request, because each name needs a request. All other jobs are
-    /// shown by id.
+    /// Maximum number of names to request, because each name needs a request. Jobs beyond this
+    /// maximum are shown by id.
     const MAX: usize = 50;
     let ids = runs.iter().filter_map(|run| run["job_id"].as_str().map(String::from));
     let mut titles: BTreeMap<String, String> = ids.map(|id| (id.clone(), id)).collect();
     for (id, known) in titles.iter_mut().take(MAX) {
-        match client.get(&["jobs", id], &[]).await {
+        match client.get(&["jobs", id]).await {
             Ok(answer) => *known = title(&answer.value),
             // The job was deleted; its history remains.
             Err(failure) if failure.exit == Exit::NotFound => {}
@@ -199,27 +184,20 @@ fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(Stri
         (text("id"), Tone::Quiet),
         (titles.get(&text("job_id")).cloned().unwrap_or_default(), Tone::Plain),
         (status, tone),
-        (moment(&run["scheduled_at"]).map_or_else(|| "-".into(), |at| ago(at, now)), Tone::Plain),
+        (when(&run["scheduled_at"], now, "-"), Tone::Plain),
         (millis("lateness_ms"), Tone::Plain),
         (millis("duration_ms"), Tone::Plain),
         (run["attempt"].to_string(), Tone::Plain),
     ]
 }
 
-async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
-    let answer = client.get(&["executions", id], &[]).await?;
-    context.output.answer(&answer, &details(&answer.value, context.now()))
-}
-
-async fn cancel(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
-    let answer = client.post(&["executions", id, "cancel"], None).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    context.output.line(match answer.value["running"].as_bool() {
+async fn cancel(session: &Session, id: &str) -> Result<(), Failure> {
+    let answer = session.client.post(&["executions", id, "cancel"], None).await?;
+    let text = match answer.value["running"].as_bool() {
         Some(true) => "Its cancellation was requested; it ends within seconds.",
         _ => "It was waiting, and will not run.",
-    })
+    };
+    session.answer(&answer, text)
 }
 
 fn details(run: &Value, now: Timestamp) -> String {
@@ -251,14 +229,14 @@ fn details(run: &Value, now: Timestamp) -> String {
         let reason = skipped["reason"].as_str().unwrap_or_default();
         line("skipped", Some(format!("{} times: {reason}", skipped["count"])));
     }
-    for (name, field) in [("error", "error_message"), ("output", "output")] {
-        let value = run[field].as_str().unwrap_or_default();
-        for (number, line) in value.lines().enumerate() {
-            let name = if number == 0 { name } else { "" };
-            text.push_str(&format!("{name:<11}{}\n", clean(line)));
-        }
-    }
-    text
+    text + &lines("error", &run["error_message"]) + &lines("output", &run["output"])
+}
+
+/// Formats a text of any number of lines, with its name before the first line.
+pub(super) fn lines(name: &str, text: &Value) -> String {
+    let lines = text.as_str().unwrap_or_default().lines().enumerate();
+    let names = |number| if number == 0 { name } else { "" };
+    lines.map(|(number, line)| format!("{:<11}{}\n", names(number), clean(line))).collect()
 }
 
 /// Returns the priority of a waiting run, before and after aging.
@@ -286,6 +264,11 @@ fn items(run: &Value) -> Option<String> {
     let crawled = run["items_crawled"].as_i64()?;
     let indexed = run["items_indexed"].as_i64().unwrap_or(0);
     Some(format!("{crawled} processed, {indexed} saved"))
+}
+
+/// Formats a time in a response of the server relative to now; `otherwise` if there is no time.
+pub(super) fn when(value: &Value, now: Timestamp, otherwise: &str) -> String {
+    moment(value).map_or_else(|| otherwise.into(), |at| ago(at, now))
 }
 
 /// Parses a time in a response of the server.

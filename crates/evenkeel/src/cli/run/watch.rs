@@ -3,35 +3,28 @@
 use std::time::Duration;
 
 use evenkeel_core::{AttemptId, AttemptNo};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::super::Context;
+use super::super::Session;
 use super::details;
 use crate::client::Client;
 use crate::output::clean;
 use crate::{Exit, Failure};
 
+/// The progress bar of a run that reports no total.
+const SPINNER: &str = "{spinner} {elapsed} {wide_msg}";
 /// Time between two requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Follows a run until all its attempts have ended, and prints the result. Returns an error if the
 /// run failed.
-pub(in super::super) async fn watch(
-    context: &Context,
-    client: &Client,
-    id: &str,
-) -> Result<(), Failure> {
+pub(in super::super) async fn watch(session: &Session, id: &str) -> Result<(), Failure> {
+    let client = &session.client;
     let mut id = id.to_owned();
-    let target = if context.output.is_json() {
-        ProgressDrawTarget::hidden()
-    } else {
-        // The progress bar hides itself without a terminal.
-        ProgressDrawTarget::stderr()
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
+    let bar = session.output.progress(None, SPINNER);
     let last = loop {
-        let answer = client.get(&["executions", &id], &[]).await?;
+        let answer = client.get(&["executions", &id]).await?;
         if !matches!(answer.text_of("status"), "pending" | "running") {
             match next_attempt(client, &answer.value).await? {
                 Some(next) => id = next,
@@ -42,11 +35,7 @@ pub(in super::super) async fn watch(
         tokio::time::sleep(POLL_INTERVAL).await;
     };
     bar.finish_and_clear();
-    if context.output.is_json() {
-        context.output.line(&last.text)?;
-    } else {
-        context.output.line(&details(&last.value, context.now()))?;
-    }
+    session.answer(&last, &details(&last.value, session.now()))?;
     match last.text_of("status") {
         "completed" | "partly_failed" | "skipped" => Ok(()),
         status => Err(Failure::failed(format!("the run ended with the status {}", clean(status)))),
@@ -62,7 +51,7 @@ async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Fa
         return Ok(None);
     };
     let next = id.with_attempt(AttemptNo(id.attempt().0 + 1)).to_string();
-    match client.get(&["executions", &next], &[]).await {
+    match client.get(&["executions", &next]).await {
         Ok(_) => Ok(Some(next)),
         Err(failure) if failure.exit == Exit::NotFound => Ok(None),
         Err(failure) => Err(failure),
@@ -74,7 +63,7 @@ fn show(bar: &ProgressBar, run: &Value) {
     let (done, total) = (progress["done"].as_u64(), progress["total"].as_u64());
     let style = match total {
         Some(_) => "{bar:30} {pos}/{len} {elapsed} {wide_msg}",
-        None => "{spinner} {elapsed} {wide_msg}",
+        None => SPINNER,
     };
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
