@@ -1,5 +1,5 @@
-//! Runs statements and reads their rows. The methods of [`RunSql`] have the same names in the
-//! PostgreSQL store.
+//! Runs statements and reads their rows. The connections of the PostgreSQL store have methods with
+//! the same names.
 
 use rusqlite::types::FromSql;
 use rusqlite::{CachedStatement, Connection, Row, Rows, Statement};
