@@ -1,40 +1,32 @@
 //! Measures the time from a trigger request over HTTP to the start of the run.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use evenkeel_core::AttemptId;
-use evenkeel_executors::Executor;
 use evenkeel_store::Roles;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::ledger::LedgerExecutor;
 use crate::machine;
 use crate::report::{Quantiles, Report};
 use crate::run::Bench;
-use crate::server::Server;
+use crate::server::{Server, http_client};
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let progress = bench.progress(count, "triggering");
-    let (target, sources, _, folder, workers) = bench.parts();
     let (starts, mut started) = mpsc::unbounded_channel();
-    let executor =
-        LedgerExecutor::create(&folder.join("ledger"), Arc::clone(&sources.clock), Some(starts))?;
-    let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
-    target.begin().await?;
-    let began = sources.clock.monotonic();
-    let engine = sources.start(&target.store, body, Roles::ALL, workers).await?;
+    let (executor, _) = bench.ledger(Some(starts))?;
+    bench.target.begin().await?;
+    let began = bench.monotonic();
+    let engine = bench.start(&executor, Roles::ALL).await?;
 
+    let Bench { target, sources, .. } = bench;
     let server = Server::start(&target.store, sources).await?;
     let (url, token) = (format!("{}/api/v1/jobs", server.url), &server.token);
-
-    // reqwest needs a default crypto provider, even for plain HTTP.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().timeout(START_TIMEOUT).build()?;
+    let client = http_client(START_TIMEOUT)?;
     let created: Value = client
         .post(&url)
         .bearer_auth(token)

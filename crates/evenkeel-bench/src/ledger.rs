@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use async_trait::async_trait;
@@ -69,11 +69,11 @@ impl LedgerExecutor {
     }
 
     pub fn flush(&self) -> anyhow::Result<()> {
-        self.file
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .flush()
-            .context("writing the ledger")
+        self.file().flush().context("writing the ledger")
+    }
+
+    fn file(&self) -> MutexGuard<'_, BufWriter<File>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,13 +93,12 @@ impl Executor for LedgerExecutor {
             scheduled_at: invocation.key.scheduled_at,
             started_at: self.clock.wall(),
         };
-        let mut record = [0; 24];
-        record[..8].copy_from_slice(&executed.job.0.to_le_bytes());
-        record[8..16].copy_from_slice(&executed.scheduled_at.as_micros().to_le_bytes());
-        record[16..].copy_from_slice(&executed.started_at.as_micros().to_le_bytes());
-        let written = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&record);
+        let [scheduled, started] =
+            [executed.scheduled_at, executed.started_at].map(Timestamp::as_micros);
+        let record = [executed.job.0, scheduled, started].map(i64::to_le_bytes);
+        let written = self.file().write_all(record.as_flattened());
         self.count.fetch_add(1, Ordering::AcqRel);
-        if executed.scheduled_at.as_micros() < self.counted_until.load(Ordering::Acquire) {
+        if scheduled < self.counted_until.load(Ordering::Acquire) {
             self.counted.fetch_add(1, Ordering::AcqRel);
         }
         if let Some(starts) = &self.starts {
@@ -118,18 +117,11 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Executed>> {
     for path in paths {
         let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
-        let mut record = [0; 24];
-        while reader.read_exact(&mut record).is_ok() {
-            let number = |at: usize| {
-                let mut bytes = [0; 8];
-                bytes.copy_from_slice(&record[at..at + 8]);
-                i64::from_le_bytes(bytes)
-            };
-            all.push(Executed {
-                job: JobNo(number(0)),
-                scheduled_at: Timestamp::from_micros(number(8)),
-                started_at: Timestamp::from_micros(number(16)),
-            });
+        let mut record = [[0; 8]; 3];
+        while reader.read_exact(record.as_flattened_mut()).is_ok() {
+            let [job, scheduled_at, started_at] = record.map(i64::from_le_bytes);
+            let [scheduled_at, started_at] = [scheduled_at, started_at].map(Timestamp::from_micros);
+            all.push(Executed { job: JobNo(job), scheduled_at, started_at });
         }
     }
     all.sort_unstable();
@@ -175,28 +167,15 @@ pub fn missing(
     missing
 }
 
-/// Numbers of expected runs that were not executed, by cause.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct NotExecuted {
-    /// Runs that are still in the queue, because the measurement ended before a worker claimed
-    /// them.
-    pub left_waiting: u64,
-    /// Runs that were neither executed, nor skipped, nor queued.
-    pub lost: u64,
-}
-
-impl NotExecuted {
-    /// Classifies the `missing` run times. `waiting` lists the runs in the store's queue, and
-    /// `skipped` is the number of run times that the store recorded as skipped.
-    pub fn of(
-        missing: &[(JobNo, Timestamp)],
-        waiting: &BTreeSet<(JobNo, Timestamp)>,
-        skipped: u64,
-    ) -> Self {
-        let left_waiting = missing.iter().filter(|time| waiting.contains(time)).count() as u64;
-        let unexplained = missing.len() as u64 - left_waiting;
-        Self { left_waiting, lost: unexplained.saturating_sub(skipped) }
-    }
+/// Counts the `missing` runs that are in the store's queue (`waiting`), and the lost runs: those
+/// that were neither executed, nor queued, nor recorded as skipped by the store.
+pub fn causes(
+    missing: &[(JobNo, Timestamp)],
+    waiting: &BTreeSet<(JobNo, Timestamp)>,
+    skipped: u64,
+) -> (u64, u64) {
+    let left_waiting = missing.iter().filter(|time| waiting.contains(time)).count() as u64;
+    (left_waiting, (missing.len() as u64 - left_waiting).saturating_sub(skipped))
 }
 
 #[cfg(test)]
@@ -228,8 +207,8 @@ mod tests {
 
     #[test]
     fn queued_time_is_left_waiting_and_not_lost() {
-        // Job 1 has two run times, of which only the later was executed. Job 2 has two run times,
-        // and neither was executed.
+        // Job 1 was executed only at the later of its two run times. Job 2 was executed only at the
+        // third of its four run times.
         let ledger = [executed(1, 20), executed(2, 30)];
         let times = |all: &[i64]| all.iter().copied().map(Timestamp::from_micros).collect();
         let expected =
@@ -237,13 +216,12 @@ mod tests {
         let missing = missing(&ledger, &until_last(&ledger, expected));
         let at = |job, time| (JobNo(job), Timestamp::from_micros(time));
         assert_eq!(missing, [at(1, 10), at(2, 10), at(2, 20)]);
-        let judge = |waiting: &[_], skipped| {
-            NotExecuted::of(&missing, &waiting.iter().copied().collect(), skipped)
-        };
-        assert_eq!(judge(&[], 0), NotExecuted { left_waiting: 0, lost: 3 });
-        assert_eq!(judge(&[at(1, 10), at(2, 20)], 0), NotExecuted { left_waiting: 2, lost: 1 });
-        assert_eq!(judge(&[at(1, 10), at(2, 20)], 1), NotExecuted { left_waiting: 2, lost: 0 });
+        let waiting_and_lost =
+            |waiting: &[_], skipped| causes(&missing, &waiting.iter().copied().collect(), skipped);
+        assert_eq!(waiting_and_lost(&[], 0), (0, 3));
+        assert_eq!(waiting_and_lost(&[at(1, 10), at(2, 20)], 0), (2, 1));
+        assert_eq!(waiting_and_lost(&[at(1, 10), at(2, 20)], 1), (2, 0));
         // A queued run whose time is not missing does not reduce the number of lost runs.
-        assert_eq!(judge(&[at(2, 40), at(9, 9)], 0), NotExecuted { left_waiting: 0, lost: 3 });
+        assert_eq!(waiting_and_lost(&[at(2, 40), at(9, 9)], 0), (0, 3));
     }
 }

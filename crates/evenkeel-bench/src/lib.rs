@@ -34,12 +34,12 @@ use run::Bench;
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum Measured {
-    Load(Box<Report>),
-    Executors(Box<ExecutorsReport>),
-    Api(Box<ApiReport>),
-    Balance(Box<BalanceReport>),
-    Rebalance(Box<RebalanceReport>),
-    Queue(Box<QueueReport>),
+    Load(Report),
+    Executors(ExecutorsReport),
+    Api(ApiReport),
+    Balance(BalanceReport),
+    Rebalance(RebalanceReport),
+    Queue(QueueReport),
 }
 
 impl Measured {
@@ -62,37 +62,37 @@ pub async fn run(
     quiet: bool,
     supervisor: SupervisorCommand,
 ) -> anyhow::Result<Option<Measured>> {
-    if let Load::Worker { ledger } = &args.load {
-        second_node::work(&args.store, args.workers, ledger).await?;
-        return Ok(None);
-    }
-    if let Load::Balance { jobs } = &args.load {
-        let report = balance::measure(jobs, quiet)?;
-        return Ok(Some(Measured::Balance(Box::new(report))));
+    match &args.load {
+        Load::Worker { ledger } => {
+            second_node::work(&args.store, args.workers, ledger).await?;
+            return Ok(None);
+        }
+        Load::Balance { jobs } => {
+            return Ok(Some(Measured::Balance(balance::measure(jobs, quiet)?)));
+        }
+        _ => {}
     }
     let mut bench = Bench::open(args, quiet).await?;
     let mut measured = match &args.load {
         Load::Steady { jobs, rate, seconds } => {
-            Measured::Load(Box::new(bench.steady(*jobs, *rate, *seconds).await?))
+            Measured::Load(bench.steady(*jobs, *rate, *seconds).await?)
         }
         Load::Max { jobs, idle, seconds, split } => {
-            Measured::Load(Box::new(bench.max(*jobs, *idle, *seconds, *split).await?))
+            Measured::Load(bench.max(*jobs, *idle, *seconds, *split).await?)
         }
-        Load::Burst { jobs } => Measured::Load(Box::new(bench.burst(*jobs).await?)),
-        Load::Latency { count } => {
-            Measured::Load(Box::new(latency::measure(&mut bench, *count).await?))
-        }
+        Load::Burst { jobs } => Measured::Load(bench.burst(*jobs).await?),
+        Load::Latency { count } => Measured::Load(latency::measure(&mut bench, *count).await?),
         Load::Executors(load) => {
-            Measured::Executors(Box::new(executors::measure(&mut bench, load, supervisor).await?))
+            Measured::Executors(executors::measure(&bench, load, supervisor).await?)
         }
-        Load::Api(load) => Measured::Api(Box::new(api::measure(&mut bench, load).await?)),
-        Load::Rebalance(load) => Measured::Rebalance(Box::new(
-            rebalance::measure(&mut bench, load, rebalance::QUIET).await?,
-        )),
-        Load::Queue(load) => Measured::Queue(Box::new(queue::measure(&mut bench, load).await?)),
+        Load::Api(load) => Measured::Api(api::measure(&mut bench, load).await?),
+        Load::Rebalance(load) => {
+            Measured::Rebalance(rebalance::measure(&mut bench, load, rebalance::QUIET).await?)
+        }
+        Load::Queue(load) => Measured::Queue(queue::measure(&bench, load).await?),
         Load::Balance { .. } | Load::Worker { .. } => return Ok(None),
     };
-    let kept = bench.close(args.keep);
+    let kept = bench.target.close(args.keep);
     match &mut measured {
         Measured::Load(report) => report.kept = kept,
         Measured::Api(report) => report.kept = kept,

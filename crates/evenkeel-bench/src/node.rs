@@ -31,16 +31,15 @@ impl Sources {
     pub async fn start(
         &self,
         store: &Arc<dyn Store>,
-        executor: Arc<dyn Executor>,
+        executor: &Arc<impl Executor>,
         roles: Roles,
         workers: usize,
     ) -> anyhow::Result<Engine> {
         let identity = Uuid::from_u64_pair(self.chance.bits(), self.chance.bits());
-        let settings = Settings { roles, workers, ..Settings::new("bench", identity) };
         let parts = EngineParts {
             store: Arc::clone(store),
-            registry: Arc::new(Registry::new().with(executor)),
-            settings,
+            registry: Arc::new(Registry::new().with(Arc::clone(executor) as _)),
+            settings: Settings { roles, workers, ..Settings::new("bench", identity) },
             clock: Arc::clone(&self.clock),
             chance: Arc::clone(&self.chance),
             run_ids: self.run_ids,

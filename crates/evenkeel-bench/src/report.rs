@@ -15,7 +15,7 @@ pub struct Report {
     pub seconds: f64,
     /// Distinct (job, scheduled time) pairs that were executed.
     pub firings: u64,
-    /// Time from the start of the first run until the last finished run is committed.
+    /// Firings per second, until the last finished run is committed.
     pub firings_per_s: f64,
     /// Actual start of a run minus its scheduled time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,30 +98,29 @@ impl Rows {
 impl Report {
     pub fn table(&self) -> String {
         let mut rows = Rows::new();
-        let mut row = |name: &str, value: String| rows.add(name, value);
-        row("load", self.load.into());
-        row("store", format!("{} ({})", self.store, self.durability));
-        row("jobs registered", self.jobs.to_string());
+        rows.add("load", self.load);
+        rows.add("store", format!("{} ({})", self.store, self.durability));
+        rows.add("jobs registered", self.jobs);
         if self.load != "latency" {
-            row("firings", format!("{} in {:.1} s", self.firings, self.seconds));
-            row("firings per second", format!("{:.0}", self.firings_per_s));
+            rows.add("firings", format!("{} in {:.1} s", self.firings, self.seconds));
+            rows.add("firings per second", format!("{:.0}", self.firings_per_s));
         }
         if let Some(lateness) = self.lateness_ms {
-            row("lateness", format!("{lateness:.2}"));
+            rows.add("lateness", format!("{lateness:.2}"));
         }
         if let Some(latency) = self.latency_ms {
-            row("latency", format!("{latency:.2}"));
+            rows.add("latency", format!("{latency:.2}"));
         }
-        row("finished after", format!("{:.2} s", self.drain_s));
+        rows.add("finished after", format!("{:.2} s", self.drain_s));
         let Self { lost, doubled, skipped, .. } = self;
-        row("lost, doubled, skipped", format!("{lost}, {doubled}, {skipped}"));
+        rows.add("lost, doubled, skipped", format!("{lost}, {doubled}, {skipped}"));
         if self.left_waiting > 0 {
-            row("left in the queue", self.left_waiting.to_string());
+            rows.add("left in the queue", self.left_waiting);
         }
-        row("rows in history", self.rows_in_history.to_string());
-        row("memory", format!("{:.0} MB", self.rss_mb));
-        row("CPU", format!("{:.1} s", self.cpu_s));
-        row("bytes per firing", format!("{:.0}", self.bytes_per_firing));
+        rows.add("rows in history", self.rows_in_history);
+        rows.add("memory", format!("{:.0} MB", self.rss_mb));
+        rows.add("CPU", format!("{:.1} s", self.cpu_s));
+        rows.add("bytes per firing", format!("{:.0}", self.bytes_per_firing));
         rows.finish(self.kept.as_ref())
     }
 }

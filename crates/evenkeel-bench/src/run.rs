@@ -1,20 +1,22 @@
 //! The benchmarks `steady`, `max` and `burst`.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::convert::identity;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{AttemptKey, JobNo, Span, Timestamp};
-use evenkeel_engine::Clock;
+use evenkeel_engine::Engine;
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles, Scope};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::mpsc;
 
 use crate::args::BenchArgs;
-use crate::ledger::{self, LedgerExecutor, NotExecuted};
+use crate::ledger::{self, Executed, LedgerExecutor};
 use crate::machine;
 use crate::node::Sources;
 use crate::report::{Quantiles, Report};
@@ -32,10 +34,11 @@ const LOOKED_UP_MAX: usize = 100_000;
 /// per second.
 const OVERLOAD_RATE: f64 = 150_000.0;
 
-pub struct Bench {
-    target: Target,
-    sources: Sources,
-    scope: Scope,
+/// The store, the clocks and the settings of a measurement.
+pub(crate) struct Bench {
+    pub(crate) target: Target,
+    pub(crate) sources: Sources,
+    pub(crate) scope: Scope,
     folder: tempfile::TempDir,
     workers: usize,
     quiet: bool,
@@ -67,13 +70,22 @@ impl Bench {
         })
     }
 
-    /// Closes the store. With `keep`, does not delete the store and returns its address.
-    pub fn close(self, keep: bool) -> Option<String> {
-        self.target.close(keep)
+    /// Returns an executor that records each start in the file `ledger`, and that file.
+    pub(crate) fn ledger(
+        &self,
+        starts: Option<mpsc::UnboundedSender<Executed>>,
+    ) -> anyhow::Result<(Arc<LedgerExecutor>, PathBuf)> {
+        let path = self.folder.path().join("ledger");
+        Ok((LedgerExecutor::create(&path, Arc::clone(&self.sources.clock), starts)?, path))
     }
 
-    pub(crate) fn parts(&mut self) -> (&mut Target, &Sources, Scope, &Path, usize) {
-        (&mut self.target, &self.sources, self.scope, self.folder.path(), self.workers)
+    /// Starts a node that runs all jobs with `executor`.
+    pub(crate) async fn start(
+        &self,
+        executor: &Arc<impl Executor>,
+        roles: Roles,
+    ) -> anyhow::Result<Engine> {
+        self.sources.start(&self.target.store, executor, roles, self.workers).await
     }
 
     pub(crate) fn progress(&self, length: u64, what: &'static str) -> ProgressBar {
@@ -93,17 +105,13 @@ impl Bench {
         self.sources.clock.monotonic()
     }
 
-    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.sources.clock)
-    }
-
-    /// CPU seconds of this process and a private PostgreSQL server since the measurement began.
-    pub(crate) fn cpu_seconds(&self) -> f64 {
-        self.target.cpu_seconds()
-    }
-
     pub(crate) async fn now(&self) -> anyhow::Result<Timestamp> {
         Ok(self.target.store.now().await?)
+    }
+
+    /// Returns a start time for `jobs` jobs that is late enough to register and load them before.
+    pub(crate) async fn start_time(&self, jobs: u64) -> anyhow::Result<Timestamp> {
+        Ok(self.now().await?.saturating_add(Span::from_millis(5_000 + jobs / 8)))
     }
 
     /// Fires `rate` of the `jobs` jobs each second.
@@ -112,12 +120,8 @@ impl Bench {
         let progress = self.progress(jobs, "registering");
         let registrar = self.registrar(&progress);
         registrar.idle(jobs - busy, self.now().await?).await?;
-        // Enough time to register and load the jobs that fire repeatedly.
-        let lead = Span::from_millis(5_000 + busy / 8);
-        let start = self.now().await?.saturating_add(lead);
-        let plan = registrar
-            .busy(busy, longest, start, OverlapPolicy::default(), std::convert::identity)
-            .await?;
+        let start = self.start_time(busy).await?;
+        let plan = registrar.busy(busy, longest, start, OverlapPolicy::default(), identity).await?;
         progress.finish_and_clear();
         let until = start.saturating_add(Span::from_secs(seconds));
         let report = self.measure(plan, start, until, false).await?;
@@ -127,9 +131,8 @@ impl Bench {
     /// Fires `jobs` jobs that are all due at the same instant.
     pub async fn burst(&mut self, jobs: u64) -> anyhow::Result<Report> {
         let progress = self.progress(jobs, "registering");
-        let lead = Span::from_millis(5_000 + jobs / 8);
-        let at = self.now().await?.saturating_add(lead);
-        let plan = self.registrar(&progress).at_once(jobs, at, std::convert::identity).await?;
+        let at = self.start_time(jobs).await?;
+        let plan = self.registrar(&progress).at_once(jobs, at, identity).await?;
         progress.finish_and_clear();
         let until = at.saturating_add(Span::from_micros(1));
         let report = self.measure(plan, at, until, false).await?;
@@ -155,8 +158,7 @@ impl Bench {
         let behind = OVERLOAD_RATE * seconds as f64 / natural_rate(jobs);
         let start = now.saturating_sub(Span::from_secs(behind.ceil() as u64));
         // No due time is skipped.
-        let plan =
-            registrar.busy(jobs, 60, start, OverlapPolicy::Allow, std::convert::identity).await?;
+        let plan = registrar.busy(jobs, 60, start, OverlapPolicy::Allow, identity).await?;
         progress.finish_and_clear();
         let until = self.now().await?.saturating_add(Span::from_secs(seconds));
         let report = self.measure(plan, now, until, split).await?;
@@ -173,30 +175,19 @@ impl Bench {
         until: Timestamp,
         split: bool,
     ) -> anyhow::Result<Report> {
-        let path = self.folder.path().join("ledger");
-        let executor = LedgerExecutor::create(&path, Arc::clone(&self.sources.clock), None)?;
+        let (executor, path) = self.ledger(None)?;
         executor.count_until(until);
         let overloaded = start < until && plan.busy.values().any(|(first, _)| *first < start);
-        let second = match split {
-            true => {
-                Some(SecondNode::start(&self.target.address, self.folder.path(), self.workers)?)
-            }
-            false => None,
-        };
-        let roles = Roles { worker: second.is_none(), ..Roles::ALL };
-        let store = Arc::clone(&self.target.store);
-        let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
+        let second = || SecondNode::start(&self.target.address, self.folder.path(), self.workers);
+        let second = split.then(second).transpose()?;
         self.target.begin().await?;
-        let began = self.sources.clock.monotonic();
-        let engine = self.sources.start(&store, body, roles, self.workers).await?;
+        let began = self.monotonic();
+        let engine = self.start(&executor, Roles { worker: !split, ..Roles::ALL }).await?;
 
         let expected = plan.count(until);
         let rss_mb = self.wait_until(until, &executor, overloaded.then_some(expected)).await?;
-        let deadline = self.sources.clock.monotonic() + CATCH_UP_LIMIT;
-        while !overloaded
-            && executor.counted() < expected
-            && self.sources.clock.monotonic() < deadline
-        {
+        let deadline = self.monotonic() + CATCH_UP_LIMIT;
+        while !overloaded && executor.counted() < expected && self.monotonic() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         engine.drain(Duration::from_secs(30)).await;
@@ -207,7 +198,7 @@ impl Bench {
             ledgers.push(ledger);
             second_cpu_s = cpu_s;
         }
-        let took = self.sources.clock.monotonic() - began;
+        let took = self.monotonic() - began;
         let done_at = self.now().await?;
         executor.flush()?;
         let mut report =
@@ -228,10 +219,10 @@ impl Bench {
         let now = self.now().await?;
         let wait = Duration::from(until.since(now));
         let progress = self.progress(wait.as_millis() as u64, "measuring");
-        let began = self.sources.clock.monotonic();
+        let began = self.monotonic();
         let mut rss_mb: f64 = 0.0;
         loop {
-            let passed = self.sources.clock.monotonic() - began;
+            let passed = self.monotonic() - began;
             progress.set_position(passed.as_millis() as u64);
             rss_mb = rss_mb.max(machine::rss_mb());
             if passed >= wait || expected.is_some_and(|all| executor.count() >= all) {
@@ -295,8 +286,7 @@ impl Bench {
         };
         let missing = ledger::missing(&counted, &expected);
         let waiting = self.waiting_among(&missing, census.ready).await?;
-        let NotExecuted { lost, left_waiting } =
-            NotExecuted::of(&missing, &waiting, census.skipped_times);
+        let (left_waiting, lost) = ledger::causes(&missing, &waiting, census.skipped_times);
         let late = counted.iter().map(|e| e.started_at.since(e.scheduled_at).as_micros());
         // A steady load is measured from the first scheduled run, not from the start of the engine.
         let idle_before = Duration::from(start.since(done_at.saturating_sub(Span::from(took))));

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use evenkeel_executors::Executor;
 use evenkeel_store::Roles;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -55,9 +54,8 @@ pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<
     let target = Target::open(store).await?;
     let sources = Sources::default();
     let executor = LedgerExecutor::create(ledger, Arc::clone(&sources.clock), None)?;
-    let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
     let roles = Roles { api: false, scheduler: false, worker: true };
-    let engine = sources.start(&target.store, body, roles, workers).await?;
+    let engine = sources.start(&target.store, &executor, roles, workers).await?;
     let mut rest = Vec::new();
     tokio::io::stdin().read_to_end(&mut rest).await?;
     engine.drain(Duration::from_secs(30)).await;

@@ -1,41 +1,24 @@
 //! Serves the real HTTP API on a socket in this process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::serve::ListenerExt as _;
 use evenkeel_api::{Access, AppParts, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
-use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
-use evenkeel_core::{AttemptTokens, Span, TenantNo};
+use evenkeel_core::{AttemptTokens, Span};
+use evenkeel_executors::CATALOG;
 use evenkeel_secrets::Secrets;
 use evenkeel_store::{Role, Store};
-use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::node::Sources;
 
 pub const TENANT: &str = "bench";
-
-struct AnyConfig;
-
-impl ExecutorCheck for AnyConfig {
-    fn check(
-        &self,
-        _tenant: TenantNo,
-        _kind: &str,
-        _config: &Value,
-        _payload: &Value,
-    ) -> Result<(), (String, String)> {
-        Ok(())
-    }
-
-    fn kinds(&self) -> Vec<String> {
-        vec!["noop".into()]
-    }
-}
 
 struct AlwaysReady;
 
@@ -69,38 +52,28 @@ impl Server {
             },
             &*sources.chance,
         )?;
-        let balance = Balance::new(Arc::clone(store), BalanceSettings::default());
+        let store = || Arc::clone(store);
+        let chance = || Arc::clone(&sources.chance);
+        let balance = Balance::new(store(), BalanceSettings::default());
+        let tokens_of_attempts = AttemptTokens::new(b"of a bench");
+        let trust = Trust { local: Some(tokens), ..Trust::default() };
+        let (run_ids, alpha) = (sources.run_ids, DEFAULT_ALPHA);
         let parts = AppParts {
-            store: Arc::clone(store),
-            jobs: Jobs::new(
-                Arc::clone(store),
-                Arc::clone(&sources.chance),
-                Arc::new(AnyConfig),
-                Arc::clone(&balance),
-            ),
-            balancing: Balancing::new(Arc::clone(&balance), Arc::clone(&sources.chance)),
+            store: store(),
+            jobs: Jobs::new(store(), chance(), Arc::new(CATALOG), Arc::clone(&balance)),
+            balancing: Balancing::new(Arc::clone(&balance), chance()),
             balance,
-            callbacks: Callbacks::new(
-                Arc::clone(store),
-                Arc::clone(&sources.chance),
-                AttemptTokens::new(b"of a bench"),
-                sources.run_ids,
-                DEFAULT_ALPHA,
-            ),
-            pages: Pages::new(Arc::clone(store)),
-            runs: Runs::new(Arc::clone(store), sources.run_ids),
-            feed: Feed::new(Arc::clone(store)),
+            callbacks: Callbacks::new(store(), chance(), tokens_of_attempts, run_ids, alpha),
+            pages: Pages::new(store()),
+            runs: Runs::new(store(), run_ids),
+            feed: Feed::new(store()),
             streams: evenkeel_api::Streams::default(),
-            access: Arc::new(Access::new(
-                Arc::clone(store),
-                Trust { local: Some(tokens), ..Trust::default() },
-                Arc::clone(&sources.chance),
-            )),
-            secrets: Arc::new(Secrets::new(Arc::clone(store), None, Arc::clone(&sources.chance))),
+            access: Arc::new(Access::new(store(), trust, chance())),
+            secrets: Arc::new(Secrets::new(store(), None, chance())),
             clock: Arc::new(move || clock.wall()),
             metrics: Arc::new(String::new),
             ready: Arc::new(AlwaysReady),
-            run_ids: sources.run_ids,
+            run_ids,
             settings: Settings::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -113,6 +86,13 @@ impl Server {
         let task = tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(Self { url, token, task })
     }
+}
+
+/// Returns an HTTP client that keeps one idle connection.
+pub fn http_client(timeout: Duration) -> reqwest::Result<reqwest::Client> {
+    // reqwest needs a default crypto provider, even for plain HTTP.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(1).timeout(timeout).build()
 }
 
 impl Drop for Server {

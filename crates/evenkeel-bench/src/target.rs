@@ -1,6 +1,6 @@
 //! The store that a benchmark runs on.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -29,12 +29,12 @@ pub struct Target {
 impl Target {
     /// Opens the store named by `--store`.
     pub async fn open(name: &str) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("evenkeel-bench-").tempdir()?;
         if name == "sqlite" {
-            let path = folder.path().join("bench.db");
-            Self::sqlite(path, Some(folder)).await
+            let folder = tempfile::Builder::new().prefix("evenkeel-bench-").tempdir()?;
+            let target = Self::sqlite(&folder.path().join("bench.db")).await?;
+            Ok(Self { folder: Some(folder), ..target })
         } else if let Some(path) = name.strip_prefix("sqlite:") {
-            Self::sqlite(path.into(), None).await
+            Self::sqlite(Path::new(path)).await
         } else if name == "postgres" {
             let server =
                 tokio::task::spawn_blocking(|| PrivatePostgres::start(Options::benchmark()))
@@ -42,10 +42,10 @@ impl Target {
                     .context(
                         "starting a private PostgreSQL; is the package `postgresql` installed?",
                     )?;
-            let url = server.url().to_owned();
-            Self::postgres(url, Some(server)).await
+            let target = Self::postgres(server.url()).await?;
+            Ok(Self { server: Some(server), ..target })
         } else if name.starts_with("postgres://") || name.starts_with("postgresql://") {
-            Self::postgres(name.into(), None).await
+            Self::postgres(name).await
         } else {
             bail!(
                 "--store {name} is not supported; use sqlite, sqlite:PATH, postgres or postgres://…"
@@ -53,23 +53,15 @@ impl Target {
         }
     }
 
-    async fn sqlite(path: PathBuf, folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
-        let store = SqliteStore::open(SqliteOptions::new(&path)).await?;
+    async fn sqlite(path: &Path) -> anyhow::Result<Self> {
+        let store = SqliteStore::open(SqliteOptions::new(path)).await?;
         let durability = store.durability();
-        Ok(Self {
-            store: Arc::new(store),
-            kind: "sqlite",
-            durability,
-            address: format!("sqlite:{}", path.display()),
-            server: None,
-            folder,
-            written_before: 0,
-            cpu_before: 0.0,
-        })
+        let address = format!("sqlite:{}", path.display());
+        Ok(Self::new(Arc::new(store), "sqlite", durability, address))
     }
 
-    async fn postgres(url: String, server: Option<PrivatePostgres>) -> anyhow::Result<Self> {
-        let store = PostgresStore::connect(PostgresOptions::new(&url)).await?;
+    async fn postgres(url: &str) -> anyhow::Result<Self> {
+        let store = PostgresStore::connect(PostgresOptions::new(url)).await?;
         let durability = store.durability().await?;
         let on = |switch: bool| if switch { "on" } else { "off" };
         let durability = format!(
@@ -78,16 +70,13 @@ impl Target {
             durability.synchronous_commit,
             on(durability.full_page_writes)
         );
-        Ok(Self {
-            store: Arc::new(store),
-            kind: "postgres",
-            durability,
-            address: url,
-            server,
-            folder: None,
-            written_before: 0,
-            cpu_before: 0.0,
-        })
+        Ok(Self::new(Arc::new(store), "postgres", durability, url.into()))
+    }
+
+    fn new(store: Arc<dyn Store>, kind: &'static str, durability: String, address: String) -> Self {
+        let (written_before, cpu_before) = (0, 0.0);
+        let (server, folder) = (None, None);
+        Self { store, kind, durability, address, server, folder, written_before, cpu_before }
     }
 
     /// Starts the measurement: resets the counters of CPU time and bytes written.
@@ -136,7 +125,7 @@ impl Target {
             return None;
         }
         if let Some(folder) = folder {
-            // This call prevents the removal of the folder on drop.
+            // `keep` prevents the removal of the folder on drop.
             let _ = folder.keep();
         }
         if let Some(server) = server {

@@ -10,10 +10,12 @@ use evenkeel_core::{About, Definition, JobId, JobNo, Span, Timestamp};
 use evenkeel_store::{NewJob, Now, Registered, Scope, Store};
 use indicatif::ProgressBar;
 
-pub const BATCH: usize = 5000;
+/// Number of jobs that are registered in one transaction.
+const BATCH: u64 = 5000;
 /// Longest period in seconds; the shortest is 1 s.
 const LONGEST_PERIOD: u64 = 60;
 pub const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
+pub const YEAR: Span = Span::from_secs(365 * 86_400);
 
 /// The expected run times of each job.
 #[derive(Debug, Default)]
@@ -42,27 +44,30 @@ impl Plan {
     }
 }
 
-/// Returns how many jobs with periods from 1 s to `longest` are needed for `rate` firings per
-/// second.
-fn busy_for(rate: u64, longest: u64) -> u64 {
-    let per_second: f64 = (1..=longest).map(|period| 1.0 / period as f64).sum::<f64>();
-    (rate as f64 * longest as f64 / per_second).round() as u64
+/// Firings per second of one job with each period from 1 s to `longest`.
+fn firings_of_one_each(longest: u64) -> f64 {
+    (1..=longest).map(|period| 1.0 / period as f64).sum()
 }
 
 /// Returns how many of `jobs` must fire repeatedly, and their longest period, to reach `rate`
 /// firings per second.
 pub fn share(jobs: u64, rate: u64) -> anyhow::Result<(u64, u64)> {
+    let busy = |longest| (rate * longest) as f64 / firings_of_one_each(longest);
     (1..=LONGEST_PERIOD)
         .rev()
-        .map(|longest| (busy_for(rate, longest), longest))
+        .map(|longest| (busy(longest).round() as u64, longest))
         .find(|(busy, _)| *busy <= jobs)
         .with_context(|| format!("--rate {rate} needs at least {rate} jobs, each once a second"))
 }
 
 /// Firings per second of `jobs` jobs with periods from 1 s to [`LONGEST_PERIOD`].
 pub fn natural_rate(jobs: u64) -> f64 {
-    let per_second: f64 = (1..=LONGEST_PERIOD).map(|period| 1.0 / period as f64).sum::<f64>();
-    jobs as f64 * per_second / LONGEST_PERIOD as f64
+    jobs as f64 * firings_of_one_each(LONGEST_PERIOD) / LONGEST_PERIOD as f64
+}
+
+/// Returns a definition of a job that does nothing at this interval.
+pub fn noop_every(every: Span) -> anyhow::Result<Definition> {
+    Ok(Definition::noop(Schedule::Interval(Interval::new(every, None)?)))
 }
 
 pub struct Registrar<'a> {
@@ -75,26 +80,18 @@ pub struct Registrar<'a> {
 impl Registrar<'_> {
     /// Registers `count` jobs that are due no earlier than tomorrow.
     pub async fn idle(&self, count: u64, now: Timestamp) -> anyhow::Result<()> {
-        let year = Span::from_secs(365 * 86_400);
-        let definition = Definition::noop(Schedule::Interval(Interval::new(year, None)?));
-        let mut left = count;
-        while left > 0 {
-            let batch = left.min(BATCH as u64);
-            let far =
-                |chance: u64| now.saturating_add(Span::from_secs(86_400 + chance % 30_000_000));
-            let jobs: Vec<NewJob> =
-                (0..batch).map(|_| self.job(&definition, far(self.chance.bits()), now)).collect();
-            self.store.register(&self.scope, jobs, Now::Database).await?;
-            self.progress.inc(batch);
-            left -= batch;
-        }
-        Ok(())
+        let definition = noop_every(YEAR)?;
+        let job = |_| {
+            let later = Span::from_secs(86_400 + self.chance.bits() % 30_000_000);
+            Ok(self.job(definition.clone(), now.saturating_add(later), now))
+        };
+        self.register(count, job).await.map(drop)
     }
 
     /// Registers `count` jobs with periods from 1 s to `longest`. The first run of each job is at a
-    /// random time within one period after `start`. The misfire limit and the tolerance of these
-    /// jobs are a century. Therefore a late run still starts and misses no deadline, and the node
-    /// spends no time on misfires. `like` completes each definition.
+    /// random time within one period after `start`. The misfire limit and the tolerance are a
+    /// century, so that a late run still starts and misses no deadline. `like` completes each
+    /// definition.
     pub async fn busy(
         &self,
         count: u64,
@@ -103,29 +100,22 @@ impl Registrar<'_> {
         overlap: OverlapPolicy,
         like: impl Fn(Definition) -> Definition,
     ) -> anyhow::Result<Plan> {
-        let mut plan = Plan::default();
-        let mut index = 0;
-        while index < count {
-            let batch = (count - index).min(BATCH as u64);
-            let mut jobs = Vec::with_capacity(BATCH);
-            let mut planned = Vec::with_capacity(BATCH);
-            for _ in 0..batch {
-                let every = Span::from_secs(index % longest + 1);
-                let phase = Span::from_micros(self.chance.bits() % every.as_micros());
-                let first = start.saturating_add(phase);
-                let interval = Interval::new(every, None)?.with_tolerance(Some(CENTURY));
-                let definition = like(Definition {
-                    misfire_after: CENTURY,
-                    overlap,
-                    ..Definition::noop(Schedule::Interval(interval))
-                });
-                jobs.push(self.job(&definition, first, start));
-                planned.push((first, every));
-                index += 1;
-            }
-            self.register(&mut plan, jobs, planned).await?;
-        }
-        Ok(plan)
+        let mut times = Vec::new();
+        let job = |index| {
+            let every = Span::from_secs(index % longest + 1);
+            let phase = Span::from_micros(self.chance.bits() % every.as_micros());
+            let first = start.saturating_add(phase);
+            let interval = Interval::new(every, None)?.with_tolerance(Some(CENTURY));
+            let definition = like(Definition {
+                misfire_after: CENTURY,
+                overlap,
+                ..Definition::noop(Schedule::Interval(interval))
+            });
+            times.push((first, every));
+            Ok(self.job(definition, first, start))
+        };
+        let jobs = self.register(count, job).await?;
+        Ok(Plan { busy: jobs.into_iter().zip(times).collect() })
     }
 
     /// Registers `count` jobs that are due at `at` and then after a year.
@@ -135,49 +125,45 @@ impl Registrar<'_> {
         at: Timestamp,
         like: impl Fn(Definition) -> Definition,
     ) -> anyhow::Result<Plan> {
-        let year = Span::from_secs(365 * 86_400);
-        let definition = like(Definition::noop(Schedule::Interval(Interval::new(year, None)?)));
-        let mut plan = Plan::default();
-        let mut left = count;
-        while left > 0 {
-            let batch = left.min(BATCH as u64);
-            let jobs = (0..batch).map(|_| self.job(&definition, at, at)).collect();
-            self.register(&mut plan, jobs, vec![(at, year); batch as usize]).await?;
-            left -= batch;
-        }
-        Ok(plan)
+        let definition = like(noop_every(YEAR)?);
+        let jobs = self.register(count, |_| Ok(self.job(definition.clone(), at, at))).await?;
+        Ok(Plan { busy: jobs.into_iter().map(|job| (job, (at, YEAR))).collect() })
     }
 
     /// Returns a job with this definition whose first run is due at `first`.
-    pub fn job(&self, definition: &Definition, first: Timestamp, now: Timestamp) -> NewJob {
+    pub fn job(&self, definition: Definition, first: Timestamp, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::new(now, self.chance.ten_bytes()),
             about: About::default(),
-            definition: definition.clone(),
+            definition,
             next_at: Some(first),
         }
     }
 
-    async fn register(
+    /// Registers `count` jobs in batches and returns their numbers. `job` returns the job with an
+    /// index from 0 to `count` - 1.
+    pub async fn register(
         &self,
-        plan: &mut Plan,
-        jobs: Vec<NewJob>,
-        planned: Vec<(Timestamp, Span)>,
-    ) -> anyhow::Result<()> {
-        let count = jobs.len() as u64;
-        let registered = self.store.register(&self.scope, jobs, Now::Database).await?;
-        for (answer, times) in registered.into_iter().zip(planned) {
-            match answer {
-                Registered::Created { no: job, .. } => plan.busy.insert(job, times),
-                Registered::NameTaken(other) | Registered::Duplicate(other) => {
-                    anyhow::bail!(
+        count: u64,
+        mut job: impl FnMut(u64) -> anyhow::Result<NewJob>,
+    ) -> anyhow::Result<Vec<JobNo>> {
+        let mut numbers = Vec::new();
+        let mut done = 0;
+        while done < count {
+            let until = (done + BATCH).min(count);
+            let jobs = (done..until).map(&mut job).collect::<anyhow::Result<_>>()?;
+            for answer in self.store.register(&self.scope, jobs, Now::Database).await? {
+                match answer {
+                    Registered::Created { no, .. } => numbers.push(no),
+                    Registered::NameTaken(other) | Registered::Duplicate(other) => anyhow::bail!(
                         "the store holds job {other} of an earlier measurement; use an empty store"
-                    )
+                    ),
                 }
-            };
+            }
+            self.progress.inc(until - done);
+            done = until;
         }
-        self.progress.inc(count);
-        Ok(())
+        Ok(numbers)
     }
 }
 

@@ -9,18 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{Shard, Slot, Span};
-use evenkeel_engine::Clock;
-use evenkeel_executors::Executor;
-use evenkeel_store::{Roles, Store};
+use evenkeel_store::Roles;
 use serde_json::{Value, json};
 
 use crate::args::ApiLoad;
-use crate::ledger::LedgerExecutor;
 use crate::machine;
 use crate::report::Quantiles;
 use crate::run::Bench;
 use crate::server::Server;
-use report::{Figures, PollFigures};
+use report::PollFigures;
 use request::{Connections, Request};
 
 pub use report::ApiReport;
@@ -46,30 +43,25 @@ pub(crate) async fn measure(bench: &mut Bench, load: &ApiLoad) -> anyhow::Result
     let fill_s = (bench.monotonic() - began).as_secs_f64();
     progress.finish_and_clear();
 
-    let clock = bench.clock();
-    let (target, sources, _, folder, workers) = bench.parts();
-    let store = Arc::clone(&target.store);
-    let poll = poll(&store, due_slot, &*clock).await?;
-    target.begin().await?;
-    let executor = LedgerExecutor::create(&folder.join("ledger"), Arc::clone(&clock), None)?;
-    let body: Arc<dyn Executor> = executor;
-    let engine = sources.start(&store, body, Roles::ALL, workers).await?;
-    let server = Server::start(&store, sources).await?;
-    let measured = requests(bench, load, &server, &ids, clock).await;
+    let poll = poll(bench, due_slot).await?;
+    bench.target.begin().await?;
+    let (executor, _) = bench.ledger(None)?;
+    let engine = bench.start(&executor, Roles::ALL).await?;
+    let server = Server::start(&bench.target.store, &bench.sources).await?;
+    let measured = requests(bench, load, &server, &ids).await;
     let rss_mb = machine::rss_mb();
     drop(server);
     engine.drain(Duration::from_secs(10)).await;
-    let (target, ..) = bench.parts();
     Ok(ApiReport {
         load: "api",
-        store: target.kind.into(),
-        durability: target.durability.clone(),
+        store: bench.target.kind.into(),
+        durability: bench.target.durability.clone(),
         jobs: load.jobs + load.due,
         connections: load.connections,
         fill_s,
         poll,
         rss_mb,
-        cpu_s: target.cpu_seconds(),
+        cpu_s: bench.target.cpu_seconds(),
         ..measured?
     })
 }
@@ -80,13 +72,13 @@ async fn requests(
     load: &ApiLoad,
     server: &Server,
     ids: &[String],
-    clock: Arc<dyn Clock>,
 ) -> anyhow::Result<ApiReport> {
     let time = Duration::from_secs(load.seconds);
-    let many = Connections::open(server, load.connections, Arc::clone(&clock))?;
+    let clock = &bench.sources.clock;
+    let many = Connections::open(server, load.connections, Arc::clone(clock))?;
     let progress = bench.progress(5, "requesting");
     let ids: Arc<[String]> = ids.into();
-    let cpu = || bench.cpu_seconds();
+    let cpu = || bench.target.cpu_seconds();
     let get = many
         .send_for(time, cpu, move |connection, n| {
             // Consecutive requests use ids that are far apart, so that their jobs are on different
@@ -114,26 +106,19 @@ async fn requests(
     let create = many
         .send_for(time, cpu, |connection, n| {
             let document = job(&format!("single-{connection}-{n}"));
-            Request::create("/api/v1/jobs", document.to_string())
+            Request::post("/api/v1/jobs", "application/json", document.to_string())
         })
         .await?;
     progress.inc(1);
-    let few = Connections::open(server, BULK_CONNECTIONS, clock)?;
+    let few = Connections::open(server, BULK_CONNECTIONS, Arc::clone(clock))?;
     let bulk = if few.has_bulk(&job("bulk-first")).await? {
         Some(few.send_for(time, cpu, |connection, n| Request::bulk(lines(connection, n))).await?)
     } else {
         None
     };
     progress.finish_and_clear();
-    Ok(ApiReport {
-        get: Figures::of(get),
-        first_page: Figures::of(first_page),
-        deep_page: deep_page.map(Figures::of),
-        depth,
-        create: Figures::of(create),
-        bulk: bulk.map(Figures::of),
-        ..ApiReport::default()
-    })
+    let default = ApiReport::default();
+    Ok(ApiReport { get, first_page, deep_page, depth, create, bulk, ..default })
 }
 
 /// A typical job document: a name, an interval and an executor.
@@ -144,8 +129,8 @@ fn job(name: &str) -> Value {
     })
 }
 
-/// Serializes everything except the names only once, so that generating requests takes little CPU
-/// time from the server.
+/// Returns the body of a bulk request. The function serializes one job and copies it with other
+/// names, so that generating requests takes little CPU time from the server.
 fn lines(connection: usize, request: u64) -> String {
     let like_all = format!("{}\n", job("#"));
     let Some((before, after)) = like_all.split_once('#') else { return String::new() };
@@ -160,20 +145,16 @@ fn lines(connection: usize, request: u64) -> String {
 
 /// Measures how long a starting scheduler takes to read the jobs that are due up to the time slot
 /// `until`.
-async fn poll(
-    store: &Arc<dyn Store>,
-    until: Slot,
-    clock: &dyn Clock,
-) -> anyhow::Result<PollFigures> {
+async fn poll(bench: &Bench, until: Slot) -> anyhow::Result<PollFigures> {
     let mut micros = Vec::with_capacity(POLLS);
     let mut found = 0;
     for _ in 0..POLLS {
-        let began = clock.monotonic();
+        let began = bench.monotonic();
         found = 0;
         for shard in Shard::all() {
             let mut after = None;
             loop {
-                let jobs = store.load_due(shard, until, after, POLL_PAGE).await?;
+                let jobs = bench.target.store.load_due(shard, until, after, POLL_PAGE).await?;
                 found += jobs.len() as u64;
                 after = jobs.last().map(|job| job.no);
                 if jobs.len() < POLL_PAGE as usize {
@@ -181,7 +162,7 @@ async fn poll(
                 }
             }
         }
-        micros.push(Span::from(clock.monotonic() - began).as_micros());
+        micros.push(Span::from(bench.monotonic() - began).as_micros());
     }
     Ok(PollFigures { jobs: found, took_ms: Quantiles::of_micros(micros).unwrap_or_default() })
 }

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::request::Responses;
 use crate::report::{Quantiles, Rows};
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -17,9 +16,9 @@ pub struct ApiReport {
     /// Time to register `jobs`.
     pub fill_s: f64,
     pub get: Figures,
-    /// The first page of 50 jobs.
+    /// Requests for the first page of 50 jobs.
     pub first_page: Figures,
-    /// A page of 50 jobs that comes after `depth` other jobs of the list.
+    /// Requests for a page of 50 jobs that comes after `depth` other jobs of the list.
     pub deep_page: Option<Figures>,
     pub depth: u64,
     /// One job per request.
@@ -58,16 +57,6 @@ pub struct PollFigures {
 }
 
 impl Figures {
-    pub(super) fn of(responses: Responses) -> Self {
-        Self {
-            requests: responses.micros.len() as u64,
-            done: responses.done,
-            per_s: responses.done as f64 / responses.seconds.max(f64::MIN_POSITIVE),
-            latency_ms: Quantiles::of_micros(responses.micros).unwrap_or_default(),
-            cpu_us: responses.cpu_s * 1_000_000.0 / responses.done.max(1) as f64,
-        }
-    }
-
     fn text(&self) -> String {
         let Self { per_s, cpu_us, latency_ms, .. } = self;
         format!("{per_s:.0}/s, {latency_ms:.2}, {cpu_us:.0} µs CPU per operation")
@@ -77,24 +66,23 @@ impl Figures {
 impl ApiReport {
     pub fn table(&self) -> String {
         let mut rows = Rows::new();
-        let mut row = |name: &str, value: String| rows.add(name, value);
-        row("store", format!("{} ({})", self.store, self.durability));
-        row("jobs registered", format!("{} in {:.1} s", self.jobs, self.fill_s));
-        row("connections", self.connections.to_string());
-        row("get a job", self.get.text());
-        row("first page of 50", self.first_page.text());
+        rows.add("store", format!("{} ({})", self.store, self.durability));
+        rows.add("jobs registered", format!("{} in {:.1} s", self.jobs, self.fill_s));
+        rows.add("connections", self.connections);
+        rows.add("get a job", self.get.text());
+        rows.add("first page of 50", self.first_page.text());
         if let Some(deep) = self.deep_page {
-            row(&format!("page of 50 after {}", self.depth), deep.text());
+            rows.add(&format!("page of 50 after {}", self.depth), deep.text());
         }
-        row("create one by one", self.create.text());
+        rows.add("create one by one", self.create.text());
         match self.bulk {
-            Some(bulk) => row("create in bulk", bulk.text()),
-            None => row("create in bulk", "not supported by this server".into()),
+            Some(bulk) => rows.add("create in bulk", bulk.text()),
+            None => rows.add("create in bulk", "not supported by this server"),
         }
         let PollFigures { jobs, took_ms } = self.poll;
-        row(&format!("find {jobs} due jobs"), format!("{took_ms:.1}"));
-        row("memory", format!("{:.0} MB", self.rss_mb));
-        row("CPU", format!("{:.1} s", self.cpu_s));
+        rows.add(&format!("find {jobs} due jobs"), format!("{took_ms:.1}"));
+        rows.add("memory", format!("{:.0} MB", self.rss_mb));
+        rows.add("CPU", format!("{:.1} s", self.cpu_s));
         rows.finish(self.kept.as_ref())
     }
 }

@@ -10,14 +10,15 @@ use reqwest::{Client, Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::server::Server;
+use super::report::Figures;
+use crate::report::Quantiles;
+use crate::server::{Server, http_client};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The largest page size that the API allows.
 const PAGE_MAX: u64 = 1000;
 /// Number of cursors that [`Connections::page_past`] returns.
 const CURSORS: usize = 50;
-const BULK: &str = "/api/v1/jobs/bulk";
 
 pub(super) struct Request {
     method: Method,
@@ -30,26 +31,14 @@ impl Request {
         Self { method: Method::GET, path, body: None }
     }
 
-    pub(super) fn create(path: &str, document: String) -> Self {
-        let body = Some(("application/json", document));
-        Self { method: Method::POST, path: path.into(), body }
+    /// Returns a request that posts a body with this content type.
+    pub(super) fn post(path: &str, content_type: &'static str, body: String) -> Self {
+        Self { method: Method::POST, path: path.into(), body: Some((content_type, body)) }
     }
 
     pub(super) fn bulk(lines: String) -> Self {
-        let body = Some(("application/x-ndjson", lines));
-        Self { method: Method::POST, path: BULK.into(), body }
+        Self::post("/api/v1/jobs/bulk", "application/x-ndjson", lines)
     }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Responses {
-    /// Latency of each request.
-    pub micros: Vec<u64>,
-    /// Number of operations. A bulk request has one operation per line.
-    pub done: u64,
-    /// Time from the first request to the last response.
-    pub seconds: f64,
-    pub cpu_s: f64,
 }
 
 /// Connections to one server, each with a separate HTTP client.
@@ -72,12 +61,7 @@ impl Connections {
         count: usize,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
-        // reqwest needs a default crypto provider, even for plain HTTP.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = || {
-            Client::builder().no_proxy().pool_max_idle_per_host(1).timeout(REQUEST_TIMEOUT).build()
-        };
-        let clients = (0..count).map(|_| client()).collect::<Result<_, _>>()?;
+        let clients = (0..count).map(|_| http_client(REQUEST_TIMEOUT)).collect::<Result<_, _>>()?;
         let (url, token) = (server.url.as_str().into(), server.token.as_str().into());
         Ok(Self { clients, url, token, clock })
     }
@@ -89,7 +73,7 @@ impl Connections {
         time: Duration,
         cpu: impl Fn() -> f64,
         make: impl Fn(usize, u64) -> Request + Send + Sync + 'static,
-    ) -> anyhow::Result<Responses> {
+    ) -> anyhow::Result<Figures> {
         let make = Arc::new(make);
         let (began, cpu_before) = (self.clock.monotonic(), cpu());
         let mut tasks = Vec::with_capacity(self.clients.len());
@@ -97,36 +81,39 @@ impl Connections {
             let (make, clock) = (Arc::clone(&make), Arc::clone(&self.clock));
             let (url, token) = (Arc::clone(&self.url), Arc::clone(&self.token));
             tasks.push(tokio::spawn(async move {
-                let mut responses = Responses::default();
-                let mut n = 0;
+                let (mut micros, mut operations, mut n) = (Vec::new(), 0, 0);
                 // Each connection sends at least one request, even if `time` is zero.
                 while n == 0 || clock.monotonic() - began < time {
                     let request = make(connection, n);
                     let sent_at = clock.monotonic();
                     let (status, text) = exchange(&client, &url, &token, request).await?;
-                    responses.micros.push(Span::from(clock.monotonic() - sent_at).as_micros());
-                    responses.done += done(status, &text)?;
+                    micros.push(Span::from(clock.monotonic() - sent_at).as_micros());
+                    operations += done(status, &text)?;
                     n += 1;
                 }
-                anyhow::Ok(responses)
+                anyhow::Ok((micros, operations))
             }));
         }
-        let mut all = Responses::default();
+        let (mut micros, mut done) = (Vec::new(), 0);
         for task in tasks {
-            let responses = task.await??;
-            all.micros.extend(responses.micros);
-            all.done += responses.done;
+            let (latencies, operations) = task.await??;
+            micros.extend(latencies);
+            done += operations;
         }
-        all.seconds = (self.clock.monotonic() - began).as_secs_f64();
-        all.cpu_s = cpu() - cpu_before;
-        Ok(all)
+        let seconds = (self.clock.monotonic() - began).as_secs_f64();
+        Ok(Figures {
+            requests: micros.len() as u64,
+            done,
+            per_s: done as f64 / seconds.max(f64::MIN_POSITIVE),
+            latency_ms: Quantiles::of_micros(micros).unwrap_or_default(),
+            cpu_us: (cpu() - cpu_before) * 1_000_000.0 / done.max(1) as f64,
+        })
     }
 
-    async fn send(&self, request: Request) -> anyhow::Result<Value> {
+    /// Sends one request on the first connection.
+    async fn send(&self, request: Request) -> anyhow::Result<(StatusCode, String)> {
         let client = self.clients.first().context("no connection is open")?;
-        let (status, text) = exchange(client, &self.url, &self.token, request).await?;
-        ensure!(status.is_success(), "{status}: {text}");
-        Ok(serde_json::from_str(&text)?)
+        exchange(client, &self.url, &self.token, request).await
     }
 
     /// Lists jobs page by page until `depth` jobs were skipped. Returns the number of skipped jobs
@@ -138,8 +125,10 @@ impl Connections {
             let limit = PAGE_MAX.min(depth - passed);
             let after =
                 cursors.last().map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
-            let page =
-                self.send(Request::get(format!("/api/v1/jobs?limit={limit}{after}"))).await?;
+            let request = Request::get(format!("/api/v1/jobs?limit={limit}{after}"));
+            let (status, text) = self.send(request).await?;
+            ensure!(status.is_success(), "{status}: {text}");
+            let page: Value = serde_json::from_str(&text)?;
             let Some(cursor) = page["next_cursor"].as_str() else { break };
             passed += page["jobs"].as_array().map_or(0, Vec::len) as u64;
             if cursors.len() == CURSORS {
@@ -152,9 +141,7 @@ impl Connections {
 
     /// True if the server supports bulk creation.
     pub(super) async fn has_bulk(&self, job: &Value) -> anyhow::Result<bool> {
-        let client = self.clients.first().context("no connection is open")?;
-        let request = Request::bulk(format!("{job}\n"));
-        let (status, _) = exchange(client, &self.url, &self.token, request).await?;
+        let (status, _) = self.send(Request::bulk(format!("{job}\n"))).await?;
         Ok(!matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED))
     }
 }

@@ -1,8 +1,10 @@
 //! Typical mixes of jobs, generated from a fixed seed.
 
-use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Schedule};
+use evenkeel_core::schedule::{Cron, CronSchedule, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp, Zone};
 use serde::Serialize;
+
+use crate::workload::noop_every;
 
 /// A pseudo-random number generator. The seed determines the sequence.
 pub struct Dice(u64);
@@ -100,8 +102,7 @@ impl Mix {
         };
         let mut kinds = Vec::new();
         for (percent, secs) in every {
-            let interval = Interval::new(Span::from_secs(*secs), None)?;
-            let definition = Definition::noop(Schedule::Interval(interval));
+            let definition = noop_every(Span::from_secs(*secs))?;
             kinds.push(Kind { percent: *percent, definition });
         }
         if self == Self::Odd {

@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use evenkeel_core::balance::{BalanceSettings, LoadProfile, Loads, NodeTurn, Policy, first_time};
-use evenkeel_core::schedule::Interval;
-use evenkeel_core::{Definition, Schedule, Span};
+use evenkeel_core::{Definition, Span};
 use serde::Serialize;
 
 use super::mixes::{GeneratedJob, Kinds, Mix};
 use super::study::{Strategy, placed, to_place};
+use crate::workload::noop_every;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct PlacementFigures {
@@ -43,52 +43,41 @@ pub fn measure(
         let loads = plan.loads_at(Kinds::end()).clone();
         for hours in [1, 24, 7 * 24, 30 * 24] {
             let every = Span::from_secs(hours * HOUR);
-            let interval = Interval::new(every, None)?;
-            let definition = Definition::noop(Schedule::Interval(interval));
-            figures.push(Sample { policy, among, every, definition }.take(&loads, monotonic));
+            let times = place(policy, &noop_every(every)?, loads.clone(), monotonic);
+            let [p50_ns, p99_ns, count_ns] = times;
+            figures.push(PlacementFigures { policy, among, every, p50_ns, p99_ns, count_ns });
         }
     }
     Ok(figures)
 }
 
-struct Sample {
+/// Measures how long choosing a start time for a job takes (p50 and p99), and how long adding the
+/// job to the load counts takes (p50), in nanoseconds.
+fn place(
     policy: Policy,
-    among: u64,
-    every: Span,
-    definition: Definition,
-}
-
-impl Sample {
-    fn take(self, loads: &Loads, monotonic: &dyn Fn() -> Duration) -> PlacementFigures {
-        let settings = BalanceSettings { policy: self.policy, ..BalanceSettings::default() };
-        let mut loads = loads.clone();
-        let empty = empty_nanos(monotonic);
-        let mut nanos = Vec::new();
-        let mut counting = Vec::new();
-        for seed in 0..PLACEMENTS {
-            let at = Kinds::end().saturating_add(Span::from_secs(seed % 900));
-            let definition = &self.definition;
-            let job = GeneratedJob { definition, cost: Span::from_secs(30), seed: seed * 7919, at };
+    definition: &Definition,
+    mut loads: Loads,
+    monotonic: &dyn Fn() -> Duration,
+) -> [u64; 3] {
+    let settings = BalanceSettings { policy, ..BalanceSettings::default() };
+    let empty = empty_nanos(monotonic);
+    let mut nanos = Vec::new();
+    let mut counting = Vec::new();
+    for seed in 0..PLACEMENTS {
+        let at = Kinds::end().saturating_add(Span::from_secs(seed % 900));
+        let job = GeneratedJob { definition, cost: Span::from_secs(30), seed: seed * 7919, at };
+        let began = monotonic();
+        let time =
+            first_time(&settings, black_box(to_place(&job)), &loads, &loads, NodeTurn::ALONE);
+        let placed = monotonic();
+        nanos.push(nanos_of(placed - began).saturating_sub(empty));
+        if let Some(profile) = time.and_then(|time| LoadProfile::of(definition, time)) {
             let began = monotonic();
-            let time =
-                first_time(&settings, black_box(to_place(&job)), &loads, &loads, NodeTurn::ALONE);
-            let placed = monotonic();
-            nanos.push(nanos_of(placed - began).saturating_sub(empty));
-            if let Some(profile) = time.and_then(|time| LoadProfile::of(definition, time)) {
-                let began = monotonic();
-                loads.add(&profile, 1, job.cost);
-                counting.push(nanos_of(monotonic() - began).saturating_sub(empty));
-            }
-        }
-        PlacementFigures {
-            policy: self.policy,
-            among: self.among,
-            every: self.every,
-            p50_ns: quantile(&mut nanos, 50),
-            p99_ns: quantile(&mut nanos, 99),
-            count_ns: quantile(&mut counting, 50),
+            loads.add(&profile, 1, job.cost);
+            counting.push(nanos_of(monotonic() - began).saturating_sub(empty));
         }
     }
+    [quantile(&mut nanos, 50), quantile(&mut nanos, 99), quantile(&mut counting, 50)]
 }
 
 /// Returns the median time that reading the clock takes.

@@ -1,67 +1,42 @@
 //! Crawls a local site and stores its pages.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Html;
 use axum::routing::get;
-use evenkeel_core::Definition;
-use evenkeel_core::job::ExecutorSpec;
 use evenkeel_engine::StorePages;
 use evenkeel_executors::{CrawlExecutor, CrawlerSettings};
-use evenkeel_outbound::{Outbound, OutboundSettings};
+use evenkeel_outbound::OutboundSettings;
 use serde_json::json;
-use tokio::net::TcpListener;
 
-use super::counting::CountingExecutor;
+use super::counting::{CountingExecutor, Counts};
 use super::report::CrawlFigures;
-use super::{sleep_until, start, start_time, until_ended};
+use super::{local_outbound, run_at_once, serve};
 use crate::machine;
 use crate::run::Bench;
 
 const LINKS: usize = 20;
 
-pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<CrawlFigures> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}/0", listener.local_addr()?);
+pub(super) async fn measure(bench: &Bench, pages: usize) -> anyhow::Result<CrawlFigures> {
     let page = move |Path(number): Path<usize>| async move {
         if number < pages { Ok(Html(html(number, pages))) } else { Err(StatusCode::NOT_FOUND) }
     };
-    let router = Router::new().route("/{number}", get(page));
-    let server = tokio::spawn(async move { axum::serve(listener, router).await });
-
-    let outbound = Outbound::new(OutboundSettings {
-        allow_networks: vec!["127.0.0.0/8".parse()?],
-        decompress: true,
-        ..OutboundSettings::default()
-    })?;
-    let library = StorePages::new(Arc::clone(&bench.parts().0.store));
+    let (address, server) = serve(Router::new().route("/{number}", get(page))).await?;
+    let outbound =
+        local_outbound(OutboundSettings { decompress: true, ..OutboundSettings::default() })?;
+    let library = StorePages::new(Arc::clone(&bench.target.store));
     let crawler = CrawlExecutor::new(outbound, CrawlerSettings::default(), library);
-    let executor = CountingExecutor::new(Arc::new(crawler));
-    let at = start_time(bench, 1).await?;
-    let progress = bench.progress(1, "registering");
+    let executor = CountingExecutor::new(crawler);
     let config = json!({
-        "url": url, "depth": 100, "max_pages": pages, "delay_ms": 0, "sitemaps": false,
-        "max_store_mb": 1000,
+        "url": format!("http://{address}/0"), "depth": 100, "max_pages": pages, "delay_ms": 0,
+        "sitemaps": false, "max_store_mb": 1000,
     });
-    let like = |definition: Definition| Definition {
-        executor: ExecutorSpec { kind: "crawl".into(), config: config.clone() },
-        ..definition
-    };
-    bench.registrar(&progress).at_once(1, at, like).await?;
-    progress.finish_and_clear();
-    let engine = start(bench, &executor).await?;
-    sleep_until(bench, at).await?;
-    let began = bench.monotonic();
-    until_ended(bench, &executor, 1).await?;
-    let took = bench.monotonic() - began;
-    engine.drain(Duration::from_secs(30)).await;
+    let took = run_at_once(bench, &executor, 1, config).await?;
     server.abort();
-    let crawled = executor.crawled();
-    let indexed = executor.indexed();
+    let Counts { crawled, indexed, .. } = *executor.counts();
     anyhow::ensure!(indexed as usize == pages, "only {indexed} of {pages} pages were stored");
     Ok(CrawlFigures {
         pages: crawled,

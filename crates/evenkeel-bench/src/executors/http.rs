@@ -1,7 +1,6 @@
 //! Measures HTTP calls to a receiver in the same process.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,13 +11,13 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Definition, Span, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_executors::{HttpExecutor, HttpSettings};
-use evenkeel_outbound::{Outbound, OutboundSettings};
+use evenkeel_outbound::OutboundSettings;
+use evenkeel_store::Roles;
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use super::counting::CountingExecutor;
 use super::report::HttpFigures;
-use super::{RUN_TIMEOUT, sleep_until, start, start_time};
+use super::{RUN_TIMEOUT, local_outbound, serve, sleep_until};
 use crate::args::ExecutorsLoad;
 use crate::machine;
 use crate::report::Quantiles;
@@ -29,13 +28,13 @@ use crate::workload::share;
 struct Received {
     clock: Arc<dyn Clock>,
     /// Calls that are scheduled after this time are not counted.
-    until: AtomicI64,
+    until: Timestamp,
     late: Mutex<Vec<u32>>,
 }
 
 impl Received {
-    fn count(&self) -> usize {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner).len()
+    fn late(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -43,41 +42,31 @@ async fn receive(State(received): State<Arc<Received>>, headers: HeaderMap) {
     let now = received.clock.wall();
     let scheduled_at = headers
         .get("x-evenkeel-scheduled-at")
-        .and_then(|value| value.to_str().ok()?.parse::<Timestamp>().ok());
-    let scheduled_at = scheduled_at.unwrap_or(Timestamp::MIN);
-    if scheduled_at.as_micros() >= received.until.load(Ordering::Acquire) {
-        return;
+        .and_then(|value| value.to_str().ok()?.parse::<Timestamp>().ok())
+        .unwrap_or(Timestamp::MIN);
+    if scheduled_at < received.until {
+        let late = now.since(scheduled_at).as_micros();
+        received.late().push(u32::try_from(late).unwrap_or(u32::MAX));
     }
-    let late = now.since(scheduled_at).as_micros();
-    let mut all = received.late.lock().unwrap_or_else(PoisonError::into_inner);
-    all.push(u32::try_from(late).unwrap_or(u32::MAX));
 }
 
 /// Measures `rate` calls per second for `seconds`.
-pub(super) async fn measure(
-    bench: &mut Bench,
-    load: &ExecutorsLoad,
-) -> anyhow::Result<HttpFigures> {
+pub(super) async fn measure(bench: &Bench, load: &ExecutorsLoad) -> anyhow::Result<HttpFigures> {
     let ExecutorsLoad { rate, seconds, .. } = *load;
-    let received = Arc::new(Received {
-        clock: bench.clock(),
-        until: AtomicI64::new(i64::MAX),
-        late: Mutex::new(Vec::with_capacity(1 << 20)),
-    });
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}/callback", listener.local_addr()?);
+    let (jobs, longest) = share(rate * 60, rate)?;
+    let begin = bench.start_time(jobs).await?;
+    let until = begin.saturating_add(Span::from_secs(seconds));
+    let clock = Arc::clone(&bench.sources.clock);
+    let late = Mutex::new(Vec::with_capacity(1 << 20));
+    let received = Arc::new(Received { clock, until, late });
     let router = Router::new()
         .route("/callback", axum::routing::post(receive))
         .with_state(Arc::clone(&received));
-    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    let (address, server) = serve(router).await?;
+    let url = format!("http://{address}/callback");
 
-    let outbound = Outbound::new(OutboundSettings {
-        allow_networks: vec!["127.0.0.0/8".parse()?],
-        ..OutboundSettings::default()
-    })?;
-    let executor = CountingExecutor::new(Arc::new(HttpExecutor::new(HttpSettings::new(outbound))));
-    let (jobs, longest) = share(rate * 60, rate)?;
-    let begin = start_time(bench, jobs).await?;
+    let outbound = local_outbound(OutboundSettings::default())?;
+    let executor = CountingExecutor::new(HttpExecutor::new(HttpSettings::new(outbound)));
     let progress = bench.progress(jobs, "registering");
     let like = |definition: Definition| Definition {
         executor: ExecutorSpec { kind: "http".into(), config: json!({"url": url}) },
@@ -87,25 +76,23 @@ pub(super) async fn measure(
     let registrar = bench.registrar(&progress);
     let plan = registrar.busy(jobs, longest, begin, OverlapPolicy::default(), like).await?;
     progress.finish_and_clear();
-    let until = begin.saturating_add(Span::from_secs(seconds));
-    received.until.store(until.as_micros(), Ordering::Release);
     let expected = plan.count(until);
 
-    let engine = start(bench, &executor).await?;
+    let engine = bench.start(&executor, Roles::ALL).await?;
     sleep_until(bench, begin).await?;
     let began = bench.monotonic();
     sleep_until(bench, begin.saturating_add(Span::from_secs(seconds / 5))).await?;
     let rss_early_mb = machine::rss_mb();
     sleep_until(bench, until).await?;
     let deadline = bench.monotonic() + RUN_TIMEOUT;
-    while received.count() < expected as usize && bench.monotonic() < deadline {
+    while received.late().len() < expected as usize && bench.monotonic() < deadline {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let (took, rss_late_mb) = (bench.monotonic() - began, machine::rss_mb());
     engine.drain(Duration::from_secs(30)).await;
     server.abort();
     executor.must_have_succeeded()?;
-    let late = std::mem::take(&mut *received.late.lock().unwrap_or_else(PoisonError::into_inner));
+    let late = std::mem::take(&mut *received.late());
     Ok(HttpFigures {
         calls: late.len() as u64,
         expected,

@@ -6,14 +6,20 @@ mod http;
 mod report;
 mod shell;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use evenkeel_core::Timestamp;
-use evenkeel_engine::Engine;
+use axum::Router;
+use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::{Definition, Timestamp};
 use evenkeel_executors::{Executor, SupervisorCommand};
+use evenkeel_outbound::{Outbound, OutboundSettings};
 use evenkeel_store::Roles;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::args::ExecutorsLoad;
 use crate::run::Bench;
@@ -23,7 +29,7 @@ pub use report::ExecutorsReport;
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn measure(
-    bench: &mut Bench,
+    bench: &Bench,
     load: &ExecutorsLoad,
     supervisor: SupervisorCommand,
 ) -> anyhow::Result<ExecutorsReport> {
@@ -38,45 +44,55 @@ pub(crate) async fn measure(
     if load.seconds > 0 && load.rate > 0 {
         report.http = Some(http::measure(bench, load).await?);
     }
-    let (target, ..) = bench.parts();
-    report.store = target.kind.into();
-    report.durability.clone_from(&target.durability);
+    report.store = bench.target.kind.into();
+    report.durability.clone_from(&bench.target.durability);
     Ok(report)
 }
 
-/// Starts a node that runs all jobs with `executor`.
-async fn start(bench: &mut Bench, executor: &Arc<CountingExecutor>) -> anyhow::Result<Engine> {
-    let (target, sources, _, _, workers) = bench.parts();
-    let body = Arc::clone(executor) as Arc<dyn Executor>;
-    let store = Arc::clone(&target.store);
-    sources.start(&store, body, Roles::ALL, workers).await
-}
-
-/// Waits until `expected` runs have ended.
-async fn until_ended(
+/// Runs `count` jobs with this executor configuration, all due at once. Returns the time until the
+/// last run ends.
+async fn run_at_once(
     bench: &Bench,
-    executor: &CountingExecutor,
-    expected: u64,
-) -> anyhow::Result<()> {
-    let progress = bench.progress(expected, "running");
-    let deadline = bench.monotonic() + RUN_TIMEOUT;
-    while executor.ended() < expected {
-        ensure!(
-            bench.monotonic() < deadline,
-            "only {} of {expected} runs ended within {RUN_TIMEOUT:?}",
-            executor.ended()
-        );
-        progress.set_position(executor.ended());
+    executor: &Arc<CountingExecutor>,
+    count: u64,
+    config: Value,
+) -> anyhow::Result<Duration> {
+    let at = bench.start_time(count).await?;
+    let progress = bench.progress(count, "registering");
+    let spec = ExecutorSpec { kind: executor.declaration().kind.into(), config };
+    let like = |definition| Definition { executor: spec.clone(), ..definition };
+    bench.registrar(&progress).at_once(count, at, like).await?;
+    progress.finish_and_clear();
+    let engine = bench.start(executor, Roles::ALL).await?;
+    sleep_until(bench, at).await?;
+    let progress = bench.progress(count, "running");
+    let began = bench.monotonic();
+    loop {
+        let ended = executor.counts().ended;
+        let took = bench.monotonic() - began;
+        if ended >= count {
+            progress.finish_and_clear();
+            executor.must_have_succeeded()?;
+            engine.drain(Duration::from_secs(30)).await;
+            return Ok(took);
+        }
+        ensure!(took < RUN_TIMEOUT, "only {ended} of {count} runs ended within {RUN_TIMEOUT:?}");
+        progress.set_position(ended);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    progress.finish_and_clear();
-    executor.must_have_succeeded()
 }
 
-/// Returns a start time for `jobs` jobs that is late enough to register all jobs before it.
-async fn start_time(bench: &Bench, jobs: u64) -> anyhow::Result<Timestamp> {
-    let lead = evenkeel_core::Span::from_millis(3_000 + jobs / 8);
-    Ok(bench.now().await?.saturating_add(lead))
+/// Serves `router` on a free local port until the task is aborted. Returns its address and task.
+async fn serve(router: Router) -> anyhow::Result<(SocketAddr, JoinHandle<std::io::Result<()>>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    Ok((address, tokio::spawn(async move { axum::serve(listener, router).await })))
+}
+
+/// Returns a client that may call servers on this machine.
+fn local_outbound(settings: OutboundSettings) -> anyhow::Result<Outbound> {
+    let allow_networks = vec!["127.0.0.0/8".parse()?];
+    Ok(Outbound::new(OutboundSettings { allow_networks, ..settings })?)
 }
 
 /// Waits until the store's clock reaches `moment`.

@@ -53,30 +53,29 @@ pub struct CrawlFigures {
 impl ExecutorsReport {
     pub fn table(&self) -> String {
         let mut rows = Rows::new();
-        let mut row = |name: &str, value: String| rows.add(name, value);
-        row("store", format!("{} ({})", self.store, self.durability));
+        rows.add("store", format!("{} ({})", self.store, self.durability));
         if let Some(http) = &self.http {
             let HttpFigures { calls, expected, seconds, calls_per_s, .. } = http;
-            row("http calls", format!("{calls} of {expected} in {seconds:.1} s"));
-            row("  per second", format!("{calls_per_s:.0}"));
+            rows.add("http calls", format!("{calls} of {expected} in {seconds:.1} s"));
+            rows.add("  per second", format!("{calls_per_s:.0}"));
             if let Some(lateness) = http.lateness_ms {
-                row("  lateness", format!("{lateness:.1}"));
+                rows.add("  lateness", format!("{lateness:.1}"));
             }
             let (early, late) = (http.rss_early_mb, http.rss_late_mb);
-            row(
+            rows.add(
                 "  memory",
                 format!("{early:.0} MB after a fifth of the time, {late:.0} MB at the end"),
             );
         }
         if let Some(shell) = &self.shell {
-            row("shell runs", format!("{} in {:.1} s", shell.runs, shell.seconds));
-            row("  per second", format!("{:.0}", shell.runs_per_s));
-            row("  memory", format!("{:.0} MB", shell.rss_mb));
+            rows.add("shell runs", format!("{} in {:.1} s", shell.runs, shell.seconds));
+            rows.add("  per second", format!("{:.0}", shell.runs_per_s));
+            rows.add("  memory", format!("{:.0} MB", shell.rss_mb));
         }
         if let Some(crawl) = &self.crawl {
-            row("crawled pages", format!("{} in {:.1} s", crawl.pages, crawl.seconds));
-            row("  per second", format!("{:.0}", crawl.pages_per_s));
-            row("  memory", format!("{:.0} MB", crawl.rss_mb));
+            rows.add("crawled pages", format!("{} in {:.1} s", crawl.pages, crawl.seconds));
+            rows.add("  per second", format!("{:.0}", crawl.pages_per_s));
+            rows.add("  memory", format!("{:.0} MB", crawl.rss_mb));
         }
         rows.finish(None)
     }

@@ -18,7 +18,7 @@ pub struct QueueReport {
     pub left: u64,
     pub seconds: f64,
     pub claims_per_second: f64,
-    /// Number of first claimed attempts whose priority order was verified.
+    /// How many of the first claimed attempts were checked for descending priority.
     pub first_in_order: usize,
     /// Address of the store if `--keep` was given.
     pub kept: Option<String>,

@@ -1,10 +1,8 @@
 //! Registers unevenly placed jobs.
 
-use evenkeel_core::schedule::{Interval, Schedule};
-use evenkeel_core::{Definition, Span, Timestamp};
-use evenkeel_store::{NewJob, Now};
+use evenkeel_core::{Span, Timestamp};
 
-use crate::workload::{BATCH, Registrar};
+use crate::workload::{Registrar, noop_every};
 
 const HOUR: Span = Span::from_secs(3600);
 const DAY: Span = Span::from_secs(24 * 3600);
@@ -26,26 +24,15 @@ pub(super) async fn uneven(
     count: u64,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let like = |every| -> anyhow::Result<Definition> {
-        Ok(Definition::noop(Schedule::Interval(Interval::new(every, None)?)))
-    };
-    let (daily, hourly) = (like(DAY)?, like(HOUR)?);
-    let job = |n: u64| {
+    let (daily, hourly) = (noop_every(DAY)?, noop_every(HOUR)?);
+    let job = |n| {
         let (definition, within) = match n % HOURLY_ONE_IN {
             0 => (&hourly, HOURLY_WITHIN),
             _ => (&daily, DAILY_WITHIN),
         };
-        registrar.job(definition, time_of(n, within, now), now)
+        Ok(registrar.job(definition.clone(), time_of(n, within, now), now))
     };
-    let mut done = 0;
-    while done < count {
-        let until = (done + BATCH as u64).min(count);
-        let jobs: Vec<NewJob> = (done..until).map(job).collect();
-        registrar.store.register(&registrar.scope, jobs, Now::Database).await?;
-        registrar.progress.inc(until - done);
-        done = until;
-    }
-    Ok(())
+    registrar.register(count, job).await.map(drop)
 }
 
 /// Returns a start time in the first `within` seconds of the first full hour that is at least

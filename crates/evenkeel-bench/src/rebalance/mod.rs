@@ -12,9 +12,7 @@ use evenkeel_commands::{Balance, Balancing, PlanOptions, PlanSource};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Span, Timestamp};
-use evenkeel_engine::Clock;
-use evenkeel_executors::Executor;
-use evenkeel_store::{Roles, Scope, Store};
+use evenkeel_store::Roles;
 
 use crate::args::RebalanceLoad;
 use crate::ledger::{self, Executed, LedgerExecutor};
@@ -46,33 +44,25 @@ pub(crate) async fn measure(
     fill::uneven(&bench.registrar(&progress), load.jobs, bench.now().await?).await?;
     let fill_s = (bench.monotonic() - began).as_secs_f64();
 
-    let clock = bench.clock();
-    let (target, sources, scope, folder, workers) = bench.parts();
-    let (store, chance) = (Arc::clone(&target.store), Arc::clone(&sources.chance));
-    let ledger = folder.join("ledger");
-    target.begin().await?;
-    let (balance, rebuild_s) = rebuild(&store, &scope, load.jobs, &*clock).await?;
+    bench.target.begin().await?;
+    let (balance, rebuild_s) = rebuild(bench, load.jobs).await?;
 
-    // Enough time to register and load the firing jobs.
-    let lead = Span::from_millis(5_000 + load.firing / 8);
-    let start = bench.now().await?.saturating_add(lead);
+    let start = bench.start_time(load.firing).await?;
     // No late run is skipped, because the lateness of a skipped run would not be measured.
-    let firing = bench
-        .registrar(&progress)
-        .busy(load.firing, 1, start, OverlapPolicy::Allow, std::convert::identity)
-        .await?;
+    let overlap = OverlapPolicy::Allow;
+    let registrar = bench.registrar(&progress);
+    let firing = registrar.busy(load.firing, 1, start, overlap, std::convert::identity).await?;
     progress.finish_and_clear();
-    let executor = LedgerExecutor::create(&ledger, Arc::clone(&clock), None)?;
-    let (_, sources, ..) = bench.parts();
-    let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
-    let engine = sources.start(&store, body, Roles::ALL, workers).await?;
-    let measurement = Measurement { store, scope, clock, executor, ledger, firing };
+    let (executor, ledger) = bench.ledger(None)?;
+    let engine = bench.start(&executor, Roles::ALL).await?;
+    let measurement = Measurement { bench, executor, ledger, firing };
     let settled = start.saturating_add(SETTLING);
-    let measured = measurement.rebalance(Balancing::new(balance, chance), settled, quiet).await;
+    let balancing = Balancing::new(balance, Arc::clone(&bench.sources.chance));
+    let measured = measurement.rebalance(balancing, settled, quiet).await;
     engine.drain(Duration::from_secs(30)).await;
-    let census = measurement.store.census().await?;
+    let target = &bench.target;
+    let census = target.store.census().await?;
     let measured = measured?;
-    let (target, ..) = bench.parts();
     Ok(RebalanceReport {
         load: "rebalance",
         store: target.kind.into(),
@@ -90,37 +80,26 @@ pub(crate) async fn measure(
 }
 
 /// Reads the load of all jobs, as a node does when it starts. Returns how long that took.
-async fn rebuild(
-    store: &Arc<dyn Store>,
-    scope: &Scope,
-    jobs: u64,
-    clock: &dyn Clock,
-) -> anyhow::Result<(Arc<Balance>, f64)> {
-    // The default settings, except that a rebalance may move jobs right after their creation.
+async fn rebuild(bench: &Bench, jobs: u64) -> anyhow::Result<(Arc<Balance>, f64)> {
+    // Unlike with the default settings, a rebalance may move jobs right after their creation.
     let settings = BalanceSettings { cooldown: Span::ZERO, ..BalanceSettings::default() };
-    let balance = Balance::new(Arc::clone(store), settings);
-    let now = store.now().await?;
-    let began = clock.monotonic();
-    let known = balance.loads(scope, now).await?;
-    let seconds = (clock.monotonic() - began).as_secs_f64();
-    ensure!(
-        known.all.jobs() == jobs,
-        "the store holds {} jobs instead of {jobs}; use an empty store",
-        known.all.jobs()
-    );
+    let balance = Balance::new(Arc::clone(&bench.target.store), settings);
+    let now = bench.now().await?;
+    let began = bench.monotonic();
+    let known = balance.loads(&bench.scope, now).await?.all.jobs();
+    let seconds = (bench.monotonic() - began).as_secs_f64();
+    ensure!(known == jobs, "the store holds {known} jobs instead of {jobs}; use an empty store");
     Ok((balance, seconds))
 }
 
-struct Measurement {
-    store: Arc<dyn Store>,
-    scope: Scope,
-    clock: Arc<dyn Clock>,
+struct Measurement<'a> {
+    bench: &'a Bench,
     executor: Arc<LedgerExecutor>,
     ledger: PathBuf,
     firing: Plan,
 }
 
-impl Measurement {
+impl Measurement<'_> {
     /// Waits until `settled` plus `quiet`, then plans a rebalance and applies it. Reports how late
     /// other jobs fired before, during and after each step.
     async fn rebalance(
@@ -129,23 +108,23 @@ impl Measurement {
         settled: Timestamp,
         quiet: Span,
     ) -> anyhow::Result<RebalanceReport> {
-        let Self { store, scope, clock, .. } = self;
+        let (bench, scope) = (self.bench, &self.bench.scope);
         let ready = settled.saturating_add(quiet);
-        tokio::time::sleep(Duration::from(ready.since(store.now().await?))).await;
+        tokio::time::sleep(Duration::from(ready.since(bench.now().await?))).await;
 
-        let (planning_at, began) = (store.now().await?, clock.monotonic());
+        let (planning_at, began) = (bench.now().await?, bench.monotonic());
         let previewed = balancing.preview(scope, &PlanOptions::default(), "bench").await?;
-        let plan_s = (clock.monotonic() - began).as_secs_f64();
+        let plan_s = (bench.monotonic() - began).as_secs_f64();
         let id = previewed.rebalance.id;
 
-        let (applying_at, began) = (store.now().await?, clock.monotonic());
+        let (applying_at, began) = (bench.now().await?, bench.monotonic());
         let running = balancing.begin(scope, &PlanSource::Plan(id), "bench").await?;
-        let (check_s, moving_at) = ((clock.monotonic() - began).as_secs_f64(), store.now().await?);
+        let (check_s, moving_at) = ((bench.monotonic() - began).as_secs_f64(), bench.now().await?);
         ensure!(
             running.wait(REBALANCE_MAX).await?,
             "the rebalance {id} has not ended after {REBALANCE_MAX:?}"
         );
-        let ended_at = store.now().await?;
+        let ended_at = bench.now().await?;
         let done = balancing.report(scope, id).await?;
 
         let executed = self.executed_before(ended_at).await?;
@@ -176,12 +155,12 @@ impl Measurement {
     /// Waits until all runs due before `until` are executed, and returns all executed runs.
     async fn executed_before(&self, until: Timestamp) -> anyhow::Result<Vec<Executed>> {
         let expected = self.firing.expected(until);
-        let deadline = self.clock.monotonic() + CATCH_UP_LIMIT;
+        let deadline = self.bench.monotonic() + CATCH_UP_LIMIT;
         loop {
             self.executor.flush()?;
             let executed = ledger::read(std::slice::from_ref(&self.ledger))?;
-            if ledger::missing(&executed, &expected).is_empty() || self.clock.monotonic() > deadline
-            {
+            let is_late = self.bench.monotonic() > deadline;
+            if is_late || ledger::missing(&executed, &expected).is_empty() {
                 return Ok(executed);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

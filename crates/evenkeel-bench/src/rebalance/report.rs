@@ -79,27 +79,26 @@ impl Firings {
 impl RebalanceReport {
     pub fn table(&self) -> String {
         let mut rows = Rows::new();
-        let mut row = |name: &str, value: String| rows.add(name, value);
-        row("store", format!("{} ({})", self.store, self.durability));
-        row("jobs registered", format!("{} in {:.1} s", self.jobs, self.fill_s));
-        row("firing every second", self.firing.to_string());
-        row("load read at start", format!("in {:.2} s", self.rebuild_s));
+        rows.add("store", format!("{} ({})", self.store, self.durability));
+        rows.add("jobs registered", format!("{} in {:.1} s", self.jobs, self.fill_s));
+        rows.add("firing every second", self.firing);
+        rows.add("load read at start", format!("in {:.2} s", self.rebuild_s));
         let Self { planned, skipped, moved, changed, .. } = self;
         let planned = format!("{planned} moves, {skipped} jobs must stay, in {:.2} s", self.plan_s);
-        row("planned", planned);
-        row("plan checked", format!("in {:.2} s", self.check_s));
+        rows.add("planned", planned);
+        rows.add("plan checked", format!("in {:.2} s", self.check_s));
         let moved = format!("{moved} in {:.2} s, {changed} changed since", self.move_s);
-        row("moved", moved);
-        row("moves per second", format!("{:.0}", self.moves_per_s));
+        rows.add("moved", moved);
+        rows.add("moves per second", format!("{:.0}", self.moves_per_s));
         let [before, after] = self.score;
-        row("score", format!("{before:.3} before, {after:.3} after"));
-        row("fired before", self.before.text());
-        row("fired while planning", self.planning.text());
-        row("fired while rebalancing", self.rebalancing.text());
+        rows.add("score", format!("{before:.3} before, {after:.3} after"));
+        rows.add("fired before", self.before.text());
+        rows.add("fired while planning", self.planning.text());
+        rows.add("fired while rebalancing", self.rebalancing.text());
         let Self { lost, doubled, skipped_times, .. } = self;
-        row("lost, doubled, skipped", format!("{lost}, {doubled}, {skipped_times}"));
-        row("peak memory", format!("{:.0} MB", self.peak_rss_mb));
-        row("CPU", format!("{:.1} s", self.cpu_s));
+        rows.add("lost, doubled, skipped", format!("{lost}, {doubled}, {skipped_times}"));
+        rows.add("peak memory", format!("{:.0} MB", self.peak_rss_mb));
+        rows.add("CPU", format!("{:.1} s", self.cpu_s));
         rows.finish(self.kept.as_ref())
     }
 }
