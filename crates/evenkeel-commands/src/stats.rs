@@ -65,6 +65,12 @@ impl RunSearch {
     fn is_open(&self) -> bool {
         self.status.is_none() && self.from.is_none() && self.before.is_none()
     }
+
+    /// Returns a cursor that skips the runs scheduled at or after `before`.
+    fn start(&self) -> Option<AttemptKey> {
+        let before = self.before.filter(|_| self.job.is_none())?;
+        Some(AttemptKey::regular(evenkeel_core::JobNo(0), before))
+    }
 }
 
 impl Runs {
@@ -144,14 +150,6 @@ impl Runs {
         let name = self.store.get(scope, job).await?.and_then(|job| job.about.name);
         found.items.iter_mut().for_each(|group| group.job_name = name.clone());
         Ok(found)
-    }
-}
-
-impl RunSearch {
-    /// Returns a cursor that skips the runs scheduled at or after `before`.
-    fn start(&self) -> Option<AttemptKey> {
-        let before = self.before.filter(|_| self.job.is_none())?;
-        Some(AttemptKey::regular(evenkeel_core::JobNo(0), before))
     }
 }
 

@@ -10,9 +10,7 @@ use crate::jobs::{DeletedJob, Edit, change_command};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
 use crate::update::{new_next_time, read_change};
-use crate::{
-    CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, Object, Result, read_job,
-};
+use crate::{CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, Object, Result};
 
 /// Metadata key under which the creator of a job is stored.
 const CREATED_BY: &str = "created_by";
@@ -134,7 +132,7 @@ impl Jobs {
         }
         let document = Value::Object(job);
         // The document is checked first, so that an invalid document creates no target.
-        read_job(&document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
+        self.read(scope, &document).map_err(CommandError::Invalid)?;
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
         }

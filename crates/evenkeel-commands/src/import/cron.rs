@@ -32,24 +32,21 @@ pub(super) enum KeptBecause {
 }
 
 impl Converted {
-    pub(super) fn disposition(&self) -> Disposition {
-        match self {
-            Self::Interval { .. } => Disposition::Interval,
-            Self::Cron { .. } => Disposition::Cron,
-        }
-    }
-
-    /// Returns why the expression was converted or kept, as a reason code and a sentence.
-    pub(super) fn reason(&self) -> (&'static str, String) {
-        match self {
-            Self::Interval { .. } => ("converted", "its times are always equally far apart".into()),
+    /// Returns whether and why the expression was converted or kept, with a reason code.
+    pub(super) fn reason(&self) -> (Disposition, &'static str, String) {
+        let (code, why) = match self {
+            Self::Interval { .. } => {
+                let why = "its times are always equally far apart".into();
+                return (Disposition::Interval, "converted", why);
+            }
             Self::Cron { why: KeptBecause::Uneven, .. } => {
                 ("not_even", "its times are not always equally far apart".into())
             }
             Self::Cron { why: KeptBecause::Zone, zone, .. } => {
                 ("zone", format!("an interval would not follow the clocks of {zone}"))
             }
-        }
+        };
+        (Disposition::Cron, code, why)
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::command::Command;
-use self::lines::{Line, Times};
+use self::lines::{AT_BOOT, Line};
 use super::{Disposition, Planned};
 use crate::Object;
 use crate::limits::{NAME_CHARS_MAX, TIMEOUT_SECONDS_MAX};
@@ -95,12 +95,12 @@ impl<'a> Reader<'a> {
                     ..Planned::for_review(line, name, "unreadable_line", why)
                 });
             }
-            Line::Entry { times, user, command } => {
+            Line::Entry { expression, user, command } => {
                 let comments = std::mem::take(&mut self.comments);
                 let command = Command::read(command);
                 let name = self.name(&comments, &command);
                 let user = user.or(self.options.user.as_deref());
-                let planned = self.entry(line, name, &comments, times, user, &command);
+                let planned = self.entry(line, name, &comments, &expression, user, &command);
                 if planned.document.is_some() {
                     self.names.insert(planned.name.clone());
                 }
@@ -151,23 +151,20 @@ impl<'a> Reader<'a> {
         line: u64,
         name: String,
         comments: &[String],
-        times: Times<'_>,
+        expression: &str,
         user: Option<&str>,
         command: &Command,
     ) -> Planned {
-        let was = Some(times.text());
+        let was = Some(expression.to_owned());
         let for_review = |code, why: String| Planned {
             was: was.clone(),
             ..Planned::for_review(line, name.clone(), code, why)
         };
-        let expression = match &times {
-            Times::AtBoot => {
-                let why = "it runs when the machine starts, which a schedule cannot express; use \
-                           the machine's service manager";
-                return for_review("at_boot", why.into());
-            }
-            Times::At(expression) => expression,
-        };
+        if expression == AT_BOOT {
+            let why = "it runs when the machine starts, which a schedule cannot express; use the \
+                       machine's service manager";
+            return for_review("at_boot", why.into());
+        }
         if command.script.is_empty() {
             return for_review("no_command", "the entry has no command".into());
         }

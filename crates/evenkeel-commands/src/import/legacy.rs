@@ -172,8 +172,7 @@ impl LegacyImport {
                     return Planned::for_review(line, planned.name, "unreadable_schedule", why);
                 }
                 Ok(converted) => {
-                    planned.disposition = converted.disposition();
-                    (planned.code, planned.why) = converted.reason();
+                    (planned.disposition, planned.code, planned.why) = converted.reason();
                     planned.becomes = Some(add_schedule(&mut document, converted));
                     if planned.disposition == Disposition::Interval || expression.contains("TZ=") {
                         self.keep_former_cron(row, &mut document, now);

@@ -23,7 +23,6 @@ pub struct JobCondition {
     pub should_start_by: Option<Timestamp>,
 }
 
-/// Returns the condition of a job at `now`.
 pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
     let facts = Facts {
         definition: &job.definition,

@@ -14,7 +14,6 @@ impl Jobs {
         }
     }
 
-    /// Publishes that a run was requested.
     pub(super) async fn publish_requested(&self, scope: &Scope, job: JobId, run: AttemptKey) {
         if self.store.events().has_listeners() {
             let at = run.scheduled_at;

@@ -56,7 +56,6 @@ impl KnownSecrets {
     }
 }
 
-/// Returns the references of a job to secrets.
 pub(crate) fn references(definition: &Definition) -> Vec<SecretRef> {
     let (config, payload) = (&definition.executor.config, &definition.payload);
     if secret::has_references(config, payload) {

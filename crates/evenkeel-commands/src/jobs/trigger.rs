@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Jobs;
 use super::create::{CreatedJob, TRIES, prepare_job};
 use crate::balance::has_chosen_times;
-use crate::{CommandError, Conflict, Fault, JobSpec, Result, read_job};
+use crate::{CommandError, Conflict, Fault, JobSpec, Result};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TriggerResult {
@@ -28,8 +28,7 @@ impl Jobs {
     /// Creates the job that `document` describes, or returns the existing job with the same
     /// deduplication key and marks it as deduplicated. Concurrent requests share a transaction.
     pub async fn create_or_find(&self, scope: &Scope, document: &Value) -> Result<CreatedJob> {
-        let mut spec =
-            read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
+        let mut spec = self.read(scope, document).map_err(CommandError::Invalid)?;
         let targets = self.target_urls_of(scope, [&spec.about]).await?;
         self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)?;
         self.secrets_of(scope, [&spec.definition]).await?.check(&spec.definition)?;

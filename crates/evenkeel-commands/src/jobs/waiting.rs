@@ -47,7 +47,6 @@ impl Jobs {
         self.due_since(job, now).map_or(base, |since| self.aging.effective(base, since, now))
     }
 
-    /// Returns the time since which the job is due.
     fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
         job.next_start(now).filter(|_| job.is_due(now))
     }

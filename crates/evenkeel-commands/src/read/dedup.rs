@@ -8,17 +8,11 @@ use evenkeel_core::{About, Span};
 use super::fields::Fields;
 use super::limits::DEDUP_WINDOW_SECONDS_MAX;
 
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Scope {
-    Pending,
-    PendingOrRunning,
-    Window,
-}
-
-const SCOPES: [(&str, Scope); 3] = [
-    ("pending", Scope::Pending),
-    ("pending_or_running", Scope::PendingOrRunning),
-    ("window", Scope::Window),
+const SCOPES: [(&str, DedupScope); 3] = [
+    ("pending", DedupScope::Pending),
+    ("pending_or_running", DedupScope::PendingOrRunning),
+    // The length of the window is given by another field.
+    ("window", DedupScope::Window(Span::ZERO)),
 ];
 
 pub(super) fn read(
@@ -83,15 +77,14 @@ fn scope(fields: &mut Fields<'_>) -> Option<DedupScope> {
     let window = fields.number("dedup_window_seconds", 1..=DEDUP_WINDOW_SECONDS_MAX);
     match scope {
         None if is_given => None,
-        Some(Scope::Window) if !has_window => {
+        Some(DedupScope::Window(_)) if !has_window => {
             fields.refuse("dedup_window_seconds", "is needed with \"dedup_scope\": \"window\"")
         }
-        Some(Scope::Window) => window.map(|secs| DedupScope::Window(Span::from_secs(secs))),
-        None | Some(Scope::Pending | Scope::PendingOrRunning) if has_window => {
+        Some(DedupScope::Window(_)) => window.map(|secs| DedupScope::Window(Span::from_secs(secs))),
+        _ if has_window => {
             let message = "is for \"dedup_scope\": \"window\" only; leave it out";
             fields.refuse("dedup_window_seconds", message)
         }
-        Some(Scope::PendingOrRunning) => Some(DedupScope::PendingOrRunning),
-        None | Some(Scope::Pending) => Some(DedupScope::Pending),
+        scope => Some(scope.unwrap_or_default()),
     }
 }

@@ -1,11 +1,11 @@
-//! Reads the executor of a job, its configuration and its payload.
+//! Reads the executor of a job and its configuration.
 
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::{About, TenantNo};
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::limits::{EXECUTOR_CONFIG_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use super::limits::EXECUTOR_CONFIG_BYTES_MAX;
 use crate::ExecutorCheck;
 use crate::fault::shown;
 
@@ -62,8 +62,4 @@ pub(super) fn read(
             None
         }
     }
-}
-
-pub(super) fn payload(fields: &mut Fields<'_>) -> Value {
-    fields.json("payload", PAYLOAD_BYTES_MAX).unwrap_or_default()
 }

@@ -156,7 +156,6 @@ impl<'a> Fields<'a> {
         self.refuse(name, format!("{} is not between {low} and {high}", shown(&text.into())))
     }
 
-    /// Reads a timestamp.
     pub(crate) fn moment(&mut self, name: &'static str) -> Option<Timestamp> {
         let text = self.text(name)?;
         let wrong = |error| format!("{} is {error}", shown(&text.into()));

@@ -36,7 +36,6 @@ pub(crate) struct JobField<T> {
     sample: fn() -> Value,
 }
 
-/// Reads all fields of a table.
 pub(super) fn read<T>(table: &[JobField<T>], fields: &mut Fields<'_>, part: &mut T) {
     for field in table {
         (field.read)(fields, part);

@@ -71,7 +71,10 @@ pub fn read_job(
     }
     let mut fields = Fields::new(object, "", faults);
     let spec = read_fields(&mut fields, tenant, executors);
-    fields.finish(unknown_fields::reason).or(spec)
+    let reason = |field: &str| {
+        is_set_by_the_server(field).then(|| "is set by the server; leave it out".into())
+    };
+    fields.finish(reason).or(spec)
 }
 
 /// Returns the sorted names of all fields that [`read_job`] accepts.
@@ -92,7 +95,7 @@ fn read_fields(
     job_fields::read(job_fields::ABOUT, fields, &mut about);
     let timing = timing::read(fields);
     about.schedule_time = replaced_cron(fields, timing.as_ref());
-    let payload = executor::payload(fields);
+    let payload = fields.json("payload", limits::PAYLOAD_BYTES_MAX).unwrap_or_default();
     let executor = executor::read(fields, tenant, &about, &payload, executors);
     about.dedup = dedup::read(fields, &about, executor.as_ref(), executors.catalog());
     about.follows_target =

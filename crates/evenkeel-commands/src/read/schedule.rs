@@ -12,18 +12,13 @@ use super::schedule_object;
 use super::syntax_error::SyntaxError;
 use crate::fault::shown;
 
-pub(super) struct Read {
-    pub parsed: ParsedSchedule,
-    /// True if the schedule is periodic or comes from `cron_schedule`, so that the retry policy
-    /// defaults to `deadline`.
-    pub by_deadline: bool,
-}
-
 /// A schedule, and the name of the field that contains it.
 pub(super) type Form = (&'static str, ParsedSchedule);
 
-/// Reads the schedule of a job. Returns `None` if the schedule is invalid.
-pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
+/// Reads the schedule of a job. Returns `None` if the schedule is invalid. The returned flag is true
+/// if the schedule is periodic or comes from `cron_schedule`, so that the retry policy defaults to
+/// `deadline`.
+pub(super) fn read(fields: &mut Fields<'_>) -> Option<(ParsedSchedule, bool)> {
     let faults_before = fields.faults.count();
     let long = long_form(fields);
     let interval = short_interval(fields);
@@ -71,7 +66,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let now = || ParsedSchedule::from(Schedule::Once(Once::NOW));
     let parsed = if enabled == Some(false) { now() } else { parsed.unwrap_or_else(now) };
     let by_deadline = by_deadline || parsed.schedule.follows_its_end();
-    Some(Read { parsed, by_deadline })
+    Some((parsed, by_deadline))
 }
 
 fn long_form(fields: &mut Fields<'_>) -> Option<Form> {

@@ -28,7 +28,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     let exact = fields.flag("exact");
     job.blackout_periods = hours::blackouts(fields);
     job.prefer_window = hours::preferred(fields, &job.blackout_periods);
-    let schedule::Read { parsed, by_deadline } = parsed?;
+    let (parsed, by_deadline) = parsed?;
     job.schedule = parsed.schedule;
     check_placement(fields, &job, exact);
     check_effects(fields, &job);

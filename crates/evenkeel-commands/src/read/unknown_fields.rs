@@ -1,4 +1,4 @@
-//! Explains why a field that the server shows is refused in a job document.
+//! Fields that the server shows, but that a job document must not contain.
 
 /// Fields that the server shows with a job, but that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 38] = [
@@ -11,12 +11,6 @@ const SET_BY_THE_SERVER: [&str; 38] = [
     "paused_at", "run_count", "started_at", "status", "still_running", "updated_at", "warnings",
 ];
 
-/// True if only the server sets the field.
 pub fn is_set_by_the_server(field: &str) -> bool {
     SET_BY_THE_SERVER.contains(&field)
-}
-
-/// Returns why a field is refused, if it is a field that only the server sets.
-pub(super) fn reason(field: &str) -> Option<String> {
-    is_set_by_the_server(field).then(|| "is set by the server; leave it out".into())
 }

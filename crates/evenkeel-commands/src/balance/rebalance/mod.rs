@@ -91,7 +91,6 @@ pub struct PlanSummary {
     pub filter: Option<Value>,
     pub before: Shape,
     pub after: Shape,
-    /// Number of skipped jobs by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
     /// The first [`LISTED_MAX`] skipped jobs.
     pub skipped: Vec<SkippedJob>,

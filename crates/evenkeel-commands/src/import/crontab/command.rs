@@ -33,8 +33,12 @@ impl Command {
         let mut parts = parts.into_iter();
         let script = parts.next().unwrap_or_default().trim().to_owned();
         let lines: Vec<String> = parts.collect();
-        let input = (!lines.is_empty()).then(|| with_line_break(lines.join("\n")));
-        Self { script, input }
+        let mut input = lines.join("\n");
+        // Cron adds a missing line break at the end.
+        if !input.is_empty() && !input.ends_with('\n') {
+            input.push('\n');
+        }
+        Self { script, input: (!lines.is_empty()).then_some(input) }
     }
 
     /// Returns a placeholder in the script that the shell executor would replace, which would
@@ -65,12 +69,4 @@ impl Command {
             name => name.into(),
         }
     }
-}
-
-/// Adds a missing line break at the end, as cron does.
-fn with_line_break(mut text: String) -> String {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text
 }

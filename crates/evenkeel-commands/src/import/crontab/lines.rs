@@ -1,5 +1,7 @@
 //! Parses the lines of a crontab.
 
+use std::borrow::Cow;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
     Blank,
@@ -10,7 +12,8 @@ pub(super) enum Line<'a> {
         value: String,
     },
     Entry {
-        times: Times<'a>,
+        /// A cron expression whose fields are separated by single spaces, or [`AT_BOOT`].
+        expression: Cow<'a, str>,
         user: Option<&'a str>,
         command: &'a str,
     },
@@ -18,22 +21,8 @@ pub(super) enum Line<'a> {
     Unreadable(String),
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Times<'a> {
-    /// At the start of the machine (`@reboot`).
-    AtBoot,
-    /// A cron expression whose fields are separated by single spaces.
-    At(std::borrow::Cow<'a, str>),
-}
-
-impl Times<'_> {
-    pub(super) fn text(&self) -> String {
-        match self {
-            Self::AtBoot => "@reboot".into(),
-            Self::At(expression) => expression.to_string(),
-        }
-    }
-}
+/// Expression of an entry that runs at the start of the machine.
+pub(super) const AT_BOOT: &str = "@reboot";
 
 pub(super) fn read(line: &str, system: bool) -> Line<'_> {
     let line = line.trim();
@@ -48,16 +37,16 @@ pub(super) fn read(line: &str, system: bool) -> Line<'_> {
 
 fn nickname(line: &str, system: bool) -> Line<'_> {
     let (name, rest) = word(line).unwrap_or((line, ""));
-    if name.eq_ignore_ascii_case("@reboot") {
-        return entry(Times::AtBoot, rest, system);
+    if name.eq_ignore_ascii_case(AT_BOOT) {
+        return entry(AT_BOOT.into(), rest, system);
     }
     // Some cron implementations accept `@every 30m`, in which the second word is the interval.
     if name.eq_ignore_ascii_case("@every")
         && let Some((length, rest)) = word(rest)
     {
-        return entry(Times::At(format!("{name} {length}").into()), rest, system);
+        return entry(format!("{name} {length}").into(), rest, system);
     }
-    entry(Times::At(name.into()), rest, system)
+    entry(name.into(), rest, system)
 }
 
 fn fields(line: &str, system: bool) -> Line<'_> {
@@ -73,17 +62,17 @@ fn fields(line: &str, system: bool) -> Line<'_> {
         fields.push(field);
         rest = after;
     }
-    entry(Times::At(fields.join(" ").into()), rest, system)
+    entry(fields.join(" ").into(), rest, system)
 }
 
-fn entry<'a>(times: Times<'a>, rest: &'a str, system: bool) -> Line<'a> {
+fn entry<'a>(expression: Cow<'a, str>, rest: &'a str, system: bool) -> Line<'a> {
     if !system {
-        return Line::Entry { times, user: None, command: rest };
+        return Line::Entry { expression, user: None, command: rest };
     }
     match word(rest) {
         // BSD cron allows a group or a login class after the user name.
         Some((user, command)) => match user.split([':', '/']).next().unwrap_or_default() {
-            user if is_user_name(user) => Line::Entry { times, user: Some(user), command },
+            user if is_user_name(user) => Line::Entry { expression, user: Some(user), command },
             _ => Line::Unreadable(format!(
                 "{user:?} is in the place of the user in a system crontab; if this is the crontab of \
                  one user, use --system=false"
