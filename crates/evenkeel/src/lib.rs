@@ -19,6 +19,8 @@ use clap::Parser as _;
 
 pub use failure::{Exit, Failure};
 
+pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
 /// The hidden command that runs this process as the supervisor of a shell program.
 pub const SUPERVISE: &str = "__supervise";
 

@@ -10,7 +10,7 @@ use super::run::{moment, when};
 use super::token::RoleArg;
 use crate::client::Client;
 use crate::output::{Table, Tone, clean};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 #[derive(Subcommand, Clone)]
 pub(super) enum ApiKeyCommand {
@@ -51,7 +51,7 @@ pub(super) struct CreateArgs {
     ttl: Option<Span>,
 }
 
-pub(super) async fn run(session: &Session, command: ApiKeyCommand) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, command: ApiKeyCommand) -> Result {
     match command {
         ApiKeyCommand::Create(args) => create(session, args).await,
         ApiKeyCommand::List(args) => list(session, args).await,
@@ -59,7 +59,7 @@ pub(super) async fn run(session: &Session, command: ApiKeyCommand) -> Result<(),
     }
 }
 
-async fn create(session: &Session, args: CreateArgs) -> Result<(), Failure> {
+async fn create(session: &Session, args: CreateArgs) -> Result {
     let role = evenkeel_store::Role::from(args.role).as_str();
     let mut document = json!({"name": args.name, "role": role});
     if let Some(ttl) = args.ttl {
@@ -69,7 +69,7 @@ async fn create(session: &Session, args: CreateArgs) -> Result<(), Failure> {
     session.answer(&answer, answer.text_of("key"))
 }
 
-async fn list(session: &Session, args: OffsetArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: OffsetArgs) -> Result {
     let answer = session.client.get_with(&["api-keys"], &args.query()).await?;
     let now = session.now();
     let headings = ["KEY", "NAME", "ROLE", "STATE", "CREATED BY", "CREATED", "USED"];
@@ -103,7 +103,7 @@ fn state(key: &Value, now: Timestamp) -> (String, Tone) {
     }
 }
 
-async fn revoke(session: &Session, key: &str) -> Result<(), Failure> {
+async fn revoke(session: &Session, key: &str) -> Result {
     let id = match key.parse::<uuid::Uuid>() {
         Ok(id) => id.to_string(),
         Err(_) => find(&session.client, key).await?,
@@ -113,7 +113,7 @@ async fn revoke(session: &Session, key: &str) -> Result<(), Failure> {
 }
 
 /// Returns the id of the valid API key with this name.
-async fn find(client: &Client, name: &str) -> Result<String, Failure> {
+async fn find(client: &Client, name: &str) -> Result<String> {
     let mut page = CursorArgs { limit: 1000, cursor: None };
     loop {
         let answer = client.get_with(&["api-keys"], &page.query()).await?;

@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::Context;
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// Returns an error with `--json` or without a terminal, because the command can't ask for
 /// confirmation then.
-pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(), Failure> {
+pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result {
     if context.output.is_json() || !std::io::stdin().is_terminal() {
         return Err(
             Failure::usage(format!("can't ask {whether} without a terminal")).or_else(way_out)
@@ -17,7 +17,7 @@ pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(
 }
 
 /// Asks the user for confirmation.
-pub(super) fn agrees(question: &str) -> Result<bool, Failure> {
+pub(super) fn agrees(question: &str) -> Result<bool> {
     let mut stderr = std::io::stderr().lock();
     write!(stderr, "{question} [y/N] ")?;
     stderr.flush()?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::list::CursorArgs;
-use crate::Failure;
+use crate::Result;
 use crate::output::{Table, Tone};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -35,7 +35,7 @@ pub struct AuditArgs {
     page: CursorArgs,
 }
 
-pub(super) async fn run(session: &Session, args: AuditArgs) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, args: AuditArgs) -> Result {
     let mut query = args.page.query();
     query.extend(args.subject.map(|subject| ("subject", subject)));
     query.extend(args.target.map(|target| ("target", target)));

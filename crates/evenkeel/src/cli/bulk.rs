@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::failure::Because as _;
-use crate::{Exit, Failure};
+use crate::{Exit, Result};
 
 /// Delays before a request is repeated, in milliseconds. The sum of the delays is slightly longer
 /// than the time for which an idempotency key stays locked after a server crash.
@@ -15,7 +15,7 @@ const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_0
 
 /// Sends job documents, one per line, and repeats the request after each delay until every line has
 /// a final result. The idempotency key ensures that each line is processed once.
-pub(super) async fn send(client: &Client, lines: &[u8], key: &str) -> Result<Vec<Value>, Failure> {
+pub(super) async fn send(client: &Client, lines: &[u8], key: &str) -> Result<Vec<Value>> {
     let post = || client.post_lines(&["jobs", "bulk"], lines.to_vec(), key);
     let mut pauses = PAUSES.iter();
     loop {
@@ -36,7 +36,7 @@ pub(super) async fn send(client: &Client, lines: &[u8], key: &str) -> Result<Vec
     }
 }
 
-fn read(answers: &str) -> Result<Vec<Value>, Failure> {
+fn read(answers: &str) -> Result<Vec<Value>> {
     let answers = answers.lines().map(serde_json::from_str).collect::<Result<_, _>>();
     answers.because("the server's answer can't be parsed")
 }

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::Context;
-use crate::Failure;
+use crate::Result;
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel completions bash > /etc/bash_completion.d/evenkeel
@@ -17,7 +17,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(super) fn run(context: &Context, args: &CompletionsArgs) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: &CompletionsArgs) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::Args::command(), "evenkeel", &mut script);
     context.output.line(&String::from_utf8_lossy(&script))

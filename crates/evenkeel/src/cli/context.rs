@@ -6,7 +6,7 @@ use evenkeel_core::Timestamp;
 use evenkeel_engine::{Clock as _, SystemClock};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::Failure;
+use crate::Result;
 use crate::client::{self, Answer, Client};
 use crate::config::raw::{RawClient, RawGlobal};
 use crate::config::{self, ConfigFile};
@@ -22,7 +22,7 @@ pub struct Context {
 
 impl Context {
     /// Reads the config file, if it exists.
-    pub fn new(global: RawGlobal) -> Result<Self, Failure> {
+    pub fn new(global: RawGlobal) -> Result<Self> {
         let file = config::read_file(global.config.as_deref())?;
         let global = global.or(&file.global);
         let output = Output::new(global.json == Some(true));
@@ -35,7 +35,7 @@ impl Context {
 
     /// Prepares requests to the server that the options name, or to the server of the data
     /// directory.
-    pub fn session(&self, client: RawClient) -> Result<Session, Failure> {
+    pub fn session(&self, client: RawClient) -> Result<Session> {
         let endpoint = client::find(&client.or(&self.file.client), &self.data_dir())?;
         Ok(Session { client: Client::new(endpoint)?, output: self.output })
     }
@@ -45,8 +45,8 @@ impl Context {
         &self,
         client: RawClient,
         args: A,
-        command: impl AsyncFnOnce(&Session, A) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        command: impl AsyncFnOnce(&Session, A) -> Result,
+    ) -> Result {
         let session = self.session(client)?;
         self.runtime()?.block_on(command(&session, args))
     }
@@ -57,16 +57,16 @@ impl Context {
     }
 
     /// Returns a single-threaded runtime.
-    pub fn runtime(&self) -> Result<Runtime, Failure> {
+    pub fn runtime(&self) -> Result<Runtime> {
         built(Builder::new_current_thread())
     }
 
-    pub fn multi_threaded_runtime(&self) -> Result<Runtime, Failure> {
+    pub fn multi_threaded_runtime(&self) -> Result<Runtime> {
         built(Builder::new_multi_thread())
     }
 }
 
-fn built(mut builder: Builder) -> Result<Runtime, Failure> {
+fn built(mut builder: Builder) -> Result<Runtime> {
     builder.enable_all().build().because("the runtime can't be started")
 }
 
@@ -83,19 +83,13 @@ impl Session {
     }
 
     /// Prints the response of the server with `--json`, and `text` without it.
-    pub fn answer(&self, answer: &Answer, text: &str) -> Result<(), Failure> {
+    pub fn answer(&self, answer: &Answer, text: &str) -> Result {
         self.output.line(if self.output.is_json() { &answer.text } else { text })
     }
 
     /// Prints one page of a list: the response of the server with `--json`, else the table and the
     /// flag or command that shows the next page. If both are empty, prints `nothing`.
-    pub fn page(
-        &self,
-        answer: &Answer,
-        table: Table,
-        next: &str,
-        nothing: &str,
-    ) -> Result<(), Failure> {
+    pub fn page(&self, answer: &Answer, table: Table, next: &str, nothing: &str) -> Result {
         let is_empty = table.is_empty() && next.is_empty();
         self.answer(answer, &if is_empty { nothing.into() } else { table.render() + next })
     }

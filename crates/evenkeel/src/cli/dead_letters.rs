@@ -8,7 +8,7 @@ use super::Session;
 use super::list::{CursorArgs, job_flag, job_id, next_page};
 use super::run::{lines, when};
 use crate::output::{Table, Tone, clean};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 /// Maximum number of dead letters per request.
 const AT_ONCE: usize = 1000;
@@ -61,7 +61,7 @@ pub(super) struct ListArgs {
     page: CursorArgs,
 }
 
-pub(super) async fn run(session: &Session, command: DeadLettersCommand) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, command: DeadLettersCommand) -> Result {
     match command {
         DeadLettersCommand::List(args) => list(session, args).await,
         DeadLettersCommand::Show { id } => show(session, &id).await,
@@ -70,7 +70,7 @@ pub(super) async fn run(session: &Session, command: DeadLettersCommand) -> Resul
     }
 }
 
-async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: ListArgs) -> Result {
     let mut query = args.page.query();
     query.extend(job_id(session, args.job.as_deref()).await?);
     query.extend(args.open.then(|| ("redriven", "false".into())));
@@ -104,7 +104,7 @@ fn row(letter: &Value, now: Timestamp) -> [(String, Tone); 6] {
     ]
 }
 
-async fn show(session: &Session, id: &str) -> Result<(), Failure> {
+async fn show(session: &Session, id: &str) -> Result {
     let answer = session.client.get(&["dead-letters", id]).await?;
     let letter = &answer.value;
     let mut text = String::new();
@@ -129,7 +129,7 @@ async fn show(session: &Session, id: &str) -> Result<(), Failure> {
 
 /// Sends a command for all dead letters, many per request. Returns an error if the server refused
 /// the command for any dead letter.
-async fn each(session: &Session, ids: &[String], action: &str, done: &str) -> Result<(), Failure> {
+async fn each(session: &Session, ids: &[String], action: &str, done: &str) -> Result {
     let output = session.output;
     let (mut count, mut refusals) = (0, Vec::new());
     for ids in ids.chunks(AT_ONCE) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::list::job_id;
-use crate::Failure;
+use crate::Result;
 use crate::client::Message;
 use crate::output::{clean, duration_ms};
 
@@ -34,7 +34,7 @@ pub struct EventsArgs {
     limit: Option<u64>,
 }
 
-pub(super) async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, args: EventsArgs) -> Result {
     let mut query = job_id(session, args.job.as_deref()).await?;
     query.extend(args.kinds.map(|kinds| ("kinds", kinds)));
     let mut left = args.limit.unwrap_or(u64::MAX);
@@ -51,7 +51,7 @@ pub(super) async fn run(session: &Session, args: EventsArgs) -> Result<(), Failu
     session.client.follow(&["events"], &query, args.after, handle).await
 }
 
-fn show(session: &Session, message: &Message) -> Result<(), Failure> {
+fn show(session: &Session, message: &Message) -> Result {
     let event_data: Value = serde_json::from_str(&message.data).unwrap_or_default();
     if session.output.is_json() {
         let mut line = event_data;

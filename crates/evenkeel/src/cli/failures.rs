@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Session;
 use super::list::{CursorArgs, job_flag, job_id, next_page};
 use super::run::when;
-use crate::Failure;
+use crate::Result;
 use crate::output::{Table, Tone};
 
 /// Number of characters of a message to show.
@@ -23,7 +23,7 @@ pub struct FailuresArgs {
     page: CursorArgs,
 }
 
-pub(super) async fn run(session: &Session, args: FailuresArgs) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, args: FailuresArgs) -> Result {
     let mut query = args.page.query();
     query.extend(job_id(session, args.job.as_deref()).await?);
     let answer = session.client.get_with(&["failures"], &query).await?;

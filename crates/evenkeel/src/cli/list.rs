@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Session;
 use super::job::find_id;
-use crate::Failure;
+use crate::Result;
 use crate::client::{Answer, Query};
 use crate::output::{clean, quoted};
 
@@ -54,10 +54,7 @@ impl OffsetArgs {
 }
 
 /// Returns the query parameter with the id of the job that `--job` names, if it is given.
-pub(super) async fn job_id(
-    session: &Session,
-    job: Option<&str>,
-) -> Result<Query<'static>, Failure> {
+pub(super) async fn job_id(session: &Session, job: Option<&str>) -> Result<Query<'static>> {
     match job {
         Some(job) => Ok(vec![("job_id", find_id(&session.client, job).await?)]),
         None => Ok(Vec::new()),

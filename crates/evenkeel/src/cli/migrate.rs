@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Context;
 use crate::config::raw::RawStore;
 use crate::serve::{data_dir, store};
-use crate::{Failure, config};
+use crate::{Result, config};
 
 pub(super) const EXAMPLES: &str = "A server also does this when it starts.
 
@@ -20,7 +20,7 @@ pub struct MigrateArgs {
     store: RawStore,
 }
 
-pub(super) fn run(context: &Context, args: MigrateArgs) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: MigrateArgs) -> Result {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
     data_dir::create_for(&choice, &data_dir)?;

@@ -26,7 +26,7 @@ mod token;
 
 use clap::{Parser, Subcommand};
 
-use crate::Failure;
+use crate::Result;
 use crate::config::raw::{RawClient, RawGlobal};
 use context::{Context, Session};
 
@@ -126,7 +126,7 @@ enum Command {
 }
 
 /// Runs a command.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: Args) -> Result {
     let context = Context::new(args.global)?;
     match args.command {
         Command::Serve(args) => serve::run(&context, *args),

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::Context;
 use super::job::put;
-use crate::Failure;
 use crate::output::{Table, Tone, ago};
+use crate::{Failure, Result};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel next '0 9 * * 1-5' --tz America/Toronto
@@ -64,7 +64,7 @@ impl NextArgs {
     }
 }
 
-pub(super) fn run(context: &Context, args: &NextArgs) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: &NextArgs) -> Result {
     let now = context.now();
     let document = args.document();
     let preview =

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::Session;
 use super::run::when;
-use crate::Failure;
+use crate::Result;
 use crate::output::{Table, Tone};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel nodes
   evenkeel nodes --json | jq '.nodes[] | {name, pools}'";
 
-pub(super) async fn run(session: &Session, (): ()) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, (): ()) -> Result {
     let answer = session.client.get_with(&["nodes"], &[("limit", "1000".into())]).await?;
     let headings = ["NUMBER", "NAME", "STATE", "ROLES", "POOLS", "LAST PING", "JOINED"];
     let rows = answer.list_of("nodes").iter().map(|node| row(node, session.now()));

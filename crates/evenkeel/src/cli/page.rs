@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Session;
 use super::list::{OffsetArgs, job_id};
 use super::run::when;
-use crate::Failure;
+use crate::Result;
 use crate::output::{Table, Tone, clean};
 
 #[derive(Subcommand, Clone)]
@@ -43,7 +43,7 @@ pub(super) struct ListArgs {
     page: OffsetArgs,
 }
 
-pub(super) async fn run(session: &Session, command: PageCommand) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, command: PageCommand) -> Result {
     match command {
         PageCommand::List(args) => list(session, args).await,
         PageCommand::Show { id } => {
@@ -53,7 +53,7 @@ pub(super) async fn run(session: &Session, command: PageCommand) -> Result<(), F
     }
 }
 
-async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: ListArgs) -> Result {
     let words = args.words.join(" ");
     let nothing = match words.is_empty() {
         true => "No page is stored yet: `evenkeel job create --crawl URL` crawls a site.",

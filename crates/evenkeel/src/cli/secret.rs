@@ -10,9 +10,9 @@ use serde_json::json;
 use super::Session;
 use super::list::OffsetArgs;
 use super::run::when;
-use crate::Failure;
 use crate::failure::Because as _;
 use crate::output::{Table, Tone, clean};
+use crate::{Failure, Result};
 
 #[derive(Subcommand, Clone)]
 pub(super) enum SecretCommand {
@@ -59,7 +59,7 @@ A job refers to it by name:
     Rotate,
 }
 
-pub(super) async fn run(session: &Session, command: SecretCommand) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, command: SecretCommand) -> Result {
     match command {
         SecretCommand::Set { name, from_file } => set(session, &name, from_file).await,
         SecretCommand::List(args) => list(session, args).await,
@@ -71,7 +71,7 @@ pub(super) async fn run(session: &Session, command: SecretCommand) -> Result<(),
     }
 }
 
-async fn set(session: &Session, name: &str, from_file: Option<PathBuf>) -> Result<(), Failure> {
+async fn set(session: &Session, name: &str, from_file: Option<PathBuf>) -> Result {
     let value = match from_file {
         Some(path) => {
             let what = format!("{} can't be read as text", path.display());
@@ -88,7 +88,7 @@ async fn set(session: &Session, name: &str, from_file: Option<PathBuf>) -> Resul
 }
 
 /// Reads the value from a pipe, or from a terminal without echo.
-fn read_value(name: &str) -> Result<String, Failure> {
+fn read_value(name: &str) -> Result<String> {
     let what = "the value can't be read";
     let mut stdin = std::io::stdin();
     let mut value = String::new();
@@ -111,7 +111,7 @@ fn read_value(name: &str) -> Result<String, Failure> {
     Ok(value)
 }
 
-async fn list(session: &Session, args: OffsetArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: OffsetArgs) -> Result {
     let answer = session.client.get_with(&["secrets"], &args.query()).await?;
     let rows = answer.list_of("secrets").iter().map(|secret| {
         let text = |field: &str| secret[field].as_str().unwrap_or_default().to_owned();
@@ -129,7 +129,7 @@ async fn list(session: &Session, args: OffsetArgs) -> Result<(), Failure> {
     session.page(&answer, table, &next, nothing)
 }
 
-async fn rotate(session: &Session) -> Result<(), Failure> {
+async fn rotate(session: &Session) -> Result {
     let (mut rotated, mut unreadable) = (0, Vec::new());
     let mut cursor: Option<String> = None;
     let key = loop {

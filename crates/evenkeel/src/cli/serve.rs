@@ -5,7 +5,7 @@ use clap::Args;
 use super::Context;
 use crate::config::RawTables;
 use crate::config::raw::{RawServer, RawStore};
-use crate::{Failure, config, serve};
+use crate::{Result, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve
@@ -30,7 +30,7 @@ pub struct ServeArgs {
     tables: RawTables,
 }
 
-pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: ServeArgs) -> Result {
     let file = &context.file;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let config = config::resolve(

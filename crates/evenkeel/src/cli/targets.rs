@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Session;
 use super::list::{CursorArgs, next_page};
 use super::run::when;
-use crate::Failure;
+use crate::Result;
 use crate::client::Answer;
 use crate::output::{Table, Tone, clean};
 
@@ -85,7 +85,7 @@ impl FieldArgs {
     }
 }
 
-pub(super) async fn run(session: &Session, command: TargetsCommand) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, command: TargetsCommand) -> Result {
     let client = &session.client;
     match command {
         TargetsCommand::List(args) => list(session, args).await,
@@ -109,7 +109,7 @@ pub(super) async fn run(session: &Session, command: TargetsCommand) -> Result<()
     }
 }
 
-async fn list(session: &Session, args: CursorArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: CursorArgs) -> Result {
     let answer = session.client.get_with(&["targets"], &args.query()).await?;
     let headings = ["TARGET", "NAME", "SOURCE", "URL", "JOBS", "LAST SUCCESS"];
     let rows = answer.list_of("targets").iter().map(|target| {
@@ -130,7 +130,7 @@ async fn list(session: &Session, args: CursorArgs) -> Result<(), Failure> {
     session.page(&answer, table, &next, nothing)
 }
 
-fn show(session: &Session, answer: &Answer, done: &str) -> Result<(), Failure> {
+fn show(session: &Session, answer: &Answer, done: &str) -> Result {
     let target = &answer.value;
     let mut shown = format!("{done}target {}", target["number"]);
     for (name, field) in [("name", "name"), ("source", "source_id"), ("url", "url")] {
@@ -145,7 +145,7 @@ fn show(session: &Session, answer: &Answer, done: &str) -> Result<(), Failure> {
 }
 
 /// Prints how a changed target affects the jobs that crawl its URL.
-fn print_followers(session: &Session, changed: &Value) -> Result<(), Failure> {
+fn print_followers(session: &Session, changed: &Value) -> Result {
     if session.output.is_json() {
         return Ok(());
     }
@@ -167,7 +167,7 @@ fn print_followers(session: &Session, changed: &Value) -> Result<(), Failure> {
     if lines.is_empty() { Ok(()) } else { session.output.line(&lines.join("; ")) }
 }
 
-async fn delete(session: &Session, number: u64, force: bool) -> Result<(), Failure> {
+async fn delete(session: &Session, number: u64, force: bool) -> Result {
     let query = Vec::from_iter(force.then(|| ("force", "true".into())));
     let answer = session.client.delete(&["targets", &number.to_string()], &query).await?;
     let detached = answer.value["detached_jobs"].as_u64().unwrap_or(0);

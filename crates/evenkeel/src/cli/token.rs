@@ -15,7 +15,7 @@ use crate::config::raw::RawStore;
 use crate::failure::Because as _;
 use crate::serve::executors::signing_keys;
 use crate::serve::{credentials, data_dir, store};
-use crate::{Failure, config};
+use crate::{Failure, Result, config};
 
 #[derive(Args, Clone)]
 pub struct TokenArgs {
@@ -95,14 +95,14 @@ struct CreateArgs {
     store: RawStore,
 }
 
-pub(super) fn run(context: &Context, args: TokenArgs) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: TokenArgs) -> Result {
     match args.command {
         TokenCommand::Create(args) => create(context, args),
         TokenCommand::SigningKey(args) => signing_key(context, args),
     }
 }
 
-fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
+fn signing_key(context: &Context, args: SigningKeyArgs) -> Result {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
     data_dir::check_server_store(&choice, &data_dir)?;
@@ -132,7 +132,7 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     context.output.json_or_text(&json!({"keys": keys}), &keys.join("\n"))
 }
 
-fn create(context: &Context, args: CreateArgs) -> Result<(), Failure> {
+fn create(context: &Context, args: CreateArgs) -> Result {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
     data_dir::check_server_store(&choice, &data_dir)?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Endpoint;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
@@ -13,7 +13,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn read(status: u16, text: String, endpoint: &Endpoint) -> Result<Self, Failure> {
+    pub(super) fn read(status: u16, text: String, endpoint: &Endpoint) -> Result<Self> {
         let value = serde_json::from_str::<Value>(&text);
         match (status, value) {
             (200..=299, Ok(value)) => Ok(Self { text, value }),

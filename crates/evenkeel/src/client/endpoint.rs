@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::read_url;
 use crate::config::raw::RawClient;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 /// The file `server.json` that a running server writes to its data directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub fn read_local(data_dir: &Path) -> Option<LocalServer> {
 
 /// Returns the server that the user named, or else the server of the data directory. The token in
 /// the data directory is sent only to the server of this directory.
-pub fn find(client: &RawClient, data_dir: &Path) -> Result<Endpoint, Failure> {
+pub fn find(client: &RawClient, data_dir: &Path) -> Result<Endpoint> {
     let local = read_local(data_dir);
     let local_url = local.as_ref().map(|server| read_url(&server.url)).transpose()?;
     let url = match (&client.url, &local_url) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::failure::{Because as _, chain};
 use crate::output::clean;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 pub use answer::Answer;
 pub use endpoint::{Endpoint, LocalServer, find, read_local};
@@ -37,7 +37,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(endpoint: Endpoint) -> Result<Self, Failure> {
+    pub fn new(endpoint: Endpoint) -> Result<Self> {
         let is_local = endpoint.url.host_str().is_some_and(is_loopback);
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(&endpoint)?)
@@ -52,15 +52,15 @@ impl Client {
         Ok(Self { http: builder.build().because("can't create the HTTP client")?, endpoint })
     }
 
-    pub async fn get(&self, path: &[&str]) -> Result<Answer, Failure> {
+    pub async fn get(&self, path: &[&str]) -> Result<Answer> {
         self.get_with(path, &[]).await
     }
 
-    pub async fn get_with(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer, Failure> {
+    pub async fn get_with(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer> {
         self.send(self.request(Method::GET, path, query)).await
     }
 
-    pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Answer, Failure> {
+    pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Answer> {
         let request = self.request(Method::POST, path, &[]);
         self.send(match body {
             Some(body) => request.json(body),
@@ -69,15 +69,11 @@ impl Client {
         .await
     }
 
-    pub async fn post_with(
-        &self,
-        path: &[&str],
-        query: &Parameters<'_>,
-    ) -> Result<Answer, Failure> {
+    pub async fn post_with(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer> {
         self.send(self.request(Method::POST, path, query)).await
     }
 
-    pub async fn put(&self, path: &[&str], body: &Value) -> Result<Answer, Failure> {
+    pub async fn put(&self, path: &[&str], body: &Value) -> Result<Answer> {
         self.send(self.request(Method::PUT, path, &[]).json(body)).await
     }
 
@@ -87,7 +83,7 @@ impl Client {
         path: &[&str],
         body: &Value,
         if_match: Option<&str>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer> {
         let mut request = self.request(Method::PATCH, path, &[]).json(body);
         if let Some(tag) = if_match {
             request = request.header(reqwest::header::IF_MATCH, tag);
@@ -96,12 +92,7 @@ impl Client {
     }
 
     /// Sends JSON documents, one per line, with an idempotency key. Returns one result per line.
-    pub async fn post_lines(
-        &self,
-        path: &[&str],
-        lines: Vec<u8>,
-        key: &str,
-    ) -> Result<String, Failure> {
+    pub async fn post_lines(&self, path: &[&str], lines: Vec<u8>, key: &str) -> Result<String> {
         let request = self
             .request(Method::POST, path, &[])
             .header(reqwest::header::CONTENT_TYPE, "application/x-ndjson")
@@ -115,7 +106,7 @@ impl Client {
         }
     }
 
-    pub async fn delete(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer, Failure> {
+    pub async fn delete(&self, path: &[&str], query: &Parameters<'_>) -> Result<Answer> {
         self.send(self.request(Method::DELETE, path, query)).await
     }
 
@@ -126,8 +117,8 @@ impl Client {
         path: &[&str],
         query: &Parameters<'_>,
         mut last: Option<String>,
-        mut handle: impl FnMut(&Message) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<(), Failure> {
+        mut handle: impl FnMut(&Message) -> Result<ControlFlow<()>>,
+    ) -> Result {
         let mut was_connected = false;
         loop {
             match self.listen(path, query, last.as_deref()).await {
@@ -154,7 +145,7 @@ impl Client {
         path: &[&str],
         query: &Parameters<'_>,
         last: Option<&str>,
-    ) -> Result<Stream, Failure> {
+    ) -> Result<Stream> {
         let mut request =
             self.request(Method::GET, path, query).timeout(STREAM_TIMEOUT).header(ACCEPT, EVENTS);
         if let Some(last) = last {
@@ -172,12 +163,12 @@ impl Client {
         Err(Failure::failed(format!("the server sent no stream: {}", clean(&answer.text))))
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
+    async fn send(&self, request: RequestBuilder) -> Result<Answer> {
         let (status, text) = self.fetch(request).await?;
         Answer::read(status, text, &self.endpoint)
     }
 
-    async fn fetch(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
+    async fn fetch(&self, request: RequestBuilder) -> Result<(u16, String)> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
@@ -232,7 +223,7 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-fn read_url(text: &str) -> Result<Url, Failure> {
+fn read_url(text: &str) -> Result<Url> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let valid = url.filter(|url| url.has_host() && url.username().is_empty());
     valid.ok_or_else(|| {

@@ -11,13 +11,13 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::Endpoint;
-use crate::Failure;
 use crate::serve::tls::fingerprint;
+use crate::{Failure, Result};
 
 /// Returns the TLS configuration, which trusts the machine's certificate authorities. For the
 /// server of the data directory, the client trusts exactly the certificate recorded in that
 /// directory, whatever host name the certificate contains.
-pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Failure> {
+pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig> {
     let failure = |error: Error| Failure::because("TLS can't be set up", &error);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

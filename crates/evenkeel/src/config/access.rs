@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use evenkeel_access::{ExternalAlgorithm, ExternalSettings};
 use evenkeel_core::Span;
 
-use super::ConfigError;
+use super::Result;
 use super::raw::{boolean, settings};
 use super::resolve::{invalid, number};
 use super::secret_key::{self, Hidden, SecretKeys};
@@ -128,7 +128,7 @@ impl RawAccess {
     }
 }
 
-pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
+pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig> {
     let missing = |key, way_out: &str| Err(invalid(key, "is missing", way_out));
     let tls = match (raw.tls_cert.clone(), raw.tls_key.clone()) {
         (None, None) => None,
@@ -146,7 +146,7 @@ pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
     Ok(AccessConfig { tls, provider: provider(raw)?, audit_kept, secret_keys })
 }
 
-fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
+fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>> {
     const KEY: &str = "[access] jwt_algorithm";
     const NAMES: &str = "it is RS256, ES256 or EdDSA, or left out for tokens of this server's own";
     let algorithm = match raw.jwt_algorithm.as_deref() {

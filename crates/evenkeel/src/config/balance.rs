@@ -3,7 +3,7 @@
 use evenkeel_core::Span;
 use evenkeel_core::balance::{BalanceSettings, Policy, SearchWindow};
 
-use super::ConfigError;
+use super::Result;
 use super::raw::settings;
 use super::resolve::{choice, invalid, number};
 
@@ -52,7 +52,7 @@ settings! {
     }
 }
 
-pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> {
+pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings> {
     let default = BalanceSettings::default();
     Ok(BalanceSettings {
         policy: choice(
@@ -72,7 +72,7 @@ pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> 
     })
 }
 
-fn slot(given: Option<Span>) -> Result<Span, ConfigError> {
+fn slot(given: Option<Span>) -> Result<Span> {
     let key = "[balance] slot";
     let slot = number(key, given, BalanceSettings::default().slot, SLOT_MIN..=SLOT_MAX)?;
     if !DAY.as_micros().is_multiple_of(slot.as_micros()) {
@@ -82,7 +82,7 @@ fn slot(given: Option<Span>) -> Result<Span, ConfigError> {
     Ok(slot)
 }
 
-fn guard(key: &'static str, given: Option<Span>, default: Span) -> Result<Span, ConfigError> {
+fn guard(key: &'static str, given: Option<Span>, default: Span) -> Result<Span> {
     let guard = given.unwrap_or(default);
     if guard > GUARD_MAX {
         let message = format!("{guard} is more than {GUARD_MAX}: nothing could ever be moved");
@@ -91,7 +91,7 @@ fn guard(key: &'static str, given: Option<Span>, default: Span) -> Result<Span, 
     Ok(guard)
 }
 
-fn alert_below(given: Option<f64>) -> Result<f64, ConfigError> {
+fn alert_below(given: Option<f64>) -> Result<f64> {
     let score = given.unwrap_or(BalanceSettings::default().alert_below);
     if (0.0..=1.0).contains(&score) {
         return Ok(score);

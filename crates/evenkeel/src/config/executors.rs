@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use evenkeel_access::DEFAULT_TENANT;
 
-use super::ConfigError;
+use super::Result;
 use super::raw::{boolean, settings};
 use super::resolve::{invalid, number};
 
@@ -85,7 +85,7 @@ impl std::fmt::Debug for ExecutorsConfig {
     }
 }
 
-pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError> {
+pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig> {
     Ok(ExecutorsConfig {
         public_url: raw.public_url.map(public_url).transpose()?,
         signing_secrets: signing_secrets(raw.signing_secrets.unwrap_or_default())?,
@@ -98,15 +98,11 @@ pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError>
     })
 }
 
-pub(super) fn workers(
-    key: &'static str,
-    given: Option<u32>,
-    default: u32,
-) -> Result<usize, ConfigError> {
+pub(super) fn workers(key: &'static str, given: Option<u32>, default: u32) -> Result<usize> {
     Ok(number(key, given, default, 1..=100_000)? as usize)
 }
 
-fn public_url(text: String) -> Result<String, ConfigError> {
+fn public_url(text: String) -> Result<String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['?', '#', '@', ' '])) {
         let message = format!("{text:?} is not the address of a server");
@@ -117,7 +113,7 @@ fn public_url(text: String) -> Result<String, ConfigError> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
+fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>> {
     const BYTES_MIN: usize = 24;
     if secrets.len() > 2 || secrets.iter().any(|secret| secret.trim().len() < BYTES_MIN) {
         // The error message omits the secret, because error messages end up in logs.
@@ -128,7 +124,7 @@ fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
     Ok(secrets)
 }
 
-fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
+fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>> {
     texts
         .into_iter()
         .map(|text| {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
 use super::{
     ConfigError, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawShell, RawTargets,
+    Result,
 };
 
 /// The tables of the config file.
@@ -61,14 +62,14 @@ pub struct ConfigFile {
     pub tables: RawTables,
 }
 
-pub fn read_file(path: Option<&Path>) -> Result<ConfigFile, ConfigError> {
+pub fn read_file(path: Option<&Path>) -> Result<ConfigFile> {
     let Some(path) = path else { return Ok(ConfigFile::default()) };
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
     parse(path, &text)
 }
 
-fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
+fn parse(path: &Path, text: &str) -> Result<ConfigFile> {
     let malformed = |error: toml::de::Error| ConfigError::Malformed {
         path: path.into(),
         message: describe(&error, text),

@@ -3,7 +3,7 @@
 use evenkeel_core::Span;
 use evenkeel_core::lease::LeaseTimings;
 
-use super::ConfigError;
+use super::Result;
 use super::raw::RawEngine;
 use super::resolve::{invalid, seconds};
 
@@ -12,7 +12,7 @@ const LONGEST: Span = Span::from_secs(2 * 86_400);
 
 /// Resolves the timings of leases. `reset_running_after` is the time without heartbeats after which
 /// other nodes take over a node's attempts: the sum of lease and grace.
-pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
+pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings> {
     let ping = seconds("ping_seconds", engine.ping_seconds, 2)?;
     let grace = seconds("grace_seconds", engine.grace_seconds, 4)?;
     let configured = seconds("lease_seconds", engine.lease_seconds, 6)?;
@@ -24,7 +24,7 @@ pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
 }
 
 /// Returns the lease time: `reset_running_after` minus the grace period.
-fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<Span, ConfigError> {
+fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<Span> {
     let least = ping.saturating_mul(2).saturating_add(grace);
     if reset < least || reset > LONGEST {
         let message = format!(

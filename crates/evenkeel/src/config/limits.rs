@@ -7,7 +7,7 @@ use evenkeel_core::limit::SHARED_LIMIT_MAX;
 use evenkeel_core::order::Lane;
 use serde::Deserialize;
 
-use super::ConfigError;
+use super::Result;
 use super::raw::settings;
 use super::resolve::invalid;
 
@@ -62,7 +62,7 @@ pub struct LimitsConfig {
     pub lanes: [Option<u32>; Lane::ALL.len()],
 }
 
-pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
+pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig> {
     let mut lanes = [None; Lane::ALL.len()];
     for (name, limit) in raw.lanes.iter().flat_map(|lanes| &lanes.0) {
         let lane = Lane::ALL.into_iter().find(|lane| lane.as_str() == name).ok_or_else(|| {
@@ -83,7 +83,7 @@ pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
     Ok(LimitsConfig { tenant, tenants, lanes })
 }
 
-fn checked(key: &'static str, limit: u32) -> Result<u32, ConfigError> {
+fn checked(key: &'static str, limit: u32) -> Result<u32> {
     if (1..=SHARED_LIMIT_MAX).contains(&limit) {
         return Ok(limit);
     }

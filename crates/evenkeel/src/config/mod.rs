@@ -32,3 +32,5 @@ pub use secret_key::{Hidden, SecretKeys};
 pub use shell::{EnableShell, RawShell, ShellConfig};
 pub use store::{StoreChoice, StoreChoiceError};
 pub use targets::RawTargets;
+
+type Result<T, E = ConfigError> = std::result::Result<T, E>;

@@ -4,7 +4,7 @@ use evenkeel_core::Span;
 
 use super::raw::RawEngine;
 use super::resolve::invalid;
-use super::{ConfigError, RawTables, RawTargets};
+use super::{RawTables, RawTargets, Result};
 
 const STALE_DAYS: &str = "STALE_DAYS";
 const RESET_AFTER_MIN: &str = "RESET_CRAWLING_AFTER_MIN";
@@ -12,12 +12,12 @@ const RESET_AFTER_MIN: &str = "RESET_CRAWLING_AFTER_MIN";
 /// Reads settings from environment variables of this process that other schedulers use:
 /// `RESET_CRAWLING_AFTER_MIN` is `reset_running_after` in minutes, and `STALE_DAYS` is `stale_days`.
 /// Evenkeel's own names take precedence.
-pub fn other_names() -> Result<RawTables, ConfigError> {
+pub fn other_names() -> Result<RawTables> {
     read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
 }
 
-fn read(variable: impl Fn(&str) -> Option<String>) -> Result<RawTables, ConfigError> {
-    let number = |name: &'static str| -> Result<Option<u64>, ConfigError> {
+fn read(variable: impl Fn(&str) -> Option<String>) -> Result<RawTables> {
+    let number = |name: &'static str| -> Result<Option<u64>> {
         let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };

@@ -4,7 +4,7 @@ use evenkeel_core::Span;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{Priority, Shares};
 
-use super::ConfigError;
+use super::Result;
 use super::raw::settings;
 use super::resolve::{invalid, number};
 
@@ -49,7 +49,7 @@ pub struct QueueConfig {
     pub shares: Shares,
 }
 
-pub(super) fn resolve(raw: &RawQueue) -> Result<QueueConfig, ConfigError> {
+pub(super) fn resolve(raw: &RawQueue) -> Result<QueueConfig> {
     let default = Aging::default();
     let top = Priority::MAX.get();
     let cap = number("[queue] aging_cap", raw.aging_cap, default.cap.get(), 0..=top)?;
@@ -67,7 +67,7 @@ pub(super) fn resolve(raw: &RawQueue) -> Result<QueueConfig, ConfigError> {
     Ok(QueueConfig { aging, shares: shares(raw.lane_shares.as_deref())? })
 }
 
-fn after(given: Span) -> Result<Span, ConfigError> {
+fn after(given: Span) -> Result<Span> {
     if given <= AFTER_MAX {
         return Ok(given);
     }
@@ -75,7 +75,7 @@ fn after(given: Span) -> Result<Span, ConfigError> {
     Err(invalid("[queue] aging_after", message, "leave it out for 1h; aging_step = 0 turns it off"))
 }
 
-fn shares(given: Option<&[u8]>) -> Result<Shares, ConfigError> {
+fn shares(given: Option<&[u8]>) -> Result<Shares> {
     let Some(given) = given else { return Ok(Shares::default()) };
     let key = "[queue] lane_shares";
     let way_out = "write them like 50,30,10 for critical, standard and batch";

@@ -24,7 +24,7 @@ use super::limits::{self, LimitsConfig};
 use super::queue::{self, QueueConfig};
 use super::raw::{RawGlobal, RawServer, RawStore};
 use super::shell::{self, ShellConfig};
-use super::{ConfigError, RawTables, StoreChoice, balance, targets};
+use super::{ConfigError, RawTables, Result, StoreChoice, balance, targets};
 
 /// All settings of a server.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub fn data_dir(global: &RawGlobal) -> PathBuf {
 }
 
 /// Returns the configured database, or else the database in the data directory.
-pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice, ConfigError> {
+pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice> {
     let Some(text) = &raw.store else { return Ok(StoreChoice::in_dir(data_dir)) };
     // The error message omits the store's address, which may contain a password.
     text.parse().map_err(|error: super::StoreChoiceError| {
@@ -86,7 +86,7 @@ pub fn resolve(
     server: RawServer,
     tables: RawTables,
     machine: &str,
-) -> Result<ServeConfig, ConfigError> {
+) -> Result<ServeConfig> {
     let RawTables { engine, executors, shell, access, balance, queue, targets, limits } = tables;
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
@@ -147,7 +147,7 @@ pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(
     given: Option<T>,
     default: T,
     range: RangeInclusive<T>,
-) -> Result<T, ConfigError> {
+) -> Result<T> {
     let value = given.unwrap_or(default);
     if range.contains(&value) {
         return Ok(value);
@@ -163,7 +163,7 @@ pub(super) fn choice<T: Copy>(
     about: (&'static str, &str, &str),
     given: Option<&str>,
     choices: &[(&str, T)],
-) -> Result<T, ConfigError> {
+) -> Result<T> {
     let (key, what, way_out) = about;
     let name = given.unwrap_or(choices[0].0);
     let found = choices.iter().find(|(known, _)| *known == name);
@@ -171,15 +171,11 @@ pub(super) fn choice<T: Copy>(
     found.map(|(_, choice)| *choice).ok_or_else(unknown)
 }
 
-pub(super) fn seconds(
-    key: &'static str,
-    given: Option<u64>,
-    default: u64,
-) -> Result<Span, ConfigError> {
+pub(super) fn seconds(key: &'static str, given: Option<u64>, default: u64) -> Result<Span> {
     number(key, given, default, 1..=86_400).map(Span::from_secs)
 }
 
-fn alpha(given: Option<f64>) -> Result<f64, ConfigError> {
+fn alpha(given: Option<f64>) -> Result<f64> {
     let alpha = given.unwrap_or(DEFAULT_ALPHA);
     if alpha > 0.0 && alpha <= 1.0 {
         return Ok(alpha);
@@ -188,7 +184,7 @@ fn alpha(given: Option<f64>) -> Result<f64, ConfigError> {
     Err(invalid("[engine] average_alpha", message, format!("leave it out for {DEFAULT_ALPHA}")))
 }
 
-fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr, ConfigError> {
+fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr> {
     let text = text.unwrap_or("127.0.0.1:8060");
     let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
     let address = match local {
@@ -205,7 +201,7 @@ fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr, Config
     }
 }
 
-fn roles(names: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigError> {
+fn roles(names: Option<&[String]>, store: &StoreChoice) -> Result<Roles> {
     let Some(names) = names else { return Ok(Roles::ALL) };
     let mut roles = Roles { api: false, scheduler: false, worker: false };
     for name in names {
@@ -232,7 +228,7 @@ fn roles(names: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigE
     Ok(roles)
 }
 
-fn node_name(given: Option<String>, machine: &str) -> Result<String, ConfigError> {
+fn node_name(given: Option<String>, machine: &str) -> Result<String> {
     let name = given.unwrap_or_else(|| machine.into());
     if (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control) {
         return Ok(name);
@@ -241,7 +237,7 @@ fn node_name(given: Option<String>, machine: &str) -> Result<String, ConfigError
     Err(invalid("node_name", message, "give 1 to 255 characters on one line"))
 }
 
-fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
+fn pools(given: Option<Vec<String>>) -> Result<Vec<String>> {
     let pools = given.unwrap_or_else(|| vec![DEFAULT_POOL.into()]);
     let mut pools: Vec<String> = pools.iter().map(|pool| pool.trim().to_owned()).collect();
     if pools.is_empty() || pools.iter().any(String::is_empty) {
@@ -263,7 +259,7 @@ fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     Ok(pools)
 }
 
-fn drain_grace(given: Option<Span>) -> Result<Duration, ConfigError> {
+fn drain_grace(given: Option<Span>) -> Result<Duration> {
     let grace = given.unwrap_or(Span::from_secs(25));
     if grace > Span::from_secs(86_400) {
         let message = format!("{grace} is more than a day");
@@ -272,7 +268,7 @@ fn drain_grace(given: Option<Span>) -> Result<Duration, ConfigError> {
     Ok(grace.into())
 }
 
-fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, ConfigError> {
+fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig> {
     let about = ("log_format", "format", "the formats are text and json");
     let json = choice(about, format, &[("text", false), ("json", true)])?;
     // The default filter limits `tokio_postgres` to warnings, because it logs internal details at

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::ConfigError;
+use super::Result;
 use super::resolve::invalid;
 
 /// A secret text that log lines and error messages never show.
@@ -48,7 +48,7 @@ pub(super) fn resolve(
     file: Option<PathBuf>,
     given: Option<Hidden>,
     command: Option<Vec<String>>,
-) -> Result<SecretKeys, ConfigError> {
+) -> Result<SecretKeys> {
     const WAY_OUT: &str =
         "give one of secret_key_file, secret_key_command and the variable EVENKEEL_SECRET_KEY";
     match (file, given, command) {

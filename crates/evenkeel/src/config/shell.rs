@@ -8,7 +8,7 @@ use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_executors::CgroupUse;
 use serde::{Deserialize, Deserializer, de};
 
-use super::ConfigError;
+use super::Result;
 use super::executors::workers;
 use super::raw::{boolean, settings};
 use super::resolve::{choice, invalid};
@@ -149,10 +149,7 @@ pub struct ShellConfig {
     pub cgroup: CgroupUse,
 }
 
-pub(super) fn resolve(
-    enabled: Option<EnableShell>,
-    raw: RawShell,
-) -> Result<ShellConfig, ConfigError> {
+pub(super) fn resolve(enabled: Option<EnableShell>, raw: RawShell) -> Result<ShellConfig> {
     let (mut user, mut tenant_users) = (None, Vec::new());
     for text in raw.shell_user.unwrap_or_default() {
         match text.split_once('/') {

@@ -4,7 +4,7 @@ use evenkeel_core::Span;
 use evenkeel_core::order::Priority;
 use evenkeel_engine::Staleness;
 
-use super::ConfigError;
+use super::Result;
 use super::raw::settings;
 use super::resolve::number;
 
@@ -36,7 +36,7 @@ settings! {
     }
 }
 
-pub(super) fn resolve(raw: &RawTargets) -> Result<Staleness, ConfigError> {
+pub(super) fn resolve(raw: &RawTargets) -> Result<Staleness> {
     let default = Staleness::default();
     let days = number("[targets] stale_days", raw.stale_days, 30, 0..=36_500)?;
     let key = "[targets] stale_check_interval";

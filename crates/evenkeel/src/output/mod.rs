@@ -8,7 +8,7 @@ use std::io::{IsTerminal as _, Write as _};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::Failure;
+use crate::Result;
 use crate::failure::Because as _;
 
 pub use table::{Table, Tone, tone_of};
@@ -65,7 +65,7 @@ impl Output {
     }
 
     /// Writes `value` as JSON on one line with `--json`, and `text` without it.
-    pub fn json_or_text(self, value: &impl Serialize, text: &str) -> Result<(), Failure> {
+    pub fn json_or_text(self, value: &impl Serialize, text: &str) -> Result {
         if !self.as_json {
             return self.line(text);
         }
@@ -87,12 +87,12 @@ impl Output {
     }
 
     /// Writes the text, and adds a final newline if it is missing.
-    pub fn line(self, text: &str) -> Result<(), Failure> {
+    pub fn line(self, text: &str) -> Result {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.piece(&format!("{text}{end}"))
     }
 
-    pub fn piece(self, text: &str) -> Result<(), Failure> {
+    pub fn piece(self, text: &str) -> Result {
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         match written {

@@ -9,9 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::credentials;
 use super::tls::Tls;
-use crate::Failure;
 use crate::config::{AccessConfig, KeyFile, ProviderConfig};
 use crate::failure::Because as _;
+use crate::{Failure, Result};
 
 pub struct Trusted {
     pub trust: Trust,
@@ -28,7 +28,7 @@ pub async fn trusted(
     config: &AccessConfig,
     store: &dyn Store,
     chance: &dyn Chance,
-) -> Result<Trusted, Failure> {
+) -> Result<Trusted> {
     let stored = Arc::new(credentials::tokens(store, chance).await?);
     let Some(provider) = &config.provider else {
         let trust = Trust { local: Some(Arc::clone(&stored)), ..Trust::default() };
@@ -55,7 +55,7 @@ pub async fn trusted(
     Ok(Trusted { trust, local, external })
 }
 
-fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
+fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys> {
     let algorithm = provider.settings.algorithm;
     let (KeyFile::Pem(path) | KeyFile::Jwks(path)) = &provider.keys;
     let failed = |what: &str, error: &dyn std::error::Error| {
@@ -71,7 +71,7 @@ fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
 }
 
 /// Writes the address of the server and the fingerprint of its certificate, for local commands.
-pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
+pub type Announce = Arc<dyn Fn() -> Result + Send + Sync>;
 
 /// Reloads the certificate and the identity provider's keys on SIGHUP.
 pub struct Reload {
@@ -84,7 +84,7 @@ pub struct Reload {
 impl Reload {
     /// Reloads on every SIGHUP. Without TLS and without an identity provider, SIGHUP is not handled
     /// and so ends the process.
-    pub fn listen(self) -> Result<(), Failure> {
+    pub fn listen(self) -> Result {
         if self.tls.is_none() && self.provider.is_none() {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl Reload {
         Ok(())
     }
 
-    fn once(&self) -> Result<(), Failure> {
+    fn once(&self) -> Result {
         // The keys are read before the certificate is replaced, so that an invalid key file changes
         // nothing.
         let keys = self.provider.as_ref().map(|(config, _)| read_keys(config)).transpose()?;

@@ -10,7 +10,7 @@ use evenkeel_engine::Clock;
 use evenkeel_store::{Role, Store};
 
 use super::data_dir::DataDir;
-use crate::Failure;
+use crate::Result;
 use crate::failure::Because as _;
 
 /// Lifetime of the local token.
@@ -21,7 +21,7 @@ const RENEW_AT: Span = Span::from_secs(6 * 3600);
 
 /// Returns the signer of API tokens. All nodes share one signing secret, which is created once and
 /// kept in the store.
-pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Failure> {
+pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens> {
     let secret = secret(store, "token_secret", chance).await?;
     debug_assert!(secret.len() >= SECRET_BYTES_MIN);
     Tokens::new(secret.as_bytes()).because("the store's secret can't be used")
@@ -29,17 +29,14 @@ pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Fa
 
 /// Returns the signer of the tokens with which receivers of HTTP calls report results. All nodes of
 /// a cluster accept a receiver's token.
-pub async fn attempt_tokens(
-    store: &dyn Store,
-    chance: &dyn Chance,
-) -> Result<AttemptTokens, Failure> {
+pub async fn attempt_tokens(store: &dyn Store, chance: &dyn Chance) -> Result<AttemptTokens> {
     let secret = secret(store, "attempt_secret", chance).await?;
     Ok(AttemptTokens::new(secret.as_bytes()))
 }
 
 /// Returns the codec of run and attempt ids. The key of the codec never changes, because ids that
 /// clients have saved would become invalid with another key.
-pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds, Failure> {
+pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds> {
     let secret = secret(store, "run_id_secret", chance).await?;
     Ok(RunIds::new(secret.as_bytes()))
 }
@@ -50,7 +47,7 @@ pub async fn signing_secrets(
     configured: &[String],
     store: &dyn Store,
     chance: &dyn Chance,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>> {
     if configured.is_empty() {
         Ok(vec![secret(store, "signing_secret", chance).await?])
     } else {
@@ -60,7 +57,7 @@ pub async fn signing_secrets(
 
 /// Returns the secret that the store keeps under `key`. The first node creates the secret, and all
 /// nodes read the same value.
-async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<String, Failure> {
+async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<String> {
     let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
     store.setting(key, &fresh).await.because("the store's secret can't be read")
 }
@@ -81,7 +78,7 @@ impl LocalToken {
         dir: Arc<DataDir>,
         clock: Arc<dyn Clock>,
         chance: Arc<dyn Chance>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let mut token = Self { tokens, dir, clock, chance, expires_at: Timestamp::MIN };
         token.renew_if_old()?;
         Ok(token)
@@ -89,7 +86,7 @@ impl LocalToken {
 
     /// Writes a new token if the current token expires soon. Returns true if a new token was
     /// written.
-    fn renew_if_old(&mut self) -> Result<bool, Failure> {
+    fn renew_if_old(&mut self) -> Result<bool> {
         let now = self.clock.wall();
         if self.expires_at.since(now) > RENEW_AT {
             return Ok(false);

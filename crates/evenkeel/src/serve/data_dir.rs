@@ -12,8 +12,8 @@ use evenkeel_core::{JobId, Timestamp};
 use evenkeel_engine::Clock;
 use uuid::Uuid;
 
-use crate::Failure;
 use crate::config::StoreChoice;
+use crate::{Failure, Result};
 
 /// Time limit for shell programs of the previous server process to end. When a server dies,
 /// supervisors stop its shell programs within one or two seconds.
@@ -30,7 +30,7 @@ pub struct DataDir {
 impl DataDir {
     /// Creates the data directory if necessary and locks it. Also locks a SQLite database file,
     /// because a server with another data directory might use the same file.
-    pub fn lock(path: &Path, store: &StoreChoice) -> Result<Self, Failure> {
+    pub fn lock(path: &Path, store: &StoreChoice) -> Result<Self> {
         create(path)?;
         let path = std::fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
         let mut locks = vec![take(&path.join("lock"), &path)?];
@@ -50,7 +50,7 @@ impl DataDir {
     }
 
     /// Returns the identity of this node, which survives restarts.
-    pub fn identity(&self, now: Timestamp, chance: &dyn Chance) -> Result<Uuid, Failure> {
+    pub fn identity(&self, now: Timestamp, chance: &dyn Chance) -> Result<Uuid> {
         let file = self.path.join("node-id");
         match std::fs::read_to_string(&file) {
             Ok(text) => text.trim().parse().map_err(|_| {
@@ -68,7 +68,7 @@ impl DataDir {
 
     /// Waits until no shell program of a previous server process is running. Releases the lock on
     /// `bodies.lock` immediately, because supervisors of this process lock the same file.
-    pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result<(), Failure> {
+    pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result {
         let path = self.bodies_lock();
         let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
         let deadline = clock.monotonic() + BODIES_TIMEOUT;
@@ -98,7 +98,7 @@ impl DataDir {
     }
 
     /// Writes a file atomically, readable only for its owner.
-    pub fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
+    pub fn write(&self, name: &str, text: &str) -> Result {
         let (file, fresh) = (self.path.join(name), self.path.join(format!(".{name}.new")));
         let written = open_private(&fresh)
             .and_then(|mut file| {
@@ -134,7 +134,7 @@ pub const STORE: &str = "store";
 
 /// Returns an error if the command would use the default store but the server of this directory
 /// uses another store. The server would refuse credentials that were created in another store.
-pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
+pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result {
     if *store != StoreChoice::in_dir(data_dir) {
         return Ok(());
     }
@@ -148,16 +148,16 @@ pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result<(), Fa
 
 /// Creates the data directory if the store is in it, for commands that run before the first start
 /// of a server.
-pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
+pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result {
     if *store == StoreChoice::in_dir(data_dir) { create(data_dir) } else { Ok(()) }
 }
 
-fn create(path: &Path) -> Result<(), Failure> {
+fn create(path: &Path) -> Result {
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
     created.map_err(|error| unusable(path, &error))
 }
 
-fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
+fn take(lock: &Path, what: &Path) -> Result<File> {
     let mut file = open_private(lock).map_err(|error| unusable(lock, &error))?;
     match file.try_lock() {
         Ok(()) => {

@@ -5,13 +5,13 @@ use evenkeel_store::Scope;
 use serde_json::{Value, json};
 
 use super::data_dir::DataDir;
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// Name of the file that marks that the sample jobs were created, so that deleted samples are not
 /// created again.
 const MARK: &str = "demo-created";
 
-pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<(), Failure> {
+pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result {
     if dir.has(MARK) {
         return Ok(());
     }

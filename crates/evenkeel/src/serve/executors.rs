@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{credentials, shell};
 use crate::config::{IdentityFiles, ServeConfig};
 use crate::failure::Because as _;
-use crate::{Failure, SUPERVISE};
+use crate::{Result, SUPERVISE};
 
 /// The dependencies of executors.
 pub struct Sources<'a> {
@@ -33,7 +33,7 @@ pub struct Sources<'a> {
 
 impl Sources<'_> {
     /// Builds the executors that the configuration allows. To add an executor, register it here.
-    pub async fn registry(mut self) -> Result<Registry, Failure> {
+    pub async fn registry(mut self) -> Result<Registry> {
         let shell = self.shell.take();
         let registry = Registry::new()
             .with(Arc::new(NoExecutor))
@@ -49,7 +49,7 @@ impl Sources<'_> {
         })
     }
 
-    async fn http(&self) -> Result<HttpExecutor, Failure> {
+    async fn http(&self) -> Result<HttpExecutor> {
         let Self { config, store, chance, .. } = self;
         let outbound = outbound(OutboundSettings::default(), config)?;
         let secrets = &config.executors.signing_secrets;
@@ -68,7 +68,7 @@ impl Sources<'_> {
         }))
     }
 
-    fn crawl(&self) -> Result<CrawlExecutor<StorePages>, Failure> {
+    fn crawl(&self) -> Result<CrawlExecutor<StorePages>> {
         let unpacking = OutboundSettings { decompress: true, ..OutboundSettings::default() };
         let outbound = outbound(unpacking, self.config)?;
         let config = &self.config.executors;
@@ -82,7 +82,7 @@ impl Sources<'_> {
         Ok(CrawlExecutor::new(outbound, settings, StorePages::new(Arc::clone(self.store))))
     }
 
-    async fn identities(&self) -> Result<Identities, Failure> {
+    async fn identities(&self) -> Result<Identities> {
         let mut identities = Identities::new();
         for files in &self.config.executors.identities {
             let tenant = self.store.tenant(&files.tenant).await.because("the store failed")?;
@@ -92,7 +92,7 @@ impl Sources<'_> {
     }
 }
 
-fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound, Failure> {
+fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound> {
     let allow_networks = config.allow_networks.clone();
     Outbound::new(OutboundSettings { allow_networks, ..settings })
         .because("can't set up outgoing calls")
@@ -108,7 +108,7 @@ pub fn signing_keys(secrets: &[String]) -> Option<SigningKeys> {
     })
 }
 
-fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
+fn read(files: &IdentityFiles) -> Result<Identity> {
     let mut pem = Vec::new();
     for path in [&files.cert, &files.key] {
         pem.extend(std::fs::read(path).because(format!("{} can't be read", path.display()))?);

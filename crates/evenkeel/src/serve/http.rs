@@ -25,8 +25,8 @@ use super::tls::Tls;
 /// closed.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// Time limit for request headers and for idle connections.
-const HEADER_TIME: Duration = Duration::from_secs(30);
+/// The usual `header_time` of [`serve`].
+pub const HEADER_TIME: Duration = Duration::from_secs(30);
 
 /// `Strict-Transport-Security` for one year.
 const STRICT_TRANSPORT_SECURITY_VALUE: &str = "max-age=31536000";
@@ -36,18 +36,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Serves requests until `stop`, then waits for running requests to finish.
 ///
-/// Each request uses the router that `current` contains when the request arrives.
+/// Each request uses the router that `current` contains when the request arrives. `header_time` is
+/// the time limit for request headers and for idle connections.
 pub async fn serve(
-    listener: TcpListener,
-    current: watch::Receiver<Router>,
-    tls: Option<Arc<Tls>>,
-    stop: watch::Receiver<bool>,
-) {
-    serve_within(HEADER_TIME, listener, current, tls, stop).await;
-}
-
-/// Like [`serve`], with `header_time` as the time limit for request headers.
-async fn serve_within(
     header_time: Duration,
     listener: TcpListener,
     current: watch::Receiver<Router>,
@@ -57,12 +48,11 @@ async fn serve_within(
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     loop {
-        let accepted = tokio::select! {
+        let (stream, from, permit) = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
             accepted = accept(&listener, &permits) => accepted,
         };
-        let Accepted { stream, from, permit } = accepted;
         let (watcher, tls) = (graceful.watcher(), tls.clone());
         let client = Client { current: current.clone(), from, header_time, watcher };
         tokio::spawn(async move {
@@ -140,13 +130,10 @@ impl Client {
     }
 }
 
-struct Accepted {
-    stream: TcpStream,
-    from: ClientAddress,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Accepted {
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> (TcpStream, ClientAddress, Option<OwnedSemaphorePermit>) {
     // The semaphore is never closed, so waiting for a permit cannot fail.
     let permit = Arc::clone(permits).acquire_owned().await.ok();
     loop {
@@ -158,7 +145,7 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Accepted {
                 // loopback.
                 let own = stream.local_addr().is_ok_and(|own| own.ip() == peer.ip());
                 let from = if own { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { peer.ip() };
-                return Accepted { stream, from: ClientAddress(from), permit };
+                return (stream, ClientAddress(from), permit);
             }
             Err(error) => {
                 // Most likely the process has no free file descriptors. The pause before the next
@@ -190,7 +177,7 @@ mod tests {
         let (_answers, current) = watch::channel(router);
         let (_stopping, stop) = watch::channel(false);
         let time = Duration::from_millis(50);
-        let serving = tokio::spawn(serve_within(time, listener, current, None, stop));
+        let serving = tokio::spawn(serve(time, listener, current, None, stop));
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
         let mut received = Vec::new();

@@ -6,11 +6,11 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::Failure;
+use crate::Result;
 use crate::config::LogConfig;
 use crate::failure::Because as _;
 
-pub fn start(config: &LogConfig) -> Result<(), Failure> {
+pub fn start(config: &LogConfig) -> Result {
     let filter = EnvFilter::try_new(&config.filter).because("the log filter can't be used")?;
     let log = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = if config.json {

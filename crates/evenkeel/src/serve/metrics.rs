@@ -7,7 +7,7 @@ use evenkeel_engine::show_jobs_by_state;
 use evenkeel_store::Store;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::Failure;
+use crate::{Failure, Result};
 
 /// Histogram buckets in seconds for request durations and lateness of runs. A good lateness is 1
 /// ms, and Evenkeel promises less than 1 s.
@@ -32,7 +32,7 @@ const WAITS: [f64; 12] =
 /// microsecond.
 const PLACEMENTS: [f64; 9] = [5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2];
 
-pub fn install() -> Result<PrometheusHandle, Failure> {
+pub fn install() -> Result<PrometheusHandle> {
     let failure = |error| Failure::because("metrics can't be collected", &error);
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)

@@ -41,14 +41,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 
-use crate::Failure;
 use crate::client::LocalServer;
 use crate::config::{LimitsConfig, ServeConfig};
 use crate::failure::Because as _;
+use crate::{Failure, Result};
 use access::{Announce, Reload, Trusted};
 use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
+use http::HEADER_TIME;
 use readiness::NodeReadiness;
 use shutdown::Stop;
 use starting::Progress;
@@ -74,7 +75,7 @@ struct Shared {
 }
 
 /// Serves until a stop signal.
-pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
+pub async fn serve(config: ServeConfig) -> Result {
     logging::start(&config.log)?;
     raise_open_files();
     // From here on, a stop signal starts a graceful shutdown.
@@ -90,7 +91,8 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     // While the server waits for its database, it answers requests with status 503 and the reason.
     let progress = Arc::new(Progress::default());
     let (answers, current) = watch::channel(starting::router(Arc::clone(&progress)));
-    let answering = tokio::spawn(http::serve(listener, current, tls.clone(), is_stopping.clone()));
+    let answering = http::serve(HEADER_TIME, listener, current, tls.clone(), is_stopping.clone());
+    let answering = tokio::spawn(answering);
 
     let starting = async {
         let shared = prepare(config, Arc::clone(&dir), &url, &progress).await?;
@@ -152,7 +154,7 @@ async fn prepare(
     dir: Arc<DataDir>,
     url: &str,
     progress: &Progress,
-) -> Result<Shared, Failure> {
+) -> Result<Shared> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
     let shell = shell::executor(&config, &dir)?;
@@ -178,7 +180,7 @@ async fn prepare(
     Ok(Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids })
 }
 
-async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
+async fn start_engine(shared: &Shared) -> Result<Engine> {
     let Shared { config, dir, store, registry, clock, chance, run_ids, .. } = shared;
     let identity = dir.identity(clock.wall(), &**chance)?;
     let settings = Settings {
@@ -216,7 +218,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
 }
 
 /// Replaces tenant names in the limits by tenant numbers, and creates tenants that do not exist.
-async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, Failure> {
+async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits> {
     let mut tenants = BTreeMap::new();
     for (name, limit) in &config.tenants {
         tenants.insert(store.tenant(name).await.because("the store failed")?, *limit);
@@ -231,7 +233,7 @@ async fn router(
     rendering: PrometheusHandle,
     stopping: watch::Receiver<bool>,
     trusted: Trusted,
-) -> Result<Router, Failure> {
+) -> Result<Router> {
     let Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), trusted.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
@@ -321,7 +323,7 @@ fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     url
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
     let bound = TcpListener::bind(address).await;
     bound.because(format!("{address} can't be listened on")).map_err(|failure| {
         failure.or_else("choose another address with --listen; port 0 takes a free one")

@@ -9,9 +9,9 @@ use evenkeel_core::chance::Chance;
 use evenkeel_secrets::Keyring;
 
 use super::data_dir::DataDir;
-use crate::Failure;
 use crate::config::{SecretKeys, ServeConfig, StoreChoice};
 use crate::failure::Because as _;
+use crate::{Failure, Result};
 
 /// Name of the key file in the data directory, used with SQLite.
 const OWN_FILE: &str = "secret-key";
@@ -25,7 +25,7 @@ pub async fn load(
     config: &ServeConfig,
     dir: &DataDir,
     chance: &dyn Chance,
-) -> Result<Option<Keyring>, Failure> {
+) -> Result<Option<Keyring>> {
     let (text, origin) = match &config.access.secret_keys {
         SecretKeys::File(path) => (read_file(path)?, path.display().to_string()),
         SecretKeys::Given(text) => (text.reveal().to_owned(), "EVENKEEL_SECRET_KEY".into()),
@@ -46,7 +46,7 @@ pub async fn load(
     Ok(Some(keys))
 }
 
-fn read_file(path: &Path) -> Result<String, Failure> {
+fn read_file(path: &Path) -> Result<String> {
     let what = format!("the key for secrets can't be read from {}", path.display());
     if std::fs::metadata(path).because(&what)?.permissions().mode() & 0o077 != 0 {
         tracing::warn!(path = %path.display(), "other users can read the key file for secrets; run chmod 600 on it");
@@ -54,7 +54,7 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).because(what)
 }
 
-async fn run(command: &[String]) -> Result<String, Failure> {
+async fn run(command: &[String]) -> Result<String> {
     let [program, args @ ..] = command else { return Ok(String::new()) };
     let what = || format!("secret_key_command {program:?} failed");
     let way_out = "run it by hand; it must print the keys, one on each line, and exit with 0";

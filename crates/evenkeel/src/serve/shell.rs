@@ -15,13 +15,13 @@ use tokio_postgres::config::Host;
 
 use super::data_dir::{DataDir, with_ending};
 use super::executors::supervisor_command;
-use crate::Failure;
 use crate::config::{EnableShell, SecretKeys, ServeConfig, ShellConfig, StoreChoice};
 use crate::failure::Because as _;
+use crate::{Failure, Result};
 
 /// Returns the shell executor, if it is enabled. Call this function before waiting for programs of
 /// the previous server process, because creating the executor kills their remaining processes.
-pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecutor>, Failure> {
+pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecutor>> {
     let shell = &config.shell;
     if !shell.enabled.is_on() {
         return Ok(None);
@@ -71,7 +71,7 @@ pub async fn for_tenants(
     executor: ShellExecutor,
     config: &ShellConfig,
     store: &dyn Store,
-) -> Result<ShellExecutor, Failure> {
+) -> Result<ShellExecutor> {
     let number = async |name: &str| store.tenant(name).await.because("the store failed");
     let mut users = BTreeMap::new();
     for (tenant, user) in &config.tenant_users {
@@ -91,7 +91,7 @@ pub async fn for_tenants(
 }
 
 /// Returns the user that runs programs; `None` for the server's user.
-fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
+fn user(shell: &ShellConfig) -> Result<Option<String>> {
     let named = shell.user.iter().chain(shell.tenant_users.iter().map(|(_, user)| user));
     for user in named {
         if !geteuid().is_root() {
@@ -116,7 +116,7 @@ fn sandbox(
     dir: &DataDir,
     user: Option<&str>,
     settings: &ShellSettings,
-) -> Result<Option<SandboxSettings>, Failure> {
+) -> Result<Option<SandboxSettings>> {
     let shell = &config.shell;
     let as_root = user.map_or_else(|| geteuid().is_root(), is_root);
     if shell.unconfined || as_root {
@@ -156,7 +156,7 @@ fn sandbox(
 
 /// Returns an error if every user of the machine can read one of these paths. Without namespaces,
 /// only file permissions protect the server's files.
-fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
+fn must_be_private(paths: &[PathBuf]) -> Result {
     let is_open = |path: &&PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
             kind if kind.is_dir() => found.mode() & 0o005 != 0,

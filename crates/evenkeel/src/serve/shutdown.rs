@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::data_dir::DataDir;
-use crate::Failure;
+use crate::Result;
 use crate::failure::Because as _;
 
 pub struct Stop {
@@ -14,7 +14,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    pub fn listen() -> Result<Self, Failure> {
+    pub fn listen() -> Result<Self> {
         let listen = |kind| signal(kind).because("can't listen to signals");
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,

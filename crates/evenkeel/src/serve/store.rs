@@ -7,11 +7,11 @@ use evenkeel_store::Store;
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::Failure;
 use crate::config::StoreChoice;
+use crate::{Failure, Result};
 
 /// Opens the database and migrates its tables to this version.
-pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
+pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>> {
     match choice {
         StoreChoice::Sqlite(path) => match SqliteStore::open(SqliteOptions::new(path)).await {
             Ok(store) => Ok(Arc::new(store)),
@@ -30,7 +30,7 @@ pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
 
 /// Opens the database. Retries for about 16 s if the database is unavailable, because a database is
 /// often started together with the server.
-pub async fn open_with_retries(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
+pub async fn open_with_retries(choice: &StoreChoice) -> Result<Arc<dyn Store>> {
     const WAITS: [u64; 6] = [250, 500, 1000, 2000, 4000, 8000];
     let StoreChoice::Postgres(url) = choice else { return open(choice).await };
     for wait in WAITS {

@@ -9,8 +9,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
-use crate::Failure;
 use crate::config::TlsFiles;
+use crate::{Failure, Result};
 
 pub struct Tls {
     files: TlsFiles,
@@ -24,13 +24,13 @@ struct Current {
 }
 
 impl Tls {
-    pub fn load(files: &TlsFiles) -> Result<Self, Failure> {
+    pub fn load(files: &TlsFiles) -> Result<Self> {
         Ok(Self { current: RwLock::new(read(files)?), files: files.clone() })
     }
 
     /// Reloads the certificate and key files. If the new files are invalid, the previous
     /// certificate stays in use.
-    pub fn reload(&self) -> Result<(), Failure> {
+    pub fn reload(&self) -> Result {
         let fresh = read(&self.files)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         Ok(())
@@ -50,7 +50,7 @@ impl Tls {
     }
 }
 
-fn read(files: &TlsFiles) -> Result<Current, Failure> {
+fn read(files: &TlsFiles) -> Result<Current> {
     let TlsFiles { cert, key } = files;
     let unreadable = |path: &Path, what: &str, error: &dyn std::error::Error| {
         Failure::usage(format!("{} can't be used: {error}", path.display()))

@@ -16,7 +16,7 @@ use crate::cli::{Context, Session};
 use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   evenkeel rebalance --preview
@@ -72,11 +72,7 @@ pub struct RebalanceArgs {
     page: CursorArgs,
 }
 
-pub(crate) fn run(
-    context: &Context,
-    client: RawClient,
-    args: RebalanceArgs,
-) -> Result<(), Failure> {
+pub(crate) fn run(context: &Context, client: RawClient, args: RebalanceArgs) -> Result {
     // Invalid arguments are reported before the server is contacted.
     let options = args.options()?;
     let acts = !(args.preview || args.list || args.show.is_some() || args.stop.is_some());
@@ -93,12 +89,7 @@ pub(crate) fn run(
 }
 
 /// Sends the command to the server. `options` are the options of a preview.
-async fn sent(
-    session: &Session,
-    args: RebalanceArgs,
-    options: &Value,
-    asks: bool,
-) -> Result<(), Failure> {
+async fn sent(session: &Session, args: RebalanceArgs, options: &Value, asks: bool) -> Result {
     let Session { client, output } = session;
     if args.list {
         return list(session, &args).await;
@@ -150,7 +141,7 @@ async fn sent(
 }
 
 impl RebalanceArgs {
-    fn options(&self) -> Result<Value, Failure> {
+    fn options(&self) -> Result<Value> {
         if let Some(score) = self.target_score.filter(|score| !(0.0..=1.0).contains(score)) {
             return Err(Failure::usage(format!("--target-score {score} is not from 0 to 1")));
         }
@@ -164,7 +155,7 @@ impl RebalanceArgs {
 }
 
 /// Parses `KEY=VALUE` pairs, each key once, into a filter.
-fn filter(pairs: &[String]) -> Result<Value, Failure> {
+fn filter(pairs: &[String]) -> Result<Value> {
     let (mut filter, mut labels) = (Map::new(), Map::new());
     for pair in pairs {
         let Some((key, value)) = pair.split_once('=') else {
@@ -192,7 +183,7 @@ fn filter(pairs: &[String]) -> Result<Value, Failure> {
     Ok(filter.into())
 }
 
-fn show_plan(session: &Session, plan: &Plan, args: &RebalanceArgs) -> Result<(), Failure> {
+fn show_plan(session: &Session, plan: &Plan, args: &RebalanceArgs) -> Result {
     let output = session.output;
     if output.is_json() {
         return Ok(());
@@ -210,7 +201,7 @@ fn show_plan(session: &Session, plan: &Plan, args: &RebalanceArgs) -> Result<(),
 }
 
 /// Shows a plan or a finished rebalance, and asks whether to apply or `undo` it.
-async fn agrees_to(session: &Session, id: &str, undo: bool) -> Result<bool, Failure> {
+async fn agrees_to(session: &Session, id: &str, undo: bool) -> Result<bool> {
     let answer = session.client.get(&["scheduler", "rebalance", id]).await?;
     let rebalance: Rebalance = read(&answer)?;
     session.output.line(&drawn(session, &rebalance))?;
@@ -222,7 +213,7 @@ async fn agrees_to(session: &Session, id: &str, undo: bool) -> Result<bool, Fail
 }
 
 /// Shows the progress of a rebalance until it ends. Ctrl-C stops the rebalance.
-async fn follow(session: &Session, begun: Answer) -> Result<(), Failure> {
+async fn follow(session: &Session, begun: Answer) -> Result {
     let first: Rebalance = read(&begun)?;
     let id = first.rebalance_id.clone();
     let style = "{bar:30} {pos}/{len} jobs {elapsed} {msg}";
@@ -260,14 +251,14 @@ async fn follow(session: &Session, begun: Answer) -> Result<(), Failure> {
 }
 
 /// Stops the rebalance. Succeeds also if the rebalance has already ended.
-async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
+async fn stop(client: &Client, id: &str) -> Result {
     match client.post(&["scheduler", "rebalance", id, "stop"], None).await {
         Err(failure) if failure.exit != Exit::Conflict => Err(failure),
         _ => Ok(()),
     }
 }
 
-fn show(session: &Session, answer: &Answer) -> Result<(), Failure> {
+fn show(session: &Session, answer: &Answer) -> Result {
     if session.output.is_json() {
         return session.output.line(&answer.text);
     }
@@ -275,7 +266,7 @@ fn show(session: &Session, answer: &Answer) -> Result<(), Failure> {
 }
 
 /// Prints the first moved jobs.
-fn show_moved(session: &Session, answer: &Answer, limit: usize) -> Result<(), Failure> {
+fn show_moved(session: &Session, answer: &Answer, limit: usize) -> Result {
     let rebalance: Rebalance = read(answer)?;
     if session.output.is_json() || rebalance.moved.is_empty() || limit == 0 {
         return Ok(());
@@ -350,7 +341,7 @@ fn summary(rebalance: &Rebalance) -> String {
     text
 }
 
-async fn list(session: &Session, args: &RebalanceArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: &RebalanceArgs) -> Result {
     let query = args.page.query();
     let answer = session.client.get_with(&["scheduler", "rebalances"], &query).await?;
     if session.output.is_json() {

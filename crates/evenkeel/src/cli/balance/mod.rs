@@ -10,7 +10,7 @@ mod views;
 use clap::Args;
 
 use super::Session;
-use crate::Failure;
+use crate::Result;
 
 pub use act::RebalanceArgs;
 pub(super) use act::{EXAMPLES as REBALANCE_EXAMPLES, run as run_rebalance};
@@ -42,10 +42,7 @@ pub struct DistributionArgs {
     until: Option<String>,
 }
 
-pub(super) async fn run_distribution(
-    session: &Session,
-    args: DistributionArgs,
-) -> Result<(), Failure> {
+pub(super) async fn run_distribution(session: &Session, args: DistributionArgs) -> Result {
     let Session { client, output } = session;
     if !args.history {
         let answer = client.get_with(&["scheduler", "distribution"], &[("by", args.by)]).await?;

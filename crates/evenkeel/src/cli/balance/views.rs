@@ -6,10 +6,10 @@ use evenkeel_core::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::Failure;
 use crate::client::Answer;
+use crate::{Failure, Result};
 
-pub(super) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Failure> {
+pub(super) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
     serde_json::from_str(&answer.text).map_err(|error| {
         Failure::because("the server's answer is not what was expected", &error)
             .or_else("use the same version as the server; --json prints its answer")

@@ -7,13 +7,13 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::source::{BATCH, NumberedRow};
-use crate::Failure;
 use crate::failure::Because as _;
+use crate::{Failure, Result};
 
 /// Longest row, in bytes.
 const ROW_BYTES_MAX: usize = 1 << 20;
 
-fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+fn open(path: &Path) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin()));
     }
@@ -32,7 +32,7 @@ pub(super) struct CsvRows {
 }
 
 impl CsvRows {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let mut records = csv::ReaderBuilder::new().flexible(true).from_reader(open(path)?);
         let header = records.headers().because(format!("the header of {name} can't be read"))?;
@@ -45,7 +45,7 @@ impl CsvRows {
         Ok(Self { records, columns, name })
     }
 
-    pub(super) fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+    pub(super) fn next_rows(&mut self) -> Result<Vec<NumberedRow>> {
         let mut rows = Vec::new();
         let mut record = csv::ByteRecord::new();
         while rows.len() < BATCH {
@@ -80,12 +80,12 @@ pub(super) struct JsonRows {
 }
 
 impl JsonRows {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         Ok(Self { reader: BufReader::new(open(path)?), name, line: 0 })
     }
 
-    pub(super) fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+    pub(super) fn next_rows(&mut self) -> Result<Vec<NumberedRow>> {
         let mut rows = Vec::new();
         while rows.len() < BATCH {
             let Some(line) = self.next_line()? else { break };
@@ -99,7 +99,7 @@ impl JsonRows {
     }
 
     /// Returns the next line, or the reason why it can't be read; `None` at the end of the file.
-    fn next_line(&mut self) -> Result<Option<Result<String, String>>, Failure> {
+    fn next_line(&mut self) -> Result<Option<Result<String, String>>> {
         let what = format!("{} can't be read", self.name);
         let mut bytes = Vec::new();
         let mut reader = (&mut self.reader).take(ROW_BYTES_MAX as u64 + 1);

@@ -20,8 +20,8 @@ use evenkeel_executors::CATALOG;
 use indicatif::ProgressBar;
 
 use super::Context;
-use crate::Failure;
 use crate::config::raw::RawClient;
+use crate::{Failure, Result};
 use report::Report;
 use send::Sender;
 use source::{Format, Source};
@@ -117,11 +117,7 @@ struct ImportMode {
     show: usize,
 }
 
-pub(super) fn run(
-    context: &Context,
-    client: RawClient,
-    command: ImportCommand,
-) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, client: RawClient, command: ImportCommand) -> Result {
     let runtime = context.runtime()?;
     match command {
         ImportCommand::Legacy(args) => runtime.block_on(from_legacy(context, client, args)),
@@ -129,11 +125,7 @@ pub(super) fn run(
     }
 }
 
-async fn from_legacy(
-    context: &Context,
-    client: RawClient,
-    args: LegacyArgs,
-) -> Result<(), Failure> {
+async fn from_legacy(context: &Context, client: RawClient, args: LegacyArgs) -> Result {
     let options = LegacyOptions {
         zone: zone::named(&args.tz)?,
         keep_phase: args.keep_phase,
@@ -169,11 +161,7 @@ async fn from_legacy(
     report.finish(context.output, args.mode.show)
 }
 
-async fn from_crontab(
-    context: &Context,
-    client: RawClient,
-    args: CrontabArgs,
-) -> Result<(), Failure> {
+async fn from_crontab(context: &Context, client: RawClient, args: CrontabArgs) -> Result {
     let zone = match &args.tz {
         Some(name) => zone::named(name)?,
         None => zone::of_this_machine(),
@@ -219,7 +207,7 @@ fn is_system_crontab(path: &Path) -> bool {
     path == Path::new("/etc/crontab") || path.parent() == Some(Path::new("/etc/cron.d"))
 }
 
-fn read_text(path: &Path) -> Result<String, Failure> {
+fn read_text(path: &Path) -> Result<String> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 
 use super::source::{BATCH, NumberedRow};
 use crate::failure::{Because as _, chain};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 /// A table that is read through a cursor in one read-only transaction. Therefore all rows are from
 /// the same moment, and only one batch of rows is in memory.
@@ -17,7 +17,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Opens `table` in the database at `url`; `shown` is the address without its password.
-    pub(super) async fn open(url: &str, shown: &str, table: &str) -> Result<Self, Failure> {
+    pub(super) async fn open(url: &str, shown: &str, table: &str) -> Result<Self> {
         let client = evenkeel_store_postgres::connect_external(url, "evenkeel import")
             .await
             .map_err(|error| {
@@ -30,7 +30,7 @@ impl Table {
         Ok(opened)
     }
 
-    async fn begin(&self, table: &str) -> Result<(), Failure> {
+    async fn begin(&self, table: &str) -> Result {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.client.batch_execute(begin).await.because(self.failed())?;
         // PostgreSQL quotes the table name, so that a table name cannot inject SQL.
@@ -64,7 +64,7 @@ impl Table {
         self.client.batch_execute(&declare).await.because(self.failed())
     }
 
-    pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+    pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>> {
         let fetch = format!("FETCH {BATCH} FROM evenkeel_import");
         let rows = self.client.query(&fetch, &[]).await.because(self.failed())?;
         let mut numbered = Vec::with_capacity(rows.len());
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// Ends the read-only transaction.
-    pub(super) async fn close(self) -> Result<(), Failure> {
+    pub(super) async fn close(self) -> Result {
         self.client.batch_execute("ROLLBACK").await.because(self.failed())
     }
 

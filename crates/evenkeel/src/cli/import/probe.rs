@@ -3,14 +3,11 @@
 use serde_json::json;
 
 use crate::client::Client;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 /// Returns a remark if the server may refuse jobs that run programs. If `creating`, returns an
 /// error instead of the remark, because the server would refuse every imported job.
-pub(super) async fn shell(
-    client: Option<&Client>,
-    creating: bool,
-) -> Result<Option<String>, Failure> {
+pub(super) async fn shell(client: Option<&Client>, creating: bool) -> Result<Option<String>> {
     let needed = "the jobs run programs: the server needs --enable-shell".to_owned();
     let Some(client) = client else { return Ok(Some(needed)) };
     match runs_programs(client).await {
@@ -28,7 +25,7 @@ pub(super) async fn shell(
 
 /// Sends a job with a blank name, which the server always refuses, and checks whether the response
 /// also refuses the executor.
-async fn runs_programs(client: &Client) -> Result<bool, Failure> {
+async fn runs_programs(client: &Client) -> Result<bool> {
     let document = json!({
         "name": " ", "executor_type": "shell", "executor_config": {"argv": ["true"]},
     });

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::send::{Sender, Sent};
-use crate::Failure;
 use crate::output::{Output, Table, Tone};
+use crate::{Failure, Result};
 
 #[derive(Serialize)]
 struct Entry {
@@ -35,11 +35,7 @@ impl Report {
     }
 
     /// Adds entries, and creates their jobs if `sender` is given.
-    pub(super) async fn take(
-        &mut self,
-        planned: Vec<Planned>,
-        sender: Option<&Sender>,
-    ) -> Result<(), Failure> {
+    pub(super) async fn take(&mut self, planned: Vec<Planned>, sender: Option<&Sender>) -> Result {
         let sent = match sender {
             Some(sender) => sender.send(&planned).await.map_err(|failure| self.stopped(failure))?,
             None => vec![None; planned.len()],
@@ -73,7 +69,7 @@ impl Report {
     }
 
     /// Prints the report. Returns an error if the server refused to create or pause a job.
-    pub(super) fn finish(self, output: Output, show: usize) -> Result<(), Failure> {
+    pub(super) fn finish(self, output: Output, show: usize) -> Result {
         output.line(&match output.is_json() {
             true => self.as_json().to_string(),
             false => self.as_text(output, show),

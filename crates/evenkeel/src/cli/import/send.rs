@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::source::BATCH;
 use crate::cli::bulk;
 use crate::client::Client;
-use crate::{Exit, Failure};
+use crate::{Exit, Result};
 
 /// Batch size for jobs that are paused right after their creation. Small batches keep a job from
 /// becoming due before it is paused.
@@ -45,7 +45,7 @@ impl Sender {
 
     /// Creates the jobs of planned import entries. Returns one result per entry, in the same order;
     /// `None` for an entry without a job.
-    pub(super) async fn send(&self, planned: &[Planned]) -> Result<Vec<Option<Sent>>, Failure> {
+    pub(super) async fn send(&self, planned: &[Planned]) -> Result<Vec<Option<Sent>>> {
         let mut sent = vec![None; planned.len()];
         for paused in [false, true] {
             let size = if paused { PAUSED_BATCH } else { BATCH };
@@ -61,7 +61,7 @@ impl Sender {
         Ok(sent)
     }
 
-    async fn create(&self, planned: &[Planned], indexes: &[usize]) -> Result<Vec<Sent>, Failure> {
+    async fn create(&self, planned: &[Planned], indexes: &[usize]) -> Result<Vec<Sent>> {
         let mut lines = String::new();
         for document in indexes.iter().filter_map(|at| planned[*at].document.as_ref()) {
             lines.push_str(&document.to_string());

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::files::{CsvRows, JsonRows};
 use super::postgres::Table;
-use crate::Failure;
 use crate::config::StoreChoice;
+use crate::{Failure, Result};
 
 /// A row and its number, counted from 1, or the reason why the row can't be read.
 pub(super) type NumberedRow = (u64, Result<Map<String, Value>, String>);
@@ -38,11 +38,7 @@ enum Rows {
 
 impl Source {
     /// Opens the database or file that `--from` names.
-    pub(super) async fn open(
-        from: &str,
-        table: &str,
-        format: Option<Format>,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn open(from: &str, table: &str, format: Option<Format>) -> Result<Self> {
         if from.starts_with("postgres://") || from.starts_with("postgresql://") {
             // Without the password.
             let name = StoreChoice::Postgres(from.into()).to_string();
@@ -68,7 +64,7 @@ impl Source {
     }
 
     /// Returns the next batch of rows, or an empty list after the last row.
-    pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+    pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>> {
         match &mut self.rows {
             Rows::Csv(rows) => rows.next_rows(),
             Rows::Json(rows) => rows.next_rows(),
@@ -76,7 +72,7 @@ impl Source {
         }
     }
 
-    pub(super) async fn close(self) -> Result<(), Failure> {
+    pub(super) async fn close(self) -> Result {
         match self.rows {
             Rows::Table(table) => table.close().await,
             Rows::Csv(_) | Rows::Json(_) => Ok(()),

@@ -3,9 +3,9 @@
 use evenkeel_commands::import;
 use evenkeel_core::Zone;
 
-use crate::Failure;
+use crate::{Failure, Result};
 
-pub(super) fn named(name: &str) -> Result<Zone, Failure> {
+pub(super) fn named(name: &str) -> Result<Zone> {
     import::zone(name).map_err(|error| Failure::usage(format!("--tz {name} is {error}")))
 }
 

@@ -5,7 +5,7 @@ use evenkeel_core::Timestamp;
 use serde_json::Value;
 
 use super::find_id;
-use crate::Failure;
+use crate::Result;
 use crate::cli::Session;
 use crate::cli::list::{CursorArgs, next_page};
 use crate::cli::run::{moment, when};
@@ -22,7 +22,7 @@ pub struct ConditionsArgs {
     page: CursorArgs,
 }
 
-pub(super) async fn list(session: &Session, args: ConditionsArgs) -> Result<(), Failure> {
+pub(super) async fn list(session: &Session, args: ConditionsArgs) -> Result {
     let mut query = args.page.query();
     query.extend(args.level.as_ref().map(|level| ("condition", level.to_uppercase())));
     let answer = session.client.get_with(&["conditions"], &query).await?;
@@ -62,7 +62,7 @@ pub(super) fn tone_of_condition(condition: &str) -> Tone {
     }
 }
 
-pub(super) async fn explain(session: &Session, job: &str) -> Result<(), Failure> {
+pub(super) async fn explain(session: &Session, job: &str) -> Result {
     let id = find_id(&session.client, job).await?;
     let answer = session.client.get(&["jobs", &id, "explain"]).await?;
     session.answer(&answer, &explained(&answer.value, session.now()))

@@ -4,7 +4,7 @@ use evenkeel_core::Timestamp;
 use serde_json::Value;
 
 use super::{find_id, will_start};
-use crate::Failure;
+use crate::Result;
 use crate::cli::Session;
 use crate::client::Answer;
 use crate::output::clean;
@@ -42,7 +42,7 @@ impl Verb {
     }
 }
 
-pub(super) async fn run(session: &Session, verb: Verb, job: &str) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, verb: Verb, job: &str) -> Result {
     let id = find_id(&session.client, job).await?;
     let answer = session.client.post(&["jobs", &id, verb.path()], None).await?;
     let mut text = verb.describe(&answer, &clean(job), session.now());
@@ -54,7 +54,7 @@ pub(super) async fn run(session: &Session, verb: Verb, job: &str) -> Result<(), 
     session.answer(&answer, &text)
 }
 
-pub(super) async fn delete(session: &Session, job: &str, purges: bool) -> Result<(), Failure> {
+pub(super) async fn delete(session: &Session, job: &str, purges: bool) -> Result {
     let id = find_id(&session.client, job).await?;
     let query = Vec::from_iter(purges.then(|| ("purge", "true".into())));
     let answer = session.client.delete(&["jobs", &id], &query).await?;

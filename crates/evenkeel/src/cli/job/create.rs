@@ -12,11 +12,11 @@ use super::policies::{PolicyArgs, put};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
-use crate::Failure;
 use crate::cli::Session;
 use crate::cli::next::point_at;
 use crate::cli::run::moment;
 use crate::output::{ago, clean, quoted};
+use crate::{Failure, Result};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --name hello --every 10s --noop
@@ -130,7 +130,7 @@ impl CreateArgs {
         has_lines.then_some(path)
     }
 
-    pub(super) fn document(&self, now: Timestamp) -> Result<Value, Failure> {
+    pub(super) fn document(&self, now: Timestamp) -> Result<Value> {
         if let Some(path) = &self.file {
             return read_document(path);
         }
@@ -159,7 +159,7 @@ impl CreateArgs {
         Ok(Value::Object(document))
     }
 
-    fn executor(&self) -> Result<(&'static str, Option<Value>), Failure> {
+    fn executor(&self) -> Result<(&'static str, Option<Value>)> {
         if let Some(url) = &self.http {
             let mut settings = json!({"url": url});
             if let Some(method) = &self.method {
@@ -185,7 +185,7 @@ impl CreateArgs {
     }
 }
 
-pub(super) fn read_document(path: &Path) -> Result<Value, Failure> {
+pub(super) fn read_document(path: &Path) -> Result<Value> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map(|_| text)
@@ -203,7 +203,7 @@ pub(super) fn read_document(path: &Path) -> Result<Value, Failure> {
     })
 }
 
-fn read_payload(text: &str) -> Result<Value, Failure> {
+fn read_payload(text: &str) -> Result<Value> {
     let text = match text.strip_prefix('@') {
         Some(path) => &std::fs::read_to_string(path).map_err(|error| {
             Failure::usage(format!("--payload @{path} can't be read: {error}"))
@@ -217,7 +217,7 @@ fn read_payload(text: &str) -> Result<Value, Failure> {
     })
 }
 
-fn read_headers(headers: &[String]) -> Result<Map<String, Value>, Failure> {
+fn read_headers(headers: &[String]) -> Result<Map<String, Value>> {
     let one = |header: &String| match header.split_once(':') {
         Some((name, value)) => Ok((name.trim().to_owned(), Value::from(value.trim()))),
         // The error does not repeat the header, because headers hold secrets.
@@ -227,7 +227,7 @@ fn read_headers(headers: &[String]) -> Result<Map<String, Value>, Failure> {
     headers.iter().map(one).collect()
 }
 
-pub(super) fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Value>, Failure> {
+pub(super) fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Value>> {
     let Some(span) = span else { return Ok(None) };
     if span.as_millis() % 1000 != 0 {
         return Err(Failure::usage(format!("{flag}: {span} is not a whole number of seconds"))
@@ -236,7 +236,7 @@ pub(super) fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Val
     Ok(Some((span.as_millis() / 1000).into()))
 }
 
-pub(super) async fn run(session: &Session, document: &Value) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, document: &Value) -> Result {
     let answer = session.client.post(&["jobs"], Some(document)).await;
     let answer = answer.map_err(|failure| pointed(failure, document))?;
     let job = &answer.value;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::create::whole_seconds;
 use super::policies::put;
-use crate::Failure;
+use crate::Result;
 
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct DedupArgs {
@@ -26,7 +26,7 @@ pub(super) struct DedupArgs {
 }
 
 impl DedupArgs {
-    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
+    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result {
         let window = whole_seconds("--dedup-window", self.dedup_window)?;
         let scope = self.dedup_scope.clone().or_else(|| window.as_ref().map(|_| "window".into()));
         put(job, "unique", self.unique.then_some(true));

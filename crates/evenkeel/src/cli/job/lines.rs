@@ -9,10 +9,10 @@ use evenkeel_core::chance::Chance as _;
 use evenkeel_engine::RandomChance;
 use serde_json::{Value, json};
 
-use crate::Failure;
 use crate::cli::Session;
 use crate::cli::bulk::{first_open, is_final, send};
 use crate::output::{Output, clean};
+use crate::{Failure, Result};
 
 /// Maximum number of lines per request.
 const LINES_MAX: usize = 5000;
@@ -31,7 +31,7 @@ struct Results {
     shown: Vec<String>,
 }
 
-pub(super) async fn run(session: &Session, path: &Path) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, path: &Path) -> Result {
     let (mut file, size) = open(path)?;
     let style = "{bar:30} {percent:>3}% {bytes}/{total_bytes}  {msg}";
     let bar = session.output.progress(size, style);
@@ -69,7 +69,7 @@ pub(super) async fn run(session: &Session, path: &Path) -> Result<(), Failure> {
 
 impl Results {
     /// Counts the results of one request. The server's line numbers start at 1 in each request.
-    fn add(&mut self, output: Output, answers: Vec<Value>, before: u64) -> Result<(), Failure> {
+    fn add(&mut self, output: Output, answers: Vec<Value>, before: u64) -> Result {
         for mut answer in answers {
             let line = before + answer["line"].as_u64().unwrap_or(0);
             answer["line"] = json!(line);
@@ -117,7 +117,7 @@ impl Results {
         format!("{refused} jobs were not created:\n{}{rest}", shown.join("\n"))
     }
 
-    fn finish(self, output: Output) -> Result<(), Failure> {
+    fn finish(self, output: Output) -> Result {
         if !output.is_json() {
             let there = match self.found {
                 0 => String::new(),
@@ -133,7 +133,7 @@ impl Results {
     }
 }
 
-fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<u64>), Failure> {
+fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::new(std::io::stdin())), None));
     }

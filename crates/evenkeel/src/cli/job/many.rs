@@ -10,7 +10,7 @@ use super::find_id;
 use crate::cli::{Session, ask};
 use crate::client::Client;
 use crate::output::{Output, clean};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 /// Maximum number of refused jobs to show.
 const SHOWN_MAX: usize = 20;
@@ -49,7 +49,7 @@ impl ManyArgs {
     }
 
     /// Reports invalid flags before any request is sent to a server.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result {
         if self.jobs.is_empty() && !self.all {
             return Err(Failure::usage("no job is named").or_else(
                 "name jobs, or write --all, with filters like --status scheduled; --dry-run counts \
@@ -73,7 +73,7 @@ struct Results {
 }
 
 /// Cancels or deletes all matching jobs after the user has confirmed.
-pub(super) async fn end(session: &Session, args: &ManyArgs, action: &str) -> Result<(), Failure> {
+pub(super) async fn end(session: &Session, args: &ManyArgs, action: &str) -> Result {
     if args.needs_confirmation(true) {
         let counted = ManyArgs { dry_run: true, ..args.clone() };
         let count = commanded(&session.client, &counted, action, Value::Null).await?.done;
@@ -86,22 +86,12 @@ pub(super) async fn end(session: &Session, args: &ManyArgs, action: &str) -> Res
 }
 
 /// Applies `action` to all matching jobs. `more` contains additional fields of the request.
-pub(super) async fn run(
-    session: &Session,
-    args: &ManyArgs,
-    action: &str,
-    more: Value,
-) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, args: &ManyArgs, action: &str, more: Value) -> Result {
     let results = commanded(&session.client, args, action, more).await?;
     results.finish(session.output, action, args.dry_run)
 }
 
-async fn commanded(
-    client: &Client,
-    args: &ManyArgs,
-    action: &str,
-    more: Value,
-) -> Result<Results, Failure> {
+async fn commanded(client: &Client, args: &ManyArgs, action: &str, more: Value) -> Result<Results> {
     let mut command = json!({"action": action, "dry_run": args.dry_run});
     if let (Some(fields), Value::Object(more)) = (command.as_object_mut(), more) {
         fields.extend(more);
@@ -141,7 +131,7 @@ impl Results {
         self.refusals.extend(refusals.take(left).cloned());
     }
 
-    fn finish(self, output: Output, action: &str, dry_run: bool) -> Result<(), Failure> {
+    fn finish(self, output: Output, action: &str, dry_run: bool) -> Result {
         let Self { matched, done, refused, refusals } = self;
         if output.is_json() {
             let json = json!({"action": action, "dry_run": dry_run, "matched": matched,

@@ -26,7 +26,7 @@ use super::{Context, Session, ask};
 use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
 use crate::output::ago;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 pub(super) use policies::put;
 pub(super) use show::title;
@@ -141,11 +141,7 @@ pub(super) enum JobCommand {
     },
 }
 
-pub(super) fn run(
-    context: &Context,
-    client: RawClient,
-    command: JobCommand,
-) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, client: RawClient, command: JobCommand) -> Result {
     // Invalid flags are reported before any request is sent to a server.
     let document = match &command {
         JobCommand::Create(args) if args.lines().is_some() => Value::Null,
@@ -166,7 +162,7 @@ pub(super) fn run(
 }
 
 /// Sends a command to the server. `document` is the new or changed part of a job.
-async fn sent(session: &Session, command: JobCommand, document: &Value) -> Result<(), Failure> {
+async fn sent(session: &Session, command: JobCommand, document: &Value) -> Result {
     match command {
         JobCommand::Create(args) => match args.lines() {
             Some(path) => lines::run(session, path).await,
@@ -219,7 +215,7 @@ impl JobCommand {
 
 /// Applies a command to one or several jobs. A command for a single job uses another endpoint,
 /// whose response has more details.
-async fn control(session: &Session, verb: Verb, which: &many::ManyArgs) -> Result<(), Failure> {
+async fn control(session: &Session, verb: Verb, which: &many::ManyArgs) -> Result {
     match which.single() {
         Some(job) => control::run(session, verb, job).await,
         None if verb == Verb::Cancel => many::end(session, which, verb.path()).await,
@@ -227,12 +223,7 @@ async fn control(session: &Session, verb: Verb, which: &many::ManyArgs) -> Resul
     }
 }
 
-async fn trigger(
-    session: &Session,
-    job: &str,
-    priority: Option<u8>,
-    watches: bool,
-) -> Result<(), Failure> {
+async fn trigger(session: &Session, job: &str, priority: Option<u8>, watches: bool) -> Result {
     let id = find_id(&session.client, job).await?;
     let body = priority.map(|priority| json!({"priority": priority}));
     let answer = session.client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
@@ -270,7 +261,7 @@ fn existing_run(answer: &Value) -> String {
 }
 
 /// Returns the id of a job that is given by name or id.
-pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failure> {
+pub(super) async fn find_id(client: &Client, job: &str) -> Result<String> {
     match job.parse::<uuid::Uuid>() {
         Ok(id) => Ok(id.to_string()),
         Err(_) => Ok(find(client, job).await?.text_of("id").to_owned()),
@@ -278,7 +269,7 @@ pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failur
 }
 
 /// Returns a job by name or id. The error for an unknown name suggests similar names.
-pub(super) async fn find(client: &Client, job: &str) -> Result<Answer, Failure> {
+pub(super) async fn find(client: &Client, job: &str) -> Result<Answer> {
     if matches!(job, "" | "." | "..") {
         // A URL path cannot contain a job name that is empty, `.` or `..`.
         return Err(Failure::usage(format!("{job:?} can't be looked up as a name"))

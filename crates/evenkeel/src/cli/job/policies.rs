@@ -5,7 +5,7 @@ use evenkeel_core::Span;
 use serde_json::{Map, Value, json};
 
 use super::create::whole_seconds;
-use crate::Failure;
+use crate::Result;
 
 #[derive(Args, Clone)]
 pub(super) struct PolicyArgs {
@@ -30,7 +30,7 @@ pub(super) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
+    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result {
         put(job, "timeout_sec", whole_seconds("--timeout", self.timeout)?);
         put(job, "max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
         put(job, "overlap", self.overlap.clone());

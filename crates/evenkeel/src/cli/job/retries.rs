@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::create::whole_seconds;
 use super::policies::put;
-use crate::Failure;
+use crate::{Failure, Result};
 
 #[derive(Args, Clone, Default)]
 pub(super) struct RetryArgs {
@@ -47,7 +47,7 @@ pub(super) struct RetryArgs {
 }
 
 impl RetryArgs {
-    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
+    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result {
         put(job, "retry_policy", self.retry_policy.clone());
         put(job, "max_retries", self.max_retries);
         put(job, "retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
@@ -62,7 +62,7 @@ impl RetryArgs {
         Ok(())
     }
 
-    fn on_failure(&self) -> Result<Option<Value>, Failure> {
+    fn on_failure(&self) -> Result<Option<Value>> {
         let Some(given) = &self.on_failure else { return Ok(None) };
         let (action, after) = match given.split_once(':') {
             Some((action, after)) => (action, Some(after)),

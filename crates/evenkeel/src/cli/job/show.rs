@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::conditions::tone_of_condition;
 use super::filter::FilterArgs;
 use super::find;
-use crate::Failure;
+use crate::Result;
 use crate::cli::Session;
 use crate::cli::list::{CursorArgs, next_of};
 use crate::cli::run::{moment, priority, when};
@@ -29,7 +29,7 @@ pub struct ListArgs {
     page: CursorArgs,
 }
 
-pub(super) async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
+pub(super) async fn list(session: &Session, args: ListArgs) -> Result {
     let filter = args.filter.query();
     let mut query = args.page.query();
     query.extend(args.sort.clone().map(|sort| ("sort", sort)));
@@ -97,7 +97,7 @@ pub(super) fn schedule(schedule: &Value) -> String {
     }
 }
 
-pub(super) async fn show(session: &Session, job: &str) -> Result<(), Failure> {
+pub(super) async fn show(session: &Session, job: &str) -> Result {
     let Session { client, output } = session;
     let answer = find(client, job).await?;
     if output.is_json() {

@@ -4,12 +4,12 @@ use evenkeel_core::Timestamp;
 use serde_json::Value;
 
 use super::find_id;
-use crate::Failure;
+use crate::Result;
 use crate::cli::Session;
 use crate::cli::run::when;
 use crate::output::duration_ms;
 
-pub(super) async fn stats(session: &Session, job: &str) -> Result<(), Failure> {
+pub(super) async fn stats(session: &Session, job: &str) -> Result {
     let id = find_id(&session.client, job).await?;
     let answer = session.client.get(&["jobs", &id, "stats"]).await?;
     session.answer(&answer, &words(&answer.value, session.now()))

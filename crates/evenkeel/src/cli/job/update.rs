@@ -12,10 +12,10 @@ use super::policies::{PolicyArgs, put};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
-use crate::Failure;
 use crate::cli::Session;
 use crate::cli::run::moment;
 use crate::output::ago;
+use crate::{Failure, Result};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job update news --every 1h
@@ -62,7 +62,7 @@ pub struct UpdateArgs {
 }
 
 impl UpdateArgs {
-    pub(super) fn change(&self, now: Timestamp) -> Result<Value, Failure> {
+    pub(super) fn change(&self, now: Timestamp) -> Result<Value> {
         if let Some(path) = &self.file {
             return read_document(path);
         }
@@ -119,11 +119,7 @@ fn tag(text: &str) -> String {
     if number.parse::<i32>().is_ok() { format!("\"g{number}\"") } else { text.into() }
 }
 
-pub(super) async fn run(
-    session: &Session,
-    args: &UpdateArgs,
-    change: &Value,
-) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, args: &UpdateArgs, change: &Value) -> Result {
     let id = find_id(&session.client, &args.job).await?;
     let if_match = args.if_match.as_deref().map(tag);
     let answer = session.client.patch(&["jobs", &id], change, if_match.as_deref()).await;

@@ -6,7 +6,7 @@ use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::policies::put;
-use crate::Failure;
+use crate::{Failure, Result};
 
 #[derive(Args, Clone)]
 #[command(group = clap::ArgGroup::new("when").args(["every", "cron", "periodic", "at", "now", "schedule"]))]
@@ -82,11 +82,7 @@ pub(super) struct WhenArgs {
 }
 
 impl WhenArgs {
-    pub(super) fn add_to(
-        &self,
-        job: &mut Map<String, Value>,
-        now: Timestamp,
-    ) -> Result<(), Failure> {
+    pub(super) fn add_to(&self, job: &mut Map<String, Value>, now: Timestamp) -> Result {
         let time = |flag: &str, text: &Option<String>| match text {
             Some(text) => read_time(flag, text, now).map(|time| Some(json!(time))),
             None => Ok(None),
@@ -118,7 +114,7 @@ impl WhenArgs {
         self.tolerance.is_some() && !has_schedule
     }
 
-    fn schedule(&self, now: Timestamp) -> Result<Option<Value>, Failure> {
+    fn schedule(&self, now: Timestamp) -> Result<Option<Value>> {
         let (mut schedule, tolerance) = if let Some(every) = &self.every {
             check("--every", every)?;
             // Written like all other spans.
@@ -151,14 +147,14 @@ impl WhenArgs {
 }
 
 /// Reports a syntax error with a caret, before a request is sent to the server.
-fn check(flag: &str, text: &str) -> Result<(), Failure> {
+fn check(flag: &str, text: &str) -> Result {
     let Err(misread) = read_schedule(text) else { return Ok(()) };
     let position = misread.position;
     let failure = Failure::usage(format!("{flag}: {}", misread.message)).at(text, position);
     Err(failure.or_else(format!("for example {flag} '{}'", misread.example)))
 }
 
-pub(super) fn read_time(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(super) fn read_time(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp> {
     let relative = text.strip_prefix('+').map(str::parse::<Span>);
     let time = match relative {
         Some(span) => span.ok().map(|span| now.saturating_add(span)),
@@ -170,7 +166,7 @@ pub(super) fn read_time(flag: &str, text: &str, now: Timestamp) -> Result<Timest
     })
 }
 
-fn read_hours(flag: &str, text: &str) -> Result<Value, Failure> {
+fn read_hours(flag: &str, text: &str) -> Result<Value> {
     let edges = text.split_once('-').filter(|(_, end)| !end.contains('-'));
     let (start, end) = edges.ok_or_else(|| {
         Failure::usage(format!("{flag}: {text:?} has no start and end"))

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::Session;
-use crate::Failure;
+use crate::Result;
 use crate::client::Message;
 use crate::output::{Output, clean_lines};
 
@@ -28,7 +28,7 @@ pub struct LogsArgs {
     timestamps: bool,
 }
 
-pub(super) async fn logs(session: &Session, args: LogsArgs) -> Result<(), Failure> {
+pub(super) async fn logs(session: &Session, args: LogsArgs) -> Result {
     let mut query = Vec::from_iter(args.tail.map(|tail| ("tail", tail.to_string())));
     query.extend(args.stream.map(|stream| ("stream", stream)));
     let path = ["executions", &args.id, "logs"];
@@ -72,7 +72,7 @@ impl Printer {
         Self { output, timestamps, open: None }
     }
 
-    fn lines(&mut self, data: &Value) -> Result<(), Failure> {
+    fn lines(&mut self, data: &Value) -> Result {
         let lines = data["lines"].as_array().map_or(&[][..], Vec::as_slice);
         if self.output.is_json() {
             return lines.iter().try_for_each(|line| self.output.line(&line.to_string()));
@@ -110,7 +110,7 @@ impl Printer {
     }
 
     /// Finishes the output at the end of the log.
-    fn end(&self, data: &Value) -> Result<(), Failure> {
+    fn end(&self, data: &Value) -> Result {
         if self.output.is_json() {
             return self.output.line(&data.to_string());
         }

@@ -16,7 +16,7 @@ use super::job::{find, find_id, title};
 use super::list::{CursorArgs, job_flag};
 use crate::client::Client;
 use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
-use crate::{Exit, Failure};
+use crate::{Exit, Result};
 
 #[derive(Subcommand, Clone)]
 pub(super) enum RunCommand {
@@ -65,7 +65,7 @@ pub(super) struct ListArgs {
     page: CursorArgs,
 }
 
-pub(super) async fn run(session: &Session, command: RunCommand) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, command: RunCommand) -> Result {
     match command {
         RunCommand::List(args) => list(session, args).await,
         RunCommand::Show { id } => {
@@ -78,7 +78,7 @@ pub(super) async fn run(session: &Session, command: RunCommand) -> Result<(), Fa
     }
 }
 
-async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
+async fn list(session: &Session, args: ListArgs) -> Result {
     let Session { client, output } = session;
     let query = args.page.query();
     let answer = match &args.job {
@@ -117,7 +117,7 @@ async fn list(session: &Session, args: ListArgs) -> Result<(), Failure> {
 }
 
 /// Returns the names of the jobs to which these runs belong.
-async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>, Failure> {
+async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>> {
     /// Maximum number of names to request, because each name needs a request. Jobs beyond this
     /// maximum are shown by id.
     const MAX: usize = 50;
@@ -135,7 +135,7 @@ async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, Stri
 }
 
 /// Describes when the first run of a job that has not run yet is due.
-async fn first_run(client: &Client, job: &str, now: Timestamp) -> Result<String, Failure> {
+async fn first_run(client: &Client, job: &str, now: Timestamp) -> Result<String> {
     let found = match find(client, job).await {
         Ok(found) => found,
         // The job and its history were deleted.
@@ -191,7 +191,7 @@ fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(Stri
     ]
 }
 
-async fn cancel(session: &Session, id: &str) -> Result<(), Failure> {
+async fn cancel(session: &Session, id: &str) -> Result {
     let answer = session.client.post(&["executions", id, "cancel"], None).await?;
     let text = match answer.value["running"].as_bool() {
         Some(true) => "Its cancellation was requested; it ends within seconds.",

@@ -10,7 +10,7 @@ use super::super::Session;
 use super::details;
 use crate::client::Client;
 use crate::output::clean;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, Result};
 
 /// The progress bar of a run that reports no total.
 const SPINNER: &str = "{spinner} {elapsed} {wide_msg}";
@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Follows a run until all its attempts have ended, and prints the result. Returns an error if the
 /// run failed.
-pub(in super::super) async fn watch(session: &Session, id: &str) -> Result<(), Failure> {
+pub(in super::super) async fn watch(session: &Session, id: &str) -> Result {
     let client = &session.client;
     let mut id = id.to_owned();
     let bar = session.output.progress(None, SPINNER);
@@ -43,7 +43,7 @@ pub(in super::super) async fn watch(session: &Session, id: &str) -> Result<(), F
 }
 
 /// Returns the retry of a failed attempt, if the server has created one.
-async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Failure> {
+async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>> {
     if !matches!(run["status"].as_str(), Some("failed" | "timed_out")) {
         return Ok(None);
     }
