@@ -1,6 +1,6 @@
 //! `cargo xtask advisories`: checks dependencies against the RustSec database.
 
-use crate::program::{cargo, finish, succeed};
+use crate::program::{cargo, succeed, works};
 use anyhow::Result;
 use std::process::Stdio;
 use std::time::Duration;
@@ -27,7 +27,9 @@ pub fn run_if_possible() -> Result<()> {
         return Ok(());
     }
     // The check needs the RustSec database, which is downloaded from its repository.
-    if is_installed("deny") && !quietly(&["deny", "fetch", "db"]) {
+    let mut fetch = cargo(&["deny", "fetch", "db"]);
+    let fetch = fetch.stdout(Stdio::null()).stderr(Stdio::null());
+    if is_installed("deny") && succeed(fetch, LIMIT).is_err() {
         println!("skipped: advisories not checked: their database can't be fetched");
         return Ok(());
     }
@@ -35,11 +37,5 @@ pub fn run_if_possible() -> Result<()> {
 }
 
 fn is_installed(tool: &str) -> bool {
-    quietly(&[tool, "--version"])
-}
-
-fn quietly(arguments: &[&str]) -> bool {
-    let mut command = cargo(arguments);
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    finish(command, LIMIT).is_ok_and(|status| status.success())
+    works(&mut cargo(&[tool, "--version"]))
 }

@@ -2,7 +2,7 @@
 
 use crate::program::{cargo, succeed};
 use crate::provision;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use std::time::Duration;
 
@@ -49,10 +49,8 @@ pub fn run(options: &Options) -> Result<()> {
     test.args(profile).args(["--bin", "evenkeel-crash-test", "--"]).args(arguments(options));
     let minutes = Duration::from_secs(options.minutes.saturating_mul(60));
     // The test program has already printed the error.
-    match succeed(&mut test, minutes.saturating_mul(2).saturating_add(REST_LIMIT)) {
-        Ok(()) => Ok(()),
-        Err(error) => bail!("the crash test {error}"),
-    }
+    succeed(&mut test, minutes.saturating_mul(2).saturating_add(REST_LIMIT))
+        .map_err(|error| anyhow!("the crash test {error}"))
 }
 
 fn arguments(options: &Options) -> Vec<String> {

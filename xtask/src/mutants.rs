@@ -6,7 +6,7 @@ mod tree;
 
 use crate::program::finish;
 use crate::{provision, test, workspace};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use patch::Patch;
 use std::collections::BTreeMap;
@@ -42,19 +42,16 @@ impl fmt::Display for MutantResult {
 pub fn run(names: &[String]) -> Result<()> {
     let mut patches = patch::all(&workspace::root().join("mutants"))?;
     patches.retain(|patch| names.is_empty() || names.iter().any(|name| patch.name.contains(name)));
-    if patches.is_empty() {
-        bail!("no mutants/*.patch found");
-    }
-    if !provision::has_nextest() {
-        bail!(
-            "this task needs nextest, whose exit code distinguishes a failed test from a failed build: \
-             cargo install --locked cargo-nextest, or see https://nexte.st"
-        );
-    }
+    ensure!(!patches.is_empty(), "no mutants/*.patch found");
+    ensure!(
+        provision::has_nextest(),
+        "this task needs nextest, whose exit code distinguishes a failed test from a failed build: \
+         cargo install --locked cargo-nextest, or see https://nexte.st"
+    );
     provision::postgres()?;
     let runner = MutantRunner {
         server: PrivatePostgres::start(Options::unit_test())?,
-        tree: Tree::at(workspace::target()?.join("mutants-tree"), workspace::files()?),
+        tree: Tree { path: workspace::target()?.join("mutants-tree"), files: workspace::files()? },
     };
     let mut sound = BTreeMap::new();
     let mut results = Vec::new();
@@ -68,9 +65,7 @@ pub fn run(names: &[String]) -> Result<()> {
         println!("{name:width$}  {result}");
     }
     let uncaught = results.iter().filter(|(_, result)| *result != MutantResult::Caught).count();
-    if uncaught > 0 {
-        bail!("{uncaught} of {} mutants were not caught", results.len());
-    }
+    ensure!(uncaught == 0, "{uncaught} of {} mutants were not caught", results.len());
     Ok(())
 }
 
@@ -112,16 +107,11 @@ impl MutantRunner {
     fn nextest(&self, check: &str, option: &str, limit: Duration) -> Result<Option<i32>> {
         let script = format!("exec {} {option} {check}", patch::PREFIX);
         println!("--> {} {option} {check}", patch::PREFIX);
-        let status = finish(
-            Command::new("sh")
-                .args(["-c", &script])
-                .current_dir(self.tree.path())
-                .env("CARGO_TARGET_DIR", workspace::target()?.join("mutants"))
-                .env(test::POSTGRES_VARIABLE, self.server.url()),
-            limit,
-        )
-        .context("a check failed to end")?;
-        Ok(status.code())
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).current_dir(&self.tree.path);
+        shell.env("CARGO_TARGET_DIR", workspace::target()?.join("mutants"));
+        shell.env(test::POSTGRES_VARIABLE, self.server.url());
+        Ok(finish(&mut shell, limit).context("a check failed to end")?.code())
     }
 }
 
@@ -152,7 +142,8 @@ mod tests {
     #[test]
     fn every_mutant_applies_to_the_current_tree() {
         let folder = tempfile::tempdir().unwrap();
-        let tree = Tree::at(folder.path().join("tree"), workspace::files().unwrap());
+        let path = folder.path().join("tree");
+        let tree = Tree { path, files: workspace::files().unwrap() };
         for patch in patch::all(&workspace::root().join("mutants")).unwrap() {
             tree.reset().unwrap();
             assert!(tree.apply(&patch.path).unwrap(), "{} no longer applies", patch.name);

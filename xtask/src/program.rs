@@ -1,7 +1,7 @@
 //! Runs other programs with a time limit.
 
 use crate::{ambient, workspace};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use evenkeel_private_postgres::bounded;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read};
@@ -86,18 +86,18 @@ pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
         child.wait()?;
         bail!("{name} did not end within {ANSWER_LIMIT:?}");
     };
-    if !status.success() {
-        bail!("{name} ended with {status}");
-    }
+    ensure!(status.success(), "{name} ended with {status}");
     let output = reader.join().map_err(|_| anyhow!("the reader of {name} panicked"))?;
     Ok(output?)
 }
 
 pub fn succeed(command: &mut Command, limit: Duration) -> Result<()> {
-    let status = finish(command, limit)?;
-    if !status.success() {
-        bail!("ended with {status}");
-    }
+    check(finish(command, limit)?)
+}
+
+/// Returns an error unless the program succeeded.
+pub fn check(status: ExitStatus) -> Result<()> {
+    ensure!(status.success(), "ended with {status}");
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use crate::program::{self, succeed, works};
 use crate::workspace;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use evenkeel_private_postgres::PrivatePostgres;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,7 +37,7 @@ rm "$1"_*.deb
 
 pub fn everything() -> Result<()> {
     postgres()?;
-    if !works(Command::new("git").arg("--version")) {
+    if !is_installed("git") {
         debian_package("git")?;
     }
     component("fmt", "rustfmt")?;
@@ -48,9 +49,8 @@ pub fn postgres() -> Result<()> {
         return Ok(());
     }
     debian_package("postgresql")?;
-    if PrivatePostgres::find_binaries().is_none() {
-        bail!("postgresql was installed, but its server programs were not found");
-    }
+    let is_found = PrivatePostgres::find_binaries().is_some();
+    ensure!(is_found, "postgresql was installed, but its server programs were not found");
     Ok(())
 }
 
@@ -66,17 +66,16 @@ pub fn python() -> Result<()> {
 /// package `prometheus` would start a server and add many dependencies.
 pub fn promtool() -> Result<PathBuf> {
     let installed = PathBuf::from("promtool");
-    if works(Command::new(&installed).arg("--version")) {
+    if is_installed(&installed) {
         return Ok(installed);
     }
     let folder = workspace::target()?.join("promtool");
     let unpacked = folder.join("usr/bin/promtool");
-    if works(Command::new(&unpacked).arg("--version")) {
+    if is_installed(&unpacked) {
         return Ok(unpacked);
     }
-    if !works(Command::new("apt-get").arg("--version")) {
-        bail!("promtool is missing, and apt-get is not available: please install it");
-    }
+    let has_apt = is_installed("apt-get");
+    ensure!(has_apt, "promtool is missing, and apt-get is not available: please install it");
     println!("promtool is missing: unpacking Debian's prometheus");
     fs::create_dir_all(&folder)?;
     let mut unpack = Command::new("sh");
@@ -85,14 +84,17 @@ pub fn promtool() -> Result<PathBuf> {
     Ok(unpacked)
 }
 
+fn is_installed(program: impl AsRef<OsStr>) -> bool {
+    works(Command::new(program).arg("--version"))
+}
+
 fn debian_package(name: &str) -> Result<()> {
     println!("{name} is missing: installing Debian's");
-    if !works(Command::new("apt-get").arg("--version")) {
-        bail!("{name} is missing, and apt-get is not available: please install it");
-    }
+    let has_apt = is_installed("apt-get");
+    ensure!(has_apt, "{name} is missing, and apt-get is not available: please install it");
     let mut install = if rustix::process::geteuid().is_root() {
         Command::new("sh")
-    } else if works(Command::new("sudo").arg("--version")) {
+    } else if is_installed("sudo") {
         let mut sudo = Command::new("sudo");
         sudo.arg("sh");
         sudo

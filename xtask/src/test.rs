@@ -1,13 +1,13 @@
 //! `cargo xtask test`: all checks that a change must pass.
 
-use crate::program::{cargo, finish, finish_with_output, succeed};
+use crate::program::{cargo, check, finish, finish_with_output, succeed};
 use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::{advisories, alerts, api_fuzz, provision, tidy, workspace};
 use anyhow::{Result, bail};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use std::fs;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 /// The environment variable with the superuser's URL of the PostgreSQL server on which tests create
@@ -56,7 +56,9 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
         // Both test runs are executed, even if the first one fails.
         outcomes.into_iter().collect::<Result<()>>()?;
     }
-    steps.take("cargo test --workspace --doc", || doctests(&server, tally))?;
+    steps.take("cargo test --workspace --doc", || {
+        counted(&mut cargo(&["test", "--workspace", "--doc"]), &server, tally)
+    })?;
     // The server is built with the same arguments as the tests, so that cargo rebuilds little; see
     // `against_both`.
     let built = ["build", "--workspace", "--all-targets"];
@@ -82,13 +84,15 @@ fn libtest(
 ) -> Result<()> {
     let mut command = cargo(&["test", "--workspace", "--lib", "--bins", "--tests"]);
     command.arg("--no-fail-fast").args(extra).arg("--").args(choice);
-    let (status, output) =
-        finish_with_output(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
+    counted(&mut command, server, tally)
+}
+
+/// Runs `cargo test` and adds its results to `tally`.
+fn counted(command: &mut Command, server: &PrivatePostgres, tally: &mut Tally) -> Result<()> {
+    command.env(POSTGRES_VARIABLE, server.url());
+    let (status, output) = finish_with_output(command, TEST_LIMIT)?;
     *tally = tally.plus(Tally::from_libtest(&output));
-    if !status.success() {
-        bail!("ended with {status}");
-    }
-    Ok(())
+    check(status)
 }
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
@@ -104,19 +108,5 @@ fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Res
     } else if status.success() {
         bail!("nextest wrote no report to {}", report.display());
     }
-    if !status.success() {
-        bail!("ended with {status}");
-    }
-    Ok(())
-}
-
-fn doctests(server: &PrivatePostgres, tally: &mut Tally) -> Result<()> {
-    let mut command = cargo(&["test", "--workspace", "--doc"]);
-    let (status, output) =
-        finish_with_output(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
-    *tally = tally.plus(Tally::from_libtest(&output));
-    if !status.success() {
-        bail!("ended with {status}");
-    }
-    Ok(())
+    check(status)
 }

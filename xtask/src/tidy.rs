@@ -4,7 +4,7 @@ mod dependencies;
 mod rules;
 
 use crate::workspace;
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,9 +40,7 @@ pub fn run() -> Result<()> {
             Finding::Note(text) => println!("note: {text}"),
         }
     }
-    if wrong > 0 {
-        bail!("{wrong} rules of the source tree are broken");
-    }
+    ensure!(wrong == 0, "{wrong} rules of the source tree are broken");
     println!("tidy");
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,6 +21,20 @@ impl Api {
         self.send("GET", path, "")
     }
 
+    /// Returns all items of a list, page by page.
+    pub fn list(&self, path: &str, field: &str) -> Result<Vec<Value>> {
+        let (mut all, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let mut page = self.get(&format!("{path}?limit=1000{cursor}"))?;
+            let Value::Array(items) = page[field].take() else { bail!("{path} has no {field}") };
+            all.extend(items);
+            match &page["next_cursor"] {
+                Value::String(next) => cursor = format!("&cursor={next}"),
+                _ => return Ok(all),
+            }
+        }
+    }
+
     pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.send("POST", path, &body.to_string())
     }
@@ -28,9 +42,8 @@ impl Api {
     fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
         let what = || format!("{method} {path}");
         let (status, answer) = self.exchange(method, path, body).with_context(what)?;
-        if !(200..300).contains(&status) {
-            bail!("{method} {path} was answered with {status}: {answer}");
-        }
+        let is_good = (200..300).contains(&status);
+        ensure!(is_good, "{method} {path} was answered with {status}: {answer}");
         serde_json::from_str(&answer).with_context(what)
     }
 

@@ -38,13 +38,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the database and the servers. All files of the servers are in `folder`.
-    pub fn start(kind: StoreKind, count: usize, program: &Path, folder: &Path) -> Result<Self> {
-        Self::start_with(kind, count, program, folder, &[])
-    }
-
-    /// Like [`Cluster::start`], with additional flags for each server.
-    pub fn start_with(
+    /// Starts the database and the servers with additional flags. All files of the servers are in
+    /// `folder`.
+    pub fn start(
         kind: StoreKind,
         count: usize,
         program: &Path,
@@ -69,7 +65,6 @@ impl Cluster {
         Ok(Self { nodes, postgres, folder: folder.to_owned(), program: program.to_owned(), store })
     }
 
-    /// Begins a fault.
     pub fn begin(&mut self, fault: Fault, number: usize) -> Result<()> {
         match fault {
             Fault::Kill => self.node(number)?.kill(),
@@ -78,7 +73,6 @@ impl Cluster {
         }
     }
 
-    /// Ends a fault.
     pub fn end(&mut self, fault: Fault, number: usize) -> Result<()> {
         match fault {
             Fault::Kill => self.node(number)?.start(),
@@ -103,8 +97,8 @@ impl Cluster {
     }
 
     /// Starts a server that only answers API requests, after all other servers have drained. With
-    /// SQLite a server always has all roles, so this server fires jobs, but serves only a pool
-    /// without jobs.
+    /// SQLite a server always has all roles, so the API server also fires jobs, but it serves only
+    /// a pool without jobs.
     pub fn start_reader(&self) -> Result<Node> {
         let roles: &[&str] = match self.postgres {
             Some(_) => &["--roles", "api"],

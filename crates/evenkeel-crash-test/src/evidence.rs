@@ -5,7 +5,6 @@ use std::io::Write as _;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::api::Api;
 use crate::clock::Moment;
@@ -27,7 +26,6 @@ impl Window {
     }
 }
 
-/// A fault that was injected.
 #[derive(Clone, Debug)]
 pub struct InjectedFault {
     pub fault: Fault,
@@ -94,23 +92,16 @@ pub struct Evidence {
     pub incidents: Vec<String>,
 }
 
-/// Reads all attempts of a job from the API, page by page. Also writes the answers of the API to
-/// `log`, for an analysis of violations.
-pub fn executions(api: &Api, job: &Job, log: &mut File) -> Result<Vec<Execution>> {
+/// Reads all attempts of a job from the API. Also writes the answers of the API to `log`, for an
+/// analysis of violations.
+pub fn executions(api: &Api, id: &str, name: &str, log: &mut File) -> Result<Vec<Execution>> {
+    let path = format!("/api/v1/jobs/{id}/executions");
     let mut all = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let path = format!("/api/v1/jobs/{}/executions?limit=1000{cursor}", job.id);
-        let mut page = api.get(&path)?;
-        for execution in page["executions"].as_array().into_iter().flatten() {
-            writeln!(log, "{execution}")?;
-        }
-        let items: Vec<Execution> = serde_json::from_value(page["executions"].take())
+    for item in api.list(&path, "executions")? {
+        writeln!(log, "{item}")?;
+        let execution: Execution = serde_json::from_value(item)
             .with_context(|| format!("{path} has executions of another shape"))?;
-        all.extend(items.into_iter().map(|each| Execution { job: job.name.clone(), ..each }));
-        match &page["next_cursor"] {
-            Value::String(next) => cursor = format!("&cursor={next}"),
-            _ => return Ok(all),
-        }
+        all.push(Execution { job: name.to_owned(), ..execution });
     }
+    Ok(all)
 }

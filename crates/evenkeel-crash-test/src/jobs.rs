@@ -123,7 +123,7 @@ fn document(name: &str, body: Body, seconds: i64, policy: Policy, paths: &Paths)
     }
     match policy {
         Policy::MustRun => {
-            // Late scheduled times run one after the other.
+            // Missed scheduled times of the job run one after the other.
             document["overlap"] = "queue".into();
             document["misfire"] = "all".into();
             document["misfire_after"] = "1s".into();
@@ -143,14 +143,13 @@ fn probe(name: &str, min_ms: u64, max_ms: u64, paths: &Paths) -> Value {
 }
 
 fn read(answer: &Value, name: String, body: Body, seconds: i64, policy: Policy) -> Result<Job> {
-    let text = |field: &str| answer[field].as_str().with_context(|| format!("no {field}"));
-    let first_us = timestamp::parse(text("next_run_at")?).context("next_run_at is not a time")?;
-    let created_us = timestamp::parse(text("created_at")?).context("created_at is not a time")?;
+    let first_us = timestamp::field(answer, "next_run_at")?;
     let every_us = seconds * 1_000_000;
-    let wait = first_us - created_us;
+    let wait = first_us - timestamp::field(answer, "created_at")?;
     ensure!(
         (1..=every_us).contains(&wait),
         "the first time of {name} comes {wait} us after its creation"
     );
-    Ok(Job { name, id: text("id")?.to_owned(), body, every_us, first_us, policy })
+    let id = answer["id"].as_str().context("no id")?.to_owned();
+    Ok(Job { name, id, body, every_us, first_us, policy })
 }

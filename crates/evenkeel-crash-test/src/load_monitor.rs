@@ -2,7 +2,7 @@
 //!
 //! Runs must start at most one second late (I5), but only while the machine has capacity. The
 //! monitor starts a small program four times per second, as the server does for a shell job. While
-//! starting this program is slow, the lateness of runs is not checked. The report shows for how
+//! the small program starts slowly, the lateness of runs is not checked. The report shows for how
 //! long lateness was not checked.
 
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use crate::clock::{Moment, ns, pass};
 use crate::evidence::Window;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// Duration of the small program above which the machine counts as overloaded. Normally the small
-/// program takes a few milliseconds.
+/// If the monitor's small program takes longer than this, the machine counts as overloaded.
+/// Normally the small program takes a few milliseconds.
 const SLOW: Duration = Duration::from_millis(150);
-/// Time before and after a slow start of the small program in which the lateness of runs is not
-/// checked.
+/// Time before and after a slow start of the monitor's small program in which the lateness of runs
+/// is not checked.
 const AROUND_US: i64 = 1_000_000;
 
 pub struct LoadMonitor {

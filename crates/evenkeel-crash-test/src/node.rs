@@ -120,11 +120,12 @@ impl Node {
         serde_json::from_str(&text).ok()
     }
 
-    /// Returns the lines about panics in the log of the server.
+    /// Returns the lines about panics in the log of the server, with the name of the server.
     pub fn panics(&self) -> Vec<String> {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        text.lines().filter(|line| line.contains("panicked")).map(str::to_owned).collect()
+        let lines = text.lines().filter(|line| line.contains("panicked"));
+        lines.map(|line| format!("{} panicked: {line}", self.name)).collect()
     }
 }
 

@@ -48,9 +48,8 @@ impl Target {
 pub struct PlannedFault {
     /// Delay between the end of the previous fault and this fault.
     pub after: Duration,
-    /// If set, the fault begins near the next scheduled time of most jobs. The value is the offset
-    /// in milliseconds. A crash between the firing of a job and the storing of its result is the
-    /// hardest case.
+    /// If set, the fault begins at this offset in milliseconds from the next scheduled time of most
+    /// jobs. A crash between the firing of a job and the storing of its result is the hardest case.
     pub offset_ms: Option<i64>,
     pub fault: Fault,
     pub target: Target,

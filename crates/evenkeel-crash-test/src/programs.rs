@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 #[derive(Clone, Debug)]
 pub struct Programs {
@@ -59,8 +59,6 @@ fn build(folder: &Path) -> Result<()> {
         cargo.arg("--target-dir").arg(target);
     }
     let status = cargo.status().context("cannot run cargo")?;
-    if !status.success() {
-        bail!("the server cannot be built: {status}");
-    }
+    ensure!(status.success(), "the server cannot be built: {status}");
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use crate::clock::{Moment, pass};
 use crate::record::{Kind, Record};
@@ -36,16 +36,7 @@ struct Seen {
 }
 
 impl Receiver {
-    pub fn start() -> Result<Self> {
-        Self::listen(None)
-    }
-
-    /// Like [`Receiver::start`], but each call takes `takes`.
-    pub fn start_with(takes: Duration) -> Result<Self> {
-        Self::listen(Some(takes))
-    }
-
-    fn listen(takes: Option<Duration>) -> Result<Self> {
+    pub fn start(takes: Option<Duration>) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("the receiver cannot listen")?;
         let receiver = Self { address: listener.local_addr()?, takes, seen: Arc::default() };
         let taking = receiver.clone();
@@ -129,9 +120,7 @@ fn read_record(head: &[String]) -> Result<Record> {
     let path = head.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
     let required = |name| header(head, name).with_context(|| format!("there is no {name}"));
     let run = required("x-evenkeel-run-id")?;
-    if required("idempotency-key")? != run {
-        bail!("the idempotency key is not the run's id");
-    }
+    ensure!(required("idempotency-key")? == run, "the idempotency key is not the run's id");
     let scheduled = required("x-evenkeel-scheduled-at")?;
     Ok(Record {
         kind: Kind::Start,
@@ -172,7 +161,7 @@ mod tests {
 
     #[test]
     fn call_is_recorded_and_a_call_with_an_old_fence_is_refused() {
-        let receiver = Receiver::start().unwrap();
+        let receiver = Receiver::start(None).unwrap();
         let mut stream = TcpStream::connect(receiver.address).unwrap();
         assert!(call(&mut stream, 2).ends_with("200"));
         assert!(call(&mut stream, 1).ends_with("409"));
@@ -185,7 +174,7 @@ mod tests {
 
     #[test]
     fn call_without_headers_is_a_fault() {
-        let receiver = Receiver::start().unwrap();
+        let receiver = Receiver::start(None).unwrap();
         let mut stream = TcpStream::connect(receiver.address).unwrap();
         write!(stream, "POST /job HTTP/1.1\r\n\r\n").unwrap();
         let mut answer = [0; 12];

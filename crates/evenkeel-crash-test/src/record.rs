@@ -14,7 +14,7 @@ pub enum Kind {
     Start,
     /// The attempt finished without being killed.
     End,
-    /// Another probe of the job held the lock, so this probe did nothing.
+    /// Another probe of the job held the file lock, so this probe did nothing.
     Overlap,
     /// The receiver refused the call, because it had seen a call with a higher fence.
     Refused,

@@ -14,12 +14,12 @@ pub enum ViolationKind {
     /// A run that ended without success (I1).
     Failed,
     /// A scheduled time with two runs, two completions, or a run and a skip record. An attempt that
-    /// started twice also counts (I2).
+    /// started twice also counts as a duplicate (I2).
     Duplicate,
     Overlapping,
-    /// An attempt that kept running after its server had lost it (I3).
+    /// An attempt that kept running although its server was lost (I3).
     OutlivedServer,
-    /// A stored completion that no execution with this fence recorded (I4).
+    /// A stored completion whose fence no probe or receiver recorded (I4).
     Stale,
     /// A start that was more than a second late without a fault (I5).
     Late,
@@ -67,14 +67,14 @@ pub struct Report {
     pub checked: Duration,
     /// Number of scheduled times that were checked.
     pub expected: u64,
-    /// Due times that ran.
+    /// Number of scheduled times that ran.
     pub executed: u64,
     /// Number of scheduled times that were recorded as skipped.
     pub skipped: u64,
     /// Number of runs that failed because their server was lost, for jobs whose attempts must not
     /// start twice.
     pub failed_with_server: u64,
-    /// Bodies that started.
+    /// Number of started attempts, including repetitions.
     pub starts: u64,
     /// Number of starts that repeated an attempt of a lost server.
     pub repeats: u64,

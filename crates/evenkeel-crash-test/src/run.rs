@@ -55,9 +55,9 @@ pub fn run(settings: &Settings) -> Result<Outcome> {
 }
 
 fn gather(settings: &Settings, folder: &Path) -> Result<Evidence> {
-    let receiver = Receiver::start()?;
+    let receiver = Receiver::start(None)?;
     let programs = settings.programs.copy_to(folder)?;
-    let cluster = Cluster::start(settings.store, settings.nodes, &programs.server, folder)?;
+    let cluster = Cluster::start(settings.store, settings.nodes, &programs.server, folder, &[])?;
     let paths = Paths {
         probe: programs.probe.clone(),
         folder: folder.to_owned(),
@@ -177,20 +177,19 @@ impl Test {
         let api = reader.api()?;
         let mut log = File::create(self.paths.folder.join("executions.jsonl"))?;
         for job in &self.evidence.jobs {
-            self.evidence.executions.extend(evidence::executions(&api, job, &mut log)?);
+            let executions = evidence::executions(&api, &job.id, &job.name, &mut log)?;
+            self.evidence.executions.extend(executions);
         }
         reader.signal(Signal::TERM)?;
         reader.wait()?;
         self.evidence.records = self.records()?;
         self.evidence.incidents.extend(self.receiver.received().1);
         for node in self.cluster.nodes.iter().chain([&reader]) {
-            let describe = |line| format!("{} panicked: {line}", node.name);
-            self.evidence.incidents.extend(node.panics().into_iter().map(describe));
+            self.evidence.incidents.extend(node.panics());
         }
         Ok(())
     }
 
-    /// Returns the records of all attempts so far.
     fn records(&self) -> Result<Vec<Record>> {
         let mut records = self.receiver.received().0;
         for job in &self.evidence.jobs {

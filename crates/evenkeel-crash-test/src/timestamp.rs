@@ -1,6 +1,8 @@
 //! Parses the timestamps of the server without using code of the server.
 
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
 
 /// Converts a timestamp such as `2026-12-01T09:00:00.000001Z` to microseconds since 1970.
 pub fn parse(text: &str) -> Option<i64> {
@@ -15,6 +17,11 @@ pub fn parse(text: &str) -> Option<i64> {
     let micros: i64 = format!("{digits:0<6}").parse().ok()?;
     let seconds = ((days_since_1970(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
     Some(seconds * 1_000_000 + micros)
+}
+
+/// Returns the timestamp in a field of an API answer.
+pub fn field(answer: &Value, name: &str) -> Result<i64> {
+    answer[name].as_str().and_then(parse).with_context(|| format!("{name} is not a time"))
 }
 
 // The year begins in March for this computation, so that the leap day is the last day of the year.

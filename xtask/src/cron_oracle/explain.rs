@@ -39,21 +39,18 @@ impl<'a> Differing<'a> {
         let repeated = gap.end..gap.start;
         // cronsim only compares local time with the expression, so local time decides which result
         // is right.
-        if expression.is_rhythmic() || expression.has_seconds() {
-            if !self.clocks_prove_us_right() {
-                return None;
-            }
-            return if crosses_midnight(&gap) && self.all_within(change.at, DAY) {
-                Some("begins a day at a midnight that the clocks jumped over")
-            } else if crosses_midnight(&repeated) && self.all_within(change.at, HOUR) {
-                Some("has gone on to the next day when the clocks go back to this one")
-            } else if self.is_off_the_hour() && self.all_within(change.at - HOUR, DAY + HOUR) {
-                Some("counts in hours from a full one, but the clocks are changed off it")
-            } else {
-                None
-            };
+        let is_local = expression.is_rhythmic() || expression.has_seconds();
+        if !is_local || !self.clocks_prove_us_right() {
+            None
+        } else if crosses_midnight(&gap) && self.all_within(change.at, DAY) {
+            Some("begins a day at a midnight that the clocks jumped over")
+        } else if crosses_midnight(&repeated) && self.all_within(change.at, HOUR) {
+            Some("has gone on to the next day when the clocks go back to this one")
+        } else if self.is_off_the_hour() && self.all_within(change.at - HOUR, DAY + HOUR) {
+            Some("counts in hours from a full one, but the clocks are changed off it")
+        } else {
+            None
         }
-        None
     }
 
     /// Returns the reason why croniter's run times differ, if it is known.
@@ -65,13 +62,9 @@ impl<'a> Differing<'a> {
             return Some("loses a repeated time when the clocks go back off the full hour");
         }
         if expression.is_rhythmic() {
-            return if !self.clocks_prove_us_right() {
-                None
-            } else if jumped && self.only_ours.is_empty() && self.only_theirs == [change.at] {
-                Some("moves a time out of the gap, though the expression is in rhythm")
-            } else {
-                None
-            };
+            let moved = jumped && self.only_ours.is_empty() && self.only_theirs == [change.at];
+            return (moved && self.clocks_prove_us_right())
+                .then_some("moves a time out of the gap, though the expression is in rhythm");
         }
         let not_moved = self.only_ours == [change.at] && self.only_theirs.is_empty();
         if jumped && expression.field(1) == "0-23" && not_moved {
@@ -100,7 +93,7 @@ impl<'a> Differing<'a> {
     /// True if local time at `time`, with the UTC offset at `time`, matches the expression.
     fn is_shown(&self, time: i64) -> bool {
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
-        let local = time + i64::from(self.case.zone.offset_at(at(time)));
+        let local = time + i64::from(self.case.zone.offset_period_at(at(time)).offset);
         let cron = &self.case.expression.cron;
         cron.count(at(local), at(local + 1), &Zone::utc(), Dst::default()) == 1
     }

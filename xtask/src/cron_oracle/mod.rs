@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use self::judge::{Answer, Case, Tally};
 use self::matrix::{EACH, Expression, ZoneChanges};
@@ -87,12 +87,11 @@ fn compare(
     answers: &Path,
     record: bool,
 ) -> Result<()> {
-    let mut lines =
-        BufReader::new(File::open(answers).context("no recorded results; run without --again")?)
-            .lines();
+    let file = File::open(answers).context("no recorded results; run without --again")?;
+    let mut lines = BufReader::new(file).lines();
     let mut tally = Tally::default();
     tally.transitions = zones.iter().map(|zone| zone.changes.len()).sum();
-    let mut recorder = Recorder::new();
+    let mut recorder = Recorder::default();
     for case in cases(zones, expressions) {
         let line = lines.next().context("results are incomplete; run without --again")??;
         let answer = Answer::read(&line).with_context(|| format!("unreadable result: {line}"))?;
@@ -101,8 +100,6 @@ fn compare(
     }
     let summary = tally.lines(zones.len(), expressions.len());
     println!("cron compared with the oracles: {}", summary.join("\n"));
-    if tally.unexplained() > 0 {
-        bail!("some differences have no known explanation");
-    }
+    ensure!(tally.unexplained() == 0, "some differences have no known explanation");
     if record { recorder.write(expressions, &summary) } else { Ok(()) }
 }

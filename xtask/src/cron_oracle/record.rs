@@ -15,6 +15,7 @@ use crate::workspace;
 const FILE: &str = "crates/evenkeel-core/tests/cron/oracle.txt";
 
 /// Writes the cases in the order in which they are judged.
+#[derive(Default)]
 pub struct Recorder {
     /// Index of each pair of UTC offsets, before and after a clock change.
     offsets: BTreeMap<(i64, i64), usize>,
@@ -30,9 +31,13 @@ pub struct Recorder {
 /// 64-bit FNV-1a.
 struct Digest(u64);
 
-impl Digest {
-    const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
 
+impl Digest {
     fn add(&mut self, times: &[i64]) {
         // The length is part of the digest, so that two lists differ from one longer list.
         for number in [times.len() as i64].iter().chain(times) {
@@ -44,18 +49,6 @@ impl Digest {
 }
 
 impl Recorder {
-    pub fn new() -> Self {
-        Self {
-            offsets: BTreeMap::new(),
-            zones: String::new(),
-            zone: String::new(),
-            last: 0,
-            cases: 0,
-            agreed: [0; 2],
-            digest: Digest::EMPTY,
-        }
-    }
-
     pub fn add(&mut self, case: &Case<'_>, verdict: &Verdict) {
         for (oracle, agreed) in [&verdict.cronsim, &verdict.croniter].into_iter().enumerate() {
             if let Ok(times) = agreed {
@@ -81,7 +74,7 @@ impl Recorder {
         let [cronsim, croniter] = self.agreed;
         let (later, digest) = (at - self.last, self.digest.0 as u32);
         self.zones += &format!("{later:x} {offsets:x} {cronsim}{croniter} {digest:08x}\n");
-        (self.last, self.cases, self.agreed, self.digest) = (at, 0, [0; 2], Digest::EMPTY);
+        (self.last, self.cases, self.agreed, self.digest) = (at, 0, [0; 2], Digest::default());
     }
 
     pub fn write(&self, expressions: &[Expression], summary: &[String]) -> Result<()> {

@@ -14,19 +14,11 @@ const APPLY_LIMIT: Duration = Duration::from_secs(60);
 /// The path of the copy never changes, and unchanged files keep their modification times, so cargo
 /// rebuilds only the crates that a mutant changes.
 pub struct Tree {
-    path: PathBuf,
-    files: BTreeSet<PathBuf>,
+    pub path: PathBuf,
+    pub files: BTreeSet<PathBuf>,
 }
 
 impl Tree {
-    pub fn at(path: PathBuf, files: BTreeSet<PathBuf>) -> Self {
-        Self { path, files }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub fn reset(&self) -> Result<()> {
         sync(workspace::root(), &self.path, &self.files)
     }

@@ -5,45 +5,26 @@
 
 use super::Finding;
 
-struct Banned {
-    name: &'static str,
-    /// The first allowed version; `None` if no version is allowed.
-    allowed_from: Option<[u64; 3]>,
-    why: &'static str,
-}
+/// The first allowed version of a crate of which no version is allowed.
+const NEVER: [u64; 3] = [u64::MAX; 3];
 
-const BANNED: [Banned; 7] = [
-    Banned {
-        name: "rsa",
-        allowed_from: None,
-        why: "its private-key operations leak through their timing (RUSTSEC-2023-0071); use ring",
-    },
-    Banned { name: "aws-lc-sys", allowed_from: None, why: "it takes minutes to compile; use ring" },
-    Banned {
-        name: "openssl-sys",
-        allowed_from: None,
-        why: "it needs the system's library; use rustls",
-    },
-    Banned {
-        name: "tracing-subscriber",
-        allowed_from: Some([0, 3, 20]),
-        why: "it writes escape sequences of users into logs (RUSTSEC-2025-0055)",
-    },
-    Banned {
-        name: "ring",
-        allowed_from: Some([0, 17, 12]),
-        why: "some of its functions panic on overflow (RUSTSEC-2025-0009)",
-    },
-    Banned {
-        name: "rustls",
-        allowed_from: Some([0, 23, 18]),
-        why: "a client can make it panic (RUSTSEC-2024-0399)",
-    },
-    Banned {
-        name: "idna",
-        allowed_from: Some([1, 0, 0]),
-        why: "it takes different names for the same one (RUSTSEC-2024-0421)",
-    },
+/// Banned crates, with the first allowed version and the reason.
+const BANNED: [(&str, [u64; 3], &str); 7] = [
+    (
+        "rsa",
+        NEVER,
+        "its private-key operations leak through their timing (RUSTSEC-2023-0071); use ring",
+    ),
+    ("aws-lc-sys", NEVER, "it takes minutes to compile; use ring"),
+    ("openssl-sys", NEVER, "it needs the system's library; use rustls"),
+    (
+        "tracing-subscriber",
+        [0, 3, 20],
+        "it writes escape sequences of users into logs (RUSTSEC-2025-0055)",
+    ),
+    ("ring", [0, 17, 12], "some of its functions panic on overflow (RUSTSEC-2025-0009)"),
+    ("rustls", [0, 23, 18], "a client can make it panic (RUSTSEC-2024-0399)"),
+    ("idna", [1, 0, 0], "it takes different names for the same one (RUSTSEC-2024-0421)"),
 ];
 
 /// Finds banned crates in the text of a `Cargo.lock`.
@@ -55,9 +36,10 @@ pub(super) fn banned(lock: &str) -> Vec<Finding> {
             line.strip_prefix(" = \"")?.strip_suffix('"')
         };
         let (Some(name), Some(version)) = (field("name"), field("version")) else { continue };
-        let Some(banned) = BANNED.iter().find(|banned| banned.name == name) else { continue };
-        if banned.allowed_from.is_none_or(|allowed| numbers(version) < allowed) {
-            let why = banned.why;
+        let Some((_, allowed, why)) = BANNED.iter().find(|banned| banned.0 == name) else {
+            continue;
+        };
+        if numbers(version) < *allowed {
             let text = format!(
                 "Cargo.lock has {name} {version}: {why}; `cargo tree -i {name}` shows its dependents"
             );

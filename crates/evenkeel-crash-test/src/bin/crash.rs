@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use clap::Parser;
 use evenkeel_crash_test::{
-    Outcome, Plan, Programs, RebalanceSettings, Settings, StoreKind, rebalance_while_firing, run,
+    Plan, Programs, RebalanceSettings, Settings, StoreKind, rebalance_while_firing, run,
 };
 
 /// Kills, suspends and restarts servers while jobs run, and checks that no run is lost or
@@ -37,19 +37,15 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.rebalance {
-        return rebalance(&arguments);
-    }
-    match test(&arguments) {
-        Ok(outcome) => {
-            println!("{}", outcome.report);
-            if let Some(logs) = &outcome.logs {
-                println!("  the logs are in {}", logs.display());
-            }
-            if outcome.report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
+    let (name, is_clean) = match arguments.rebalance {
+        true => ("rebalance test", rebalance(&arguments)),
+        false => ("crash test", test(&arguments)),
+    };
+    match is_clean {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("crash test: {error:#}");
+            eprintln!("{name}: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -58,29 +54,21 @@ fn main() -> ExitCode {
 /// Interval of the jobs in the rebalance test, in seconds.
 const REBALANCE_EVERY: u32 = 6;
 
-fn rebalance(arguments: &Arguments) -> ExitCode {
-    let run = |programs| {
-        rebalance_while_firing(&RebalanceSettings {
-            nodes: usize::try_from(arguments.nodes)?,
-            jobs: arguments.jobs,
-            every: REBALANCE_EVERY,
-            length: Duration::from_secs(60 * arguments.minutes),
-            programs,
-        })
-    };
-    match Programs::find().and_then(run) {
-        Ok(report) => {
-            println!("{report}");
-            if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            eprintln!("rebalance test: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+/// Runs the rebalance test. Returns true if there are no violations.
+fn rebalance(arguments: &Arguments) -> Result<bool> {
+    let report = rebalance_while_firing(&RebalanceSettings {
+        nodes: usize::try_from(arguments.nodes)?,
+        jobs: arguments.jobs,
+        every: REBALANCE_EVERY,
+        length: Duration::from_secs(60 * arguments.minutes),
+        programs: Programs::find()?,
+    })?;
+    println!("{report}");
+    Ok(report.is_clean())
 }
 
-fn test(arguments: &Arguments) -> Result<Outcome> {
+/// Runs the crash test. Returns true if there are no violations.
+fn test(arguments: &Arguments) -> Result<bool> {
     let seed = arguments.seed.unwrap_or_else(any_seed);
     let nodes = match arguments.store {
         StoreKind::Postgres => usize::try_from(arguments.nodes)?,
@@ -90,7 +78,12 @@ fn test(arguments: &Arguments) -> Result<Outcome> {
     let plan = Plan::long(seed, length, arguments.store, nodes);
     println!("seed {seed}: {} faults in {} minutes", plan.faults.len(), arguments.minutes);
     let programs = Programs::find()?;
-    run(&Settings { store: arguments.store, nodes, plan, programs })
+    let outcome = run(&Settings { store: arguments.store, nodes, plan, programs })?;
+    println!("{}", outcome.report);
+    if let Some(logs) = &outcome.logs {
+        println!("  the logs are in {}", logs.display());
+    }
+    Ok(outcome.report.is_clean())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a seed must only differ between runs")]

@@ -36,25 +36,20 @@ fn started_once(job: &Job, records: &[&Record], excused_windows: &[Window], repo
     let mut seen = HashSet::new();
     let mut begun: HashMap<(i64, u32), i64> = HashMap::new();
     for start in starts(records) {
-        if !seen.insert(start.key()) {
-            let detail = format!("{} started {:?} twice", job.name, start.key());
-            report.add(ViolationKind::Duplicate, detail);
+        let (name, key) = (&job.name, start.key());
+        if !seen.insert(key) {
+            report.add(ViolationKind::Duplicate, format!("{name} started {key:?} twice"));
         }
-        // The attempt was started before. A second start of an attempt is allowed only if its first
-        // server was lost in between.
+        // A second start of an attempt is allowed only if a fault happened between the two starts.
         let attempt = (start.scheduled_us, start.attempt);
         if let Some(from_us) = begun.insert(attempt, start.at.wall_us) {
             report.repeats += 1;
-            if job.policy == Policy::AtMostOnce {
-                let detail =
-                    format!("{} started {:?} again, which may start once", job.name, start.key());
-                report.add(ViolationKind::Duplicate, detail);
-                continue;
-            }
             let between = Window { from_us, to_us: start.at.wall_us };
-            if !excused_windows.iter().any(|excuse| excuse.overlaps_with(between)) {
-                let detail =
-                    format!("{} started {:?} again without a fault", job.name, start.key());
+            if job.policy == Policy::AtMostOnce {
+                let detail = format!("{name} started {key:?} again, which may start once");
+                report.add(ViolationKind::Duplicate, detail);
+            } else if !excused_windows.iter().any(|excuse| excuse.overlaps_with(between)) {
+                let detail = format!("{name} started {key:?} again without a fault");
                 report.add(ViolationKind::Duplicate, detail);
             }
         }
@@ -69,11 +64,8 @@ fn one_at_a_time(job: &Job, records: &[&Record], report: &mut Report) {
         let detail = format!("{} found the lock taken at {:?}", job.name, record.key());
         report.add(ViolationKind::Overlapping, detail);
     }
-    let ends: HashMap<(&str, u32, u32), u64> = records
-        .iter()
-        .filter(|record| record.kind == Kind::End)
-        .map(|record| (record.key(), record.at.mono_ns))
-        .collect();
+    let ends = records.iter().filter(|record| record.kind == Kind::End);
+    let ends: HashMap<_, u64> = ends.map(|end| (end.key(), end.at.mono_ns)).collect();
     let mut last: Option<(&Record, u64)> = None;
     for start in starts(records) {
         if let Some((other, until_ns)) = last
@@ -99,15 +91,15 @@ fn in_time(
 ) {
     let mut seen = HashSet::new();
     for start in starts(records) {
+        let (name, key) = (&job.name, start.key());
         let lateness_us = start.at.wall_us - start.scheduled_us;
         if lateness_us < -EARLY_US {
-            let detail =
-                format!("{} started {:?} {} us early", job.name, start.key(), -lateness_us);
+            let detail = format!("{name} started {key:?} {} us early", -lateness_us);
             report.add(ViolationKind::Early, detail);
         }
         let waited = Window { from_us: start.scheduled_us, to_us: start.at.wall_us };
-        // Only the first start for a scheduled time is checked for lateness. Later starts are
-        // repetitions.
+        // Only the first start for a scheduled time is checked for lateness, because later starts
+        // are repetitions.
         let counts = seen.insert(start.scheduled_us) && start.scheduled_us <= checked.to_us;
         if !counts || excused_windows.iter().any(|excuse| excuse.overlaps_with(waited)) {
             continue;
@@ -116,8 +108,7 @@ fn in_time(
         let lateness = Duration::from_micros(u64::try_from(lateness_us).unwrap_or(0));
         report.latest = report.latest.max(lateness);
         if lateness_us > LATE_US {
-            let detail = format!("{} started {:?} {lateness:?} late", job.name, start.key());
-            report.add(ViolationKind::Late, detail);
+            report.add(ViolationKind::Late, format!("{name} started {key:?} {lateness:?} late"));
         }
     }
 }

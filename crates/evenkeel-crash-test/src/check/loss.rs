@@ -11,11 +11,11 @@ use crate::report::{Report, ViolationKind};
 
 /// Maximum duration of a takeover with default lease settings, plus one second.
 const TAKEOVER_MAX: Duration = Duration::from_secs(16);
-/// Maximum time that a program runs after its server was killed. Its supervisor process notices the
-/// end of the server at once and kills the program after a short grace period.
+/// Maximum time that a program runs after its server was killed. The supervisor process of the
+/// program notices the end of the server at once and kills the program after a short grace period.
 const DEATH_AFTER_KILL: Duration = Duration::from_millis(1500);
-/// Maximum time from the last ping of a suspended server until its lease ends. After the lease has
-/// ended, other servers may start the attempts of the suspended server.
+/// Maximum time from the last lease renewal of a suspended server until its lease ends. After the
+/// lease has ended, other servers may start the attempts of the suspended server.
 const DEATH_AFTER_FREEZE: Duration = Duration::from_secs(11);
 
 pub(super) fn check(evidence: &Evidence, report: &mut Report) {

@@ -12,22 +12,16 @@ use crate::report::{Report, ViolationKind};
 const REPORT_US: i64 = 500_000;
 
 pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {
-    let ended: HashSet<(&str, u32, u32)> = evidence
-        .records
-        .iter()
-        .filter(|record| record.kind == Kind::End)
-        .map(|record| record.key())
-        .collect();
+    let ends = evidence.records.iter().filter(|record| record.kind == Kind::End);
+    let ended: HashSet<_> = ends.map(Record::key).collect();
     for execution in &evidence.executions {
-        let key = execution.key();
+        let (job, key) = (&execution.job, execution.key());
         // After all servers have drained, no attempt may be running.
         if execution.status == "running" {
-            let detail = format!("{} {key:?} is still running", execution.job);
-            report.add(ViolationKind::Unfinished, detail);
+            report.add(ViolationKind::Unfinished, format!("{job} {key:?} is still running"));
         }
         if execution.status == "completed" && !ended.contains(&key) {
-            let detail =
-                format!("{} {key:?} is completed, but no body ended with its fence", execution.job);
+            let detail = format!("{job} {key:?} is completed, but no body ended with its fence");
             report.add(ViolationKind::Stale, detail);
         }
     }
@@ -142,20 +136,17 @@ fn check_slot(
     let completed = attempts.iter().filter(|attempt| attempt.status == "completed").count();
     let accounts = runs.len() + usize::try_from(skips).unwrap_or(usize::MAX);
     if accounts > 1 || completed > 1 {
-        let detail = format!(
-            "{name} at {slot}: {} runs, {completed} completions, {skips} skips",
-            runs.len()
-        );
+        let runs = runs.len();
+        let detail =
+            format!("{name} at {slot}: {runs} runs, {completed} completions, {skips} skips");
         report.add(ViolationKind::Duplicate, detail);
     }
     let Some(last) = attempts.iter().max_by_key(|attempt| attempt.attempt) else {
         if skips == 0 {
             report.add(ViolationKind::Lost, format!("{name} at {slot}: neither run nor skip"));
         } else if !may_skip {
-            report.add(
-                ViolationKind::Lost,
-                format!("{name} at {slot}: skipped, but neither a run nor a fault explains it"),
-            );
+            let detail = "skipped, but neither a run nor a fault explains it";
+            report.add(ViolationKind::Lost, format!("{name} at {slot}: {detail}"));
         } else {
             report.skipped += 1;
         }
@@ -163,7 +154,7 @@ fn check_slot(
     };
     match last.status.as_str() {
         "completed" => report.executed += 1,
-        // Reported above.
+        // `check` has already reported running attempts.
         "running" => {}
         "pending" => {
             report.add(ViolationKind::Unfinished, format!("{name} at {slot}: still pending"));

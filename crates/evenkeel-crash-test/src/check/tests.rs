@@ -137,7 +137,7 @@ fn skip_is_allowed_only_for_a_job_that_may_skip() {
     evidence.executions.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.records.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.executions.push(skip(7, 8, 2));
-    // The run of second 6 is still running.
+    // The run of second 6 is still running in second 8.
     let end = position(&evidence, Kind::End, 6);
     evidence.records[end].at = timestamp(8_700_000);
     expect(&evidence, ViolationKind::Lost);

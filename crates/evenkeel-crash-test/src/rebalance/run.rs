@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -15,7 +15,6 @@ use crate::api::Api;
 use crate::clock::{Moment, mono_ns, ns, pass};
 use crate::cluster::{Cluster, StoreKind};
 use crate::evidence;
-use crate::jobs::{Body, Job, Policy};
 use crate::receiver::Receiver;
 use crate::timestamp;
 
@@ -50,11 +49,11 @@ pub fn rebalance_while_firing(settings: &RebalanceSettings) -> Result<RebalanceR
 }
 
 fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport> {
-    let receiver = Receiver::start_with(CALL)?;
+    let receiver = Receiver::start(Some(CALL))?;
     let programs = settings.programs.copy_to(folder)?;
     let store = StoreKind::Postgres;
     let mut cluster =
-        Cluster::start_with(store, settings.nodes, &programs.server, folder, &MOVE_EVERYTHING)?;
+        Cluster::start(store, settings.nodes, &programs.server, folder, &MOVE_EVERYTHING)?;
     let apis: Vec<Api> = cluster.nodes.iter().map(|node| node.api()).collect::<Result<_>>()?;
     let first = apis.first().context("there is no server")?;
     create(first, settings, &receiver)?;
@@ -70,7 +69,7 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
         let rebalanced = api.post("/api/v1/scheduler/rebalance", &json!({}))?;
         let id = finished(api, &rebalanced)?;
         report.rebalances += 1;
-        if record_moves(api, &id, &mut jobs, &mut report)?.made == 0 {
+        if record_moves(api, &id, &mut jobs, &mut report)?.0 == 0 {
             continue;
         }
         // An undo does not move jobs that are being fired, so it is repeated until all jobs are
@@ -79,7 +78,7 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
             let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
             let undo = finished(api, &undone)?;
             report.undone += 1;
-            let missed = record_moves(api, &undo, &mut jobs, &mut report)?.missed;
+            let (_, missed) = record_moves(api, &undo, &mut jobs, &mut report)?;
             if missed == 0 || mono_ns() >= until {
                 break;
             }
@@ -89,7 +88,8 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
     pass(TAIL);
     let until_us = Moment::now().wall_us - i64::try_from(TAIL.as_micros())?;
     pass(Duration::from_secs(1));
-    drain(&mut cluster, &mut report)?;
+    report.faults.extend(cluster.drain()?);
+    report.faults.extend(cluster.nodes.iter().flat_map(|node| node.panics()));
     let (records, faults) = receiver.received();
     report.faults.extend(faults);
     let moved: Vec<MovedJob> = jobs.values().cloned().collect();
@@ -126,11 +126,8 @@ fn create(api: &Api, settings: &RebalanceSettings, receiver: &Receiver) -> Resul
 fn delete_half(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String, MovedJob>> {
     let every_us = i64::from(settings.every) * 1_000_000;
     let is_left = |next_us: i64| next_us.rem_euclid(every_us) < every_us / 2;
-    let gone: Vec<String> = all_jobs(api)?
-        .into_iter()
-        .filter(|(_, _, next_us)| !is_left(*next_us))
-        .map(|(id, _, _)| id)
-        .collect();
+    let gone = all_jobs(api)?.into_iter().filter(|(_, _, next_us)| !is_left(*next_us));
+    let gone: Vec<String> = gone.map(|(id, _, _)| id).collect();
     for ids in gone.chunks(TOGETHER) {
         api.post("/api/v1/jobs/commands", &json!({"action": "delete", "ids": ids}))?;
     }
@@ -143,28 +140,12 @@ fn delete_half(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String
 /// Returns id, name and next scheduled time of every job.
 fn all_jobs(api: &Api) -> Result<Vec<(String, String, i64)>> {
     let mut jobs = Vec::new();
-    for job in pages(api, "/api/v1/jobs", "jobs")? {
+    for job in api.list("/api/v1/jobs", "jobs")? {
         let text = |field: &str| job[field].as_str().with_context(|| format!("no {field}"));
-        let next_us =
-            timestamp::parse(text("next_run_at")?).context("next_run_at is not a time")?;
+        let next_us = timestamp::field(&job, "next_run_at")?;
         jobs.push((text("id")?.to_owned(), text("name")?.to_owned(), next_us));
     }
     Ok(jobs)
-}
-
-/// Returns all items of an API list.
-fn pages(api: &Api, path: &str, field: &str) -> Result<Vec<Value>> {
-    let (mut all, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let mut page = api.get(&format!("{path}?limit=1000{cursor}"))?;
-        if let Value::Array(items) = page[field].take() {
-            all.extend(items);
-        }
-        match &page["next_cursor"] {
-            Value::String(next) => cursor = format!("&cursor={next}"),
-            _ => return Ok(all),
-        }
-    }
 }
 
 /// Waits until the rebalance has ended. Returns the id of the rebalance.
@@ -175,51 +156,32 @@ fn finished(api: &Api, answer: &Value) -> Result<String> {
         pass(Duration::from_millis(100));
         state = api.get(&format!("/api/v1/scheduler/rebalance/{id}"))?["state"].take();
     }
-    if state != "done" {
-        bail!("rebalance {id} is {state}");
-    }
+    ensure!(state == "done", "rebalance {id} is {state}");
     Ok(id)
 }
 
-/// Numbers of jobs that one rebalance moved, and that it could not move in time.
-#[derive(Default)]
-struct Moved {
-    made: u64,
-    missed: u64,
-}
-
+/// Returns how many jobs a rebalance moved, and how many it could not move in time.
 fn record_moves(
     api: &Api,
     id: &str,
     jobs: &mut HashMap<String, MovedJob>,
     report: &mut RebalanceReport,
-) -> Result<Moved> {
-    let mut moved = Moved::default();
-    for change in pages(api, &format!("/api/v1/scheduler/rebalance/{id}/moves"), "moves")? {
+) -> Result<(u64, u64)> {
+    let (mut made, mut missed) = (0, 0);
+    for change in api.list(&format!("/api/v1/scheduler/rebalance/{id}/moves"), "moves")? {
         if change["made"] != true {
-            moved.missed += 1;
+            missed += 1;
             continue;
         }
-        moved.made += 1;
-        let time = |field: &str| {
-            change[field].as_str().and_then(timestamp::parse).with_context(|| format!("no {field}"))
-        };
-        let change_made = ReportedMove { old_us: time("old_time")?, new_us: time("new_time")? };
+        made += 1;
+        let old_us = timestamp::field(&change, "old_time")?;
+        let new_us = timestamp::field(&change, "new_time")?;
         let job = change["job_id"].as_str().and_then(|id| jobs.get_mut(id));
-        job.context("an unknown job was moved")?.moves.push(change_made);
+        job.context("an unknown job was moved")?.moves.push(ReportedMove { old_us, new_us });
     }
-    report.moves += moved.made;
-    report.missed_moves += moved.missed;
-    Ok(moved)
-}
-
-fn drain(cluster: &mut Cluster, report: &mut RebalanceReport) -> Result<()> {
-    report.faults.extend(cluster.drain()?);
-    for node in &cluster.nodes {
-        let describe = |line| format!("{} panicked: {line}", node.name);
-        report.faults.extend(node.panics().into_iter().map(describe));
-    }
-    Ok(())
+    report.moves += made;
+    report.missed_moves += missed;
+    Ok((made, missed))
 }
 
 /// Checks that scheduled times without a call are recorded as skipped, with a reason.
@@ -238,15 +200,7 @@ fn check_skipped(
     let mut log = File::create(folder.join("executions.jsonl"))?;
     for (id, moved) in jobs {
         let Some(times) = missing.get(&moved.name) else { continue };
-        let job = Job {
-            name: moved.name.clone(),
-            id: id.clone(),
-            body: Body::Http,
-            every_us: moved.every_us,
-            first_us: moved.first_us,
-            policy: Policy::MaySkip,
-        };
-        let attempts = evidence::executions(&api, &job, &mut log)?;
+        let attempts = evidence::executions(&api, id, &moved.name, &mut log)?;
         for time in times {
             let is_skipped = attempts
                 .iter()
