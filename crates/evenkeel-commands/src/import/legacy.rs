@@ -147,7 +147,7 @@ impl LegacyImport {
     ) -> Planned {
         let mut notes: Vec<String> = paused.map(Into::into).into_iter().collect();
         if row.status.as_deref() == Some("running") && !row.is_paused {
-            notes.push("it is running in the old system; that run is planned imported".into());
+            notes.push("it is running in the old system; that run is not imported".into());
         }
         let mut document = document_without_schedule(row, &mut notes);
         let mut planned = Planned::without_job(line, name, Disposition::Once, "run_once", "");
@@ -180,7 +180,7 @@ impl LegacyImport {
                 }
             },
             RowSchedule::Once => {
-                planned.why = "it has planned run yet".into();
+                planned.why = "it has not run in the old system yet".into();
                 planned.becomes = Some("once, as soon as it is imported".into());
                 match row.next_run_at.filter(|at| *at > now) {
                     Some(at) => {
@@ -223,7 +223,7 @@ impl LegacyImport {
             return planned;
         }
         let why = format!(
-            "line {first} has the same name {:?}; leave one of them left_out, or use --rename-duplicates",
+            "line {first} has the same name {:?}; remove one of the two lines, or use --rename-duplicates",
             planned.name
         );
         Planned {
