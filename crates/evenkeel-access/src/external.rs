@@ -63,12 +63,13 @@ impl ExternalAlgorithm {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExternalSettings {
     pub algorithm: ExternalAlgorithm,
-    /// The token must name one of these audiences. If the list is empty, the audience is not
-    /// checked.
+    /// The token must name one of these audiences. If the list of audiences is empty, the token's
+    /// audience is not checked.
     pub audience: Vec<String>,
     /// `None`: not checked.
     pub issuer: Option<String>,
-    /// Name of the claim that contains the role, or a path of names separated by dots.
+    /// Name of the token's claim that contains the role, or a path of claim names separated by
+    /// dots.
     pub role_claim: String,
     pub tenant_claim: String,
 }
@@ -98,7 +99,8 @@ pub enum KeyFault {
 /// The public keys of an identity provider.
 pub enum ExternalKeys {
     /// The keys of a JSON Web Key Set by their ids. A token must name its key even if the set has
-    /// only one key. A token signed with a replaced key therefore gets an error about its key.
+    /// only one key. So the error for a token signed with an outdated key says that the key is
+    /// unknown.
     Named(BTreeMap<String, DecodingKey>),
     /// The key from a PEM file, which has no key id.
     Single(Box<DecodingKey>),
@@ -120,8 +122,8 @@ impl ExternalKeys {
         if algorithm == ExternalAlgorithm::Rs256 {
             let body: String =
                 text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-            // The encoded key contains the modulus, so an encoding below the minimum means that the
-            // modulus is too short.
+            // An encoded RSA key contains the modulus, so the modulus is too short if the whole
+            // encoded key is shorter than the minimum.
             if STANDARD.decode(body).is_ok_and(|der| der.len() < RSA_BYTES_MIN) {
                 return Err(KeyFault::Short);
             }
@@ -129,7 +131,8 @@ impl ExternalKeys {
         Ok(Self::Single(Box::new(key)))
     }
 
-    /// Reads the keys of a JSON Web Key Set that fit the algorithm, and ignores all other keys.
+    /// Reads the keys of a JSON Web Key Set that fit the signature algorithm, and ignores all other
+    /// keys.
     pub fn from_jwks(algorithm: ExternalAlgorithm, text: &[u8]) -> Result<Self, KeyFault> {
         refuse_private(text)?;
         let set: JwkSet = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
@@ -153,7 +156,7 @@ impl ExternalKeys {
         Ok(Self::Named(named))
     }
 
-    /// Returns the key with the id that the token's header names.
+    /// Returns the public key whose id is in the token's header.
     fn find(&self, id: Option<&str>) -> Option<&DecodingKey> {
         match self {
             Self::Named(keys) => keys.get(id?),
@@ -162,12 +165,13 @@ impl ExternalKeys {
     }
 }
 
-/// Refuses a key set that contains a private key. A key set is public, so a private key in it is a
-/// mistake, even if that key does not fit the algorithm.
+/// Refuses a key set that contains a private key. A JSON Web Key Set is public, so a private key in
+/// the set is a mistake, even if the private key is for another signature algorithm.
 fn refuse_private(text: &[u8]) -> Result<(), KeyFault> {
     let set: Value = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
     for (place, jwk) in set["keys"].as_array().into_iter().flatten().enumerate() {
-        // RSA, elliptic-curve and Edwards-curve keys all call the private part `d`.
+        // In the JSON of an RSA, elliptic-curve or Edwards-curve key, the field `d` contains the
+        // private part.
         if jwk.get("d").is_some() {
             let id = jwk.get("kid").and_then(Value::as_str).map(|id| format!("{id:?}"));
             let key = id.unwrap_or_else(|| format!("number {}", place + 1));
@@ -204,8 +208,8 @@ impl ExternalTokens {
     pub fn new(settings: ExternalSettings, keys: ExternalKeys) -> Self {
         use_ring();
         let mut validation = Validation::new(settings.algorithm.algorithm());
-        // The token library would use the system clock; `verify` gets the time as a parameter
-        // instead. `check_claims` checks the other claims, and its errors name the wrong claim.
+        // The token library would compare the expiry time with the system clock; `verify` compares
+        // it with its parameter `now` instead. The errors of `check_claims` name the wrong claim.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;
@@ -230,7 +234,7 @@ impl ExternalTokens {
             return Err(TokenRefusal::Critical);
         }
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
-        // Keys, and URLs of keys, inside the token are never trusted.
+        // Keys inside the token, and URLs of keys, are never trusted.
         let key = keys.find(header.kid.as_deref()).ok_or(TokenRefusal::UnknownKey)?;
         let claims = jsonwebtoken::decode::<Map<String, Value>>(token, key, &self.validation)
             .map_err(TokenRefusal::Invalid)?
@@ -292,7 +296,7 @@ impl ExternalTokens {
         let ExternalSettings { role_claim, tenant_claim, .. } = &self.settings;
         let role = find(claims, role_claim).ok_or_else(|| fault(role_claim, "is missing"))?;
         let role = role_of(role)
-            .ok_or_else(|| fault(role_claim, "is no role: viewer, operator or admin"))?;
+            .ok_or_else(|| fault(role_claim, "is not a role: viewer, operator or admin"))?;
         let name = |claim: &str| {
             let value = find(claims, claim).ok_or_else(|| fault(claim, "is missing"))?;
             let name = value.as_str().filter(|name| is_name(name));
@@ -314,7 +318,8 @@ fn fault(claim: &str, message: &'static str) -> TokenRefusal {
     TokenRefusal::Claim { claim: claim.into(), message }
 }
 
-/// Finds a claim by its name, which may contain dots, or by a path of names separated by dots.
+/// Finds a claim by its name, which may contain dots, or by a path of claim names separated by
+/// dots.
 fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(path) {
         return Some(value);
@@ -327,8 +332,8 @@ fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     Some(value)
 }
 
-/// Returns the role in a claim. If the claim is a list, which may contain other names, returns the
-/// highest role in it.
+/// Returns the role in a claim. If the claim is a list of names, returns the highest role in the
+/// list.
 fn role_of(value: &Value) -> Option<Role> {
     let named = |text: &str| Role::ALL.into_iter().find(|role| role.as_str() == text);
     match value {

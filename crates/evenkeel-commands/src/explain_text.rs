@@ -75,8 +75,8 @@ fn missed_deadline(reason: Reason, starts: bool, by: &str, blackout_end: &str) -
             let promise = if starts { "It had to start by" } else { "A run had to succeed by" };
             format!("{promise} {by}, but a blackout kept it from starting until {blackout_end}.")
         }
-        _ if starts => format!("It had to start by {by}, and has not."),
-        _ => format!("A run had to succeed by {by}, and none did."),
+        _ if starts => format!("It had to start by {by}, but has not started."),
+        _ => format!("A run had to succeed by {by}, but none did."),
     }
 }
 

@@ -144,7 +144,7 @@ impl Checkpoint {
         if head.fingerprint != fingerprint {
             return Err(Unusable::OtherConfig);
         }
-        let lines = std::str::from_utf8(next()?).map_err(|_| broken("its queue is no text"))?;
+        let lines = std::str::from_utf8(next()?).map_err(|_| broken("its queue is not text"))?;
         let queue: Option<Vec<Entry>> = lines.lines().map(read_entry).collect();
         let seen = next()?.chunks_exact(8).filter_map(read_u64).collect();
         let pointers = next()?.chunks_exact(8).filter_map(read_u64).collect();

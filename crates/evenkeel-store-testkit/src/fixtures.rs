@@ -264,6 +264,6 @@ pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
 pub fn place_of(back: &mut Requeue) -> &mut QueueEntry {
     match &mut back.then {
         AfterLoss::Queue(entry) => entry,
-        AfterLoss::Fail(end) => panic!("an attempt that fails has no place: {end:?}"),
+        AfterLoss::Fail(end) => panic!("a failed attempt has no queue entry: {end:?}"),
     }
 }

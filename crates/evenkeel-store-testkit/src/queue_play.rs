@@ -198,7 +198,7 @@ impl Play {
             FireDelayed { due, key, tenant, start: Start::Queued(entry) }
         });
         let fires = fires.collect();
-        self.rig.store.fire_delayed(self.rig.node, fires, now(secs)).await.expect("delayed fire");
+        self.rig.store.fire_delayed(self.rig.node, fires, now(secs)).await.expect("attempts fire");
         for delayed in delayed {
             self.waiting.insert(self.places[&delayed.key.job_no], delayed.key);
         }

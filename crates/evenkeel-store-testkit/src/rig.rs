@@ -305,7 +305,7 @@ impl Rig {
     ) -> Vec<FireResult> {
         let batch = delayed.iter().map(|delayed| delayed_fire_of(delayed, begin)).collect();
         let fired = self.store.fire_delayed(self.node, batch, now(secs)).await;
-        fired.expect("delayed can be fired").results
+        fired.expect("delayed attempts can be fired").results
     }
 
     /// Triggers a run, which must be accepted.

@@ -85,11 +85,11 @@ problem_types! {
     KeyNameTaken "/problems/key-name-taken" CONFLICT "Another API key has this name";
     TargetTaken "/problems/target-taken" CONFLICT "Another target has this number or source_id";
     TargetInUse "/problems/target-in-use" CONFLICT "Jobs refer to this target";
-    TargetChanged "/problems/target-changed" PRECONDITION_FAILED "The target was changed since";
+    TargetChanged "/problems/target-changed" PRECONDITION_FAILED "The target has changed since it was read";
     NoSecretKey "/problems/no-secret-key" CONFLICT "The server has no key for secrets";
     JobBusy "/problems/job-busy" CONFLICT "A run of the job is active";
     JobState "/problems/job-state" CONFLICT "The state of the job does not allow this";
-    JobChanged "/problems/job-changed" PRECONDITION_FAILED "The job was changed since";
+    JobChanged "/problems/job-changed" PRECONDITION_FAILED "The job has changed since it was read";
     RequestUnderWay "/problems/request-under-way" CONFLICT "The request is in progress";
     AnswerNotKept "/problems/answer-not-kept" CONFLICT "The request was carried out before";
     IdempotencyKeyReused "/problems/idempotency-key-reused" UNPROCESSABLE_ENTITY "The key was used for another request";

@@ -101,7 +101,7 @@ fn bounds(spread: &Spread, slot: Span) -> String {
     let share = (1.0 - spread.score) * 100.0;
     format!(
         "{share:.1} % of the runs lie above an even spread; the fullest {} has {}, and no rebalance \
-         could have it at fewer than {}. A preview says what it would gain.",
+         could lower it below {}. A preview says what it would gain.",
         named(slot),
         counted_load(spread.peak),
         shown(spread.least_peak)
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn suggestion_for_very_many_jobs_gives_bounds() {
         let words = without_a_plan(1_000_000, &spread(0.651, 48.0), SLOT).unwrap();
-        for part in ["34.9 %", "the fullest 15-minute slot has 48 runs", "fewer than 4"] {
+        for part in ["34.9 %", "the fullest 15-minute slot has 48 runs", "lower it below 4"] {
             assert!(words.contains(part), "{part}: {words}");
         }
     }

@@ -14,7 +14,7 @@ pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
         (Some(dates), Some(weekdays)) => {
             let (dates, weekdays) = (of_month(&dates), of_week(&weekdays));
             Some(if both {
-                format!("{dates}, as far as it is {}", weekdays.trim_start_matches("on "))
+                format!("{dates}, if it is {}", weekdays.trim_start_matches("on "))
             } else {
                 format!("{dates}, and also {weekdays}")
             })

@@ -56,8 +56,8 @@ fn rule(definition: &Definition) -> String {
             format!("{}, {}", cron::describe(cron.expression()), zone_words(zone))
         }
         Schedule::Periodic(periodic) => format!(
-            "as often as it takes for a good run to have started in the last {}, and not sooner \
-             than {} after the end of the one before",
+            "as often as it takes for a successful run to have started in the last {}, and not \
+             sooner than {} after the end of the previous run",
             span_words(periodic.period()),
             span_words(periodic.cooldown()),
         ),

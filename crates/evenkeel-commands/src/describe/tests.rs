@@ -54,7 +54,7 @@ fn cron_expressions_are_described_in_english() {
         ("0 0 13 * FRI", "At 00:00, on the 13th of the month, and also on Friday, UTC."),
         (
             "0 0 */2 * MON",
-            "At 00:00, every 2nd day of the month from the 1st on, as far as it is Monday, UTC.",
+            "At 00:00, every 2nd day of the month from the 1st on, if it is Monday, UTC.",
         ),
         ("0 0 1 1 *", "At 00:00, on the 1st of the month, in January, UTC."),
         ("0 0 * 6-8 *", "At 00:00, every day in June to August, UTC."),
@@ -146,8 +146,8 @@ fn other_schedules_are_described_in_english() {
     );
     assert_eq!(
         preview_text(json!({"scheduling_period": "24h", "cooldown_duration": "1h"})),
-        "As often as it takes for a good run to have started in the last 1 day, and not sooner than \
-         1 hour after the end of the one before."
+        "As often as it takes for a successful run to have started in the last 1 day, and not \
+         sooner than 1 hour after the end of the previous run."
     );
 }
 

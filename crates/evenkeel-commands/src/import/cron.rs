@@ -62,7 +62,7 @@ pub(super) fn convert(text: &str, zone: &Zone, now: Timestamp) -> Result<Convert
             Ok(Converted::Interval { every: interval.every(), anchor: None })
         }
         Schedule::Cron(by) => Ok(convert_cron(&by.cron, zone, now)),
-        _ => Err("is no cron expression".into()),
+        _ => Err("its schedule is not a cron expression".into()),
     }
 }
 

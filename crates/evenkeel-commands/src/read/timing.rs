@@ -89,8 +89,8 @@ fn check_placement(fields: &mut Fields<'_>, job: &Definition, exact: Option<bool
                        them out";
         fields.fault("exact", message);
     } else if exact.is_some() && !matches!(schedule, Schedule::Cron(_) | Schedule::Interval(_)) {
-        let message = "is for cron schedules, whose times false spreads over a minute, and for \
-                       intervals, which true makes start with a quarter of an hour and stay there";
+        let message = "is for cron schedules, where false spreads the starts over a minute, and for \
+                       intervals, where true puts the starts at the beginning of a slot; leave it out";
         fields.fault("exact", message);
     }
     if job.prefer_window.is_none() {

@@ -23,8 +23,8 @@ impl UrlTemplate {
         }
         let fixed = text.split_once("{{").map_or(text, |(before, _)| before);
         let in_host = || {
-            "has a place to be filled in before the end of its host; only what comes after \
-             http://host/ may be filled in"
+            "has a placeholder before the end of its host; placeholders are allowed only after \
+             http://host/"
                 .to_string()
         };
         let rest = ["http://", "https://"].iter().find_map(|scheme| {

@@ -99,7 +99,7 @@ fn start_inside(
     // A process whose working directory is covered would still see the files below the cover.
     chdir("/")?;
     let lock = sandbox.bodies_lock.as_deref().map(hold_lock).transpose();
-    let lock = lock.map_err(at("the lock of bodies"))?;
+    let lock = lock.map_err(at("the lock file of programs"))?;
     enter_namespaces()?;
     hide(&sandbox.hidden)?;
     let child = Command::new("/proc/self/exe").args(own_args).arg(INSIDE).env_clear().spawn()?;

@@ -115,7 +115,7 @@ impl Connections {
             })
         });
         let answer = self.run_erased(verb).await?;
-        Ok(*answer.downcast::<T>().unwrap_or_else(|_| unreachable!("a verb answers with one type")))
+        Ok(*answer.downcast::<T>().unwrap_or_else(|_| unreachable!("the closure returned T")))
     }
 
     /// Runs a store method that consists of one statement, and reads all rows of its result.

@@ -85,7 +85,7 @@ async fn list(session: &Session, args: ListArgs) -> Result {
     let mut command = format!("dead-letters list{}", job_flag(args.job.as_deref()));
     command.push_str(if args.open { " --open" } else { "" });
     command.push_str(if args.redriven { " --redriven" } else { "" });
-    let nothing = "There are no dead letters. Jobs leave them with: \
+    let nothing = "There are no dead letters. To keep the failed runs of a job: \
                    evenkeel job update JOB --on-failure dead-letter";
     let next = next_page(&answer, table.len(), &command);
     session.page(&answer, table, &next, nothing)

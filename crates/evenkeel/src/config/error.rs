@@ -48,7 +48,7 @@ impl ConfigError {
             Self::Invalid { way_out, .. } => way_out.clone(),
             Self::ListensToAll(address) => format!(
                 "give --tls-cert and --tls-key\n\
-                 or keep to --listen 127.0.0.1:{port} and put a proxy with TLS before it\n\
+                 or keep --listen 127.0.0.1:{port} and put a proxy with TLS in front of it\n\
                  or, in a network you trust, add --insecure-listen",
                 port = address.port(),
             ),

@@ -97,7 +97,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile> {
                 Some((table, _)) => {
                     return Err(ConfigError::UnknownKey {
                         path: path.into(),
-                        hint: format!("{key} belongs into the table [{table}]"),
+                        hint: format!("{key} belongs in the table [{table}]"),
                         key: key.clone(),
                     });
                 }
@@ -215,9 +215,9 @@ mod tests {
         for (text, hint) in [
             ("lisen = 'x'", "did you mean listen?"),
             ("[engine]\nlease_second = 3", "did you mean lease_seconds?"),
-            ("lease_seconds = 3", "lease_seconds belongs into the table [engine]"),
-            ("alert_below = 0.5", "alert_below belongs into the table [balance]"),
-            ("shell_env = ['A']", "shell_env belongs into the table [executors]"),
+            ("lease_seconds = 3", "lease_seconds belongs in the table [engine]"),
+            ("alert_below = 0.5", "alert_below belongs in the table [balance]"),
+            ("shell_env = ['A']", "shell_env belongs in the table [executors]"),
             ("config = 'x'", "the keys are allow_network, data_dir"),
         ] {
             let way_out = read(text).err().unwrap().way_out.unwrap();

@@ -180,7 +180,7 @@ fn alpha(given: Option<f64>) -> Result<f64> {
     if alpha > 0.0 && alpha <= 1.0 {
         return Ok(alpha);
     }
-    let message = format!("{alpha} is not above 0 and up to 1");
+    let message = format!("{alpha} is not above 0 and at most 1");
     Err(invalid("[engine] average_alpha", message, format!("leave it out for {DEFAULT_ALPHA}")))
 }
 

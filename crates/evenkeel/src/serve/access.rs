@@ -88,7 +88,7 @@ impl Reload {
         if self.tls.is_none() && self.provider.is_none() {
             return Ok(());
         }
-        let mut hangup = signal(SignalKind::hangup()).because("can't listen to signals")?;
+        let mut hangup = signal(SignalKind::hangup()).because("can't listen for signals")?;
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
                 match self.once() {
@@ -96,7 +96,7 @@ impl Reload {
                     Err(failure) => {
                         tracing::error!(
                             error = failure.what,
-                            "reloading the certificate and keys failed; the former ones stay in use"
+                            "reload failed; the former certificate and keys stay in use"
                         );
                     }
                 }

@@ -82,7 +82,7 @@ impl Readiness for NodeReadiness {
     async fn checks(&self) -> Vec<Check> {
         let health = self.engine.health();
         let detail = if health.ready {
-            format!("runs {} of at most {} bodies", health.bodies, health.workers)
+            format!("runs {} of at most {} attempts", health.bodies, health.workers)
         } else {
             "is not a member: it is rejoining, has lost its lease, or is draining".into()
         };

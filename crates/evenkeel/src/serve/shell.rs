@@ -166,7 +166,7 @@ fn must_be_private(paths: &[PathBuf]) -> Result {
     let Some(open) = paths.iter().find(is_open) else { return Ok(()) };
     let path = open.display();
     let what = format!(
-        "every user can read {path}, and without namespaces programs can't be prevented from it"
+        "every user can read {path}, and without namespaces programs can't be kept from reading it"
     );
     Err(Failure::failed(what).or_else(format!("chmod o-rx {path}, or allow namespaces")))
 }

@@ -15,7 +15,7 @@ pub struct Stop {
 
 impl Stop {
     pub fn listen() -> Result<Self> {
-        let listen = |kind| signal(kind).because("can't listen to signals");
+        let listen = |kind| signal(kind).because("can't listen for signals");
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

@@ -325,7 +325,7 @@ fn summary(rebalance: &Rebalance) -> String {
     text.push_str(&format!("\nScore: {:.2} before, {after}.\n", rebalance.current_score));
     if let Some(until) = rebalance.expires_at {
         text.push_str(&format!(
-            "Do it until {} UTC: evenkeel rebalance --plan {id}\n",
+            "Apply it until {} UTC: evenkeel rebalance --plan {id}\n",
             plan::short(until)
         ));
     }

@@ -41,7 +41,7 @@ pub(super) async fn run(session: &Session, path: &Path) -> Result {
     let (mut tally, mut lines_before, mut part) = (Results::default(), 0, 0);
     loop {
         let (bytes, lines) = next_part(&mut file).map_err(|error| {
-            Failure::failed(format!("--file {} can't be read on: {error}", path.display()))
+            Failure::failed(format!("--file {} can't be read further: {error}", path.display()))
         })?;
         if lines == 0 {
             break;

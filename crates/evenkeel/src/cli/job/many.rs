@@ -143,12 +143,12 @@ impl Results {
             let text = format!("{} of {matched} jobs refused", matched - done);
             return Err(Failure::new(Exit::Conflict, text).or_else("standard output lists them"));
         }
-        let verb = if dry_run { "would obey" } else { "obeyed" };
-        output.line(&format!("{action}: {done} of {matched} jobs {verb}."))?;
+        let verb = if dry_run { "would be applied to" } else { "applied to" };
+        output.line(&format!("{action}: {verb} {done} of {matched} jobs."))?;
         if refused.is_empty() {
             return Ok(());
         }
-        let verb = if dry_run { "would not" } else { "did not" };
+        let verb = if dry_run { "would refuse" } else { "refused" };
         let mut text = format!("{} jobs {verb}", matched - done);
         for (reason, count) in &refused {
             text.push_str(&format!("\n  {count} {}", clean(reason)));

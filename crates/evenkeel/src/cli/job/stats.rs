@@ -18,9 +18,9 @@ pub(super) async fn stats(session: &Session, job: &str) -> Result {
 fn words(stats: &Value, now: Timestamp) -> String {
     let when = |field: &str| when(&stats[field], now, "never");
     let rate = stats["success_rate"].as_f64();
-    let rate = rate.map_or_else(String::new, |rate| format!(" ({:.1} % good)", rate * 100.0));
+    let rate = rate.map_or_else(String::new, |rate| format!(" ({:.1} % succeeded)", rate * 100.0));
     let mut text = format!(
-        "{} executions: {} good, {} failed{rate}\n",
+        "{} executions: {} succeeded, {} failed{rate}\n",
         stats["total_executions"], stats["successful_runs"], stats["failed_runs"]
     );
     if let Some(average) = stats["average_duration_ms"].as_u64() {
@@ -51,7 +51,8 @@ mod tests {
             "success_rate": 0.95, "consecutive_failures": 2,
         });
         let text = words(&stats, now);
-        assert!(text.starts_with("101 executions: 95 good, 5 failed (95.0 % good)\n"), "{text}");
+        let first = "101 executions: 95 succeeded, 5 failed (95.0 % succeeded)\n";
+        assert!(text.starts_with(first), "{text}");
         for line in ["last run   3m ago", "last good  never", "failed 2 times in a row"] {
             assert!(text.contains(line), "{text}");
         }
