@@ -16,13 +16,13 @@ view! {
 
     /// Time of the request.
     at: Timestamp = entry.at,
-    /// The caller: the subject of its token, or `key:` plus the name of its API key. `unknown` if
-    /// the credential was invalid.
+    /// The caller: the subject of its token, or `key:` plus the name of its API key. The subject is
+    /// `unknown` if the credential was invalid.
     subject: String = entry.subject,
     /// Role of the caller, if known.
     #[schema(value_type = Option<String>, example = "operator")]
     role: Option<Role> = entry.role,
-    /// The operation, as its `operationId` in this OpenAPI document.
+    /// The operation that the request called: its `operationId` in this OpenAPI document.
     #[schema(example = "create_job")]
     action: String = entry.action,
     /// The object that the request named or changed, usually its id.

@@ -1,4 +1,4 @@
-//! Authenticates the caller and checks the role.
+//! Authenticates the caller of each request and checks the caller's role.
 
 use std::net::IpAddr;
 
@@ -106,8 +106,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        // A missing caller means that the route lacks the authentication layer, so the request is
-        // refused.
+        // A request without a caller is refused, because its route lacks the authentication layer.
         parts
             .extensions
             .get()

@@ -27,7 +27,7 @@ pub(crate) fn body_limit(path: Option<&str>) -> usize {
     if path == Some(BULK_PATH) { BULK_BYTES_MAX } else { BODY_BYTES_MAX }
 }
 
-/// The JSON body of an operation without query parameters; requires a JSON Content-Type.
+/// Extractor for a JSON body with a JSON Content-Type; refuses query parameters.
 pub(crate) struct JsonBody(pub(crate) Value);
 
 impl FromRequest<App> for JsonBody {
@@ -43,7 +43,7 @@ impl FromRequest<App> for JsonBody {
     }
 }
 
-/// The optional JSON body of an operation without query parameters.
+/// Extractor for an optional JSON body; refuses query parameters.
 pub(crate) struct MaybeJson(pub(crate) Option<Value>);
 
 impl FromRequest<App> for MaybeJson {
@@ -124,8 +124,8 @@ pub(crate) async fn receive(body: Body, intake: &Intake, limit: usize) -> Result
     if announced > limit {
         return Err(too_large(limit));
     }
-    // Memory for the whole announced length is reserved before reading. If several large bodies
-    // each got half of the memory that they need, none of them could finish.
+    // Memory for the whole announced length of a body is reserved before reading. If several large
+    // bodies each got half of the memory that they need, none of them could be received completely.
     if !intake.is_received {
         intake.reserve(announced)?;
     }

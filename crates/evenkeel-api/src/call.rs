@@ -1,4 +1,4 @@
-//! The arguments and the result that most handlers have in common.
+//! The argument type and the result type that most request handlers have in common.
 
 use std::ops::Deref;
 
@@ -14,8 +14,8 @@ use crate::state::App;
 /// The result of a handler that answers with JSON.
 pub(crate) type Answer<T> = Result<Json<T>, Problem>;
 
-/// An authenticated request: the shared state, whose fields `call.jobs`, `call.runs`… are the
-/// commands, and the caller.
+/// An authenticated request: the caller, and the shared state with the commands (`call.jobs`,
+/// `call.runs`…).
 pub(crate) struct Call {
     app: App,
     pub(crate) caller: Caller,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// A position in a list.
 pub(crate) trait CursorKey: Sized {
-    /// Distinguishes the cursors of different lists, so that a cursor of another list is rejected.
+    /// First byte of an encoded cursor, which shows to which list the cursor belongs.
     const TAG: u8;
     fn to_bytes(self, ids: &RunIds) -> Vec<u8>;
     fn from_bytes(bytes: &[u8], ids: &RunIds) -> Option<Self>;
@@ -21,7 +21,7 @@ pub(crate) fn encode<C: CursorKey>(key: C, ids: &RunIds) -> String {
     URL_SAFE_NO_PAD.encode([&[C::TAG], &key.to_bytes(ids)[..]].concat())
 }
 
-/// Decodes a cursor; returns `None` if the cursor belongs to another list.
+/// Decodes a cursor; returns `None` if the text is not a cursor of this list.
 pub(crate) fn decode<C: CursorKey>(cursor: &str, ids: &RunIds) -> Option<C> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (tag, key) = bytes.split_first()?;
@@ -115,7 +115,7 @@ fn high(bits: u128) -> u64 {
     (bits >> 64) as u64
 }
 
-/// Returns the timestamp in the upper 64 bits.
+/// Returns the timestamp that is in the upper 64 bits of a cursor.
 fn time(bits: u128) -> Timestamp {
     Timestamp::from_micros(high(bits).cast_signed())
 }

@@ -31,8 +31,8 @@ pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next
     }
 }
 
-/// Adds security headers to all responses. Caches do not store the response, and browsers neither
-/// guess its content type nor show it inside another page.
+/// Adds security headers to all responses. The headers keep caches from storing a response, and
+/// browsers from guessing its content type or showing it inside another page.
 pub fn with_safe_headers(router: Router) -> Router {
     router.layer(middleware::from_fn(safe_headers))
 }

@@ -19,11 +19,11 @@ pub struct Check {
     pub name: String,
     /// True if it passed.
     pub ok: bool,
-    /// Explanation. The explanation is public, so it names no hosts or users.
+    /// Explanation. The explanation of a readiness check is public, so it names no hosts or users.
     pub detail: String,
 }
 
-/// Readiness checks of the other parts of the process, such as the engine.
+/// Readiness checks of parts of the process outside the API, such as the engine.
 #[async_trait]
 pub trait Readiness: Send + Sync {
     /// Returns the checks that must pass before the node reports itself ready.

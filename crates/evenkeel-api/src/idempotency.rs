@@ -23,7 +23,7 @@ use crate::state::App;
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Response header that marks a stored response of an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// Maximum length of a key, in characters.
+/// Maximum length of an idempotency key, in characters.
 const KEY_CHARS_MAX: usize = 255;
 /// Maximum length of a stored response, in bytes.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
@@ -50,14 +50,14 @@ pub(crate) async fn once(
     next: Next,
 ) -> Result<Response, Problem> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    // The handler of streamed job lines claims an idempotency key for each batch.
+    // The handler of a stream of job lines claims one idempotency key per batch itself.
     let is_stream = path == Some(BULK_PATH) && is_ndjson(request.headers());
     if *request.method() != Method::POST || is_stream {
         return Ok(next.run(request).await);
     }
     let limit = body_limit(path);
     let Some(key) = read_key(request.headers())? else { return Ok(next.run(request).await) };
-    // A missing caller means that the route lacks the authentication layer.
+    // A request without a caller is refused, because its route lacks the authentication layer.
     let Some(scope) = request.extensions().get::<Caller>().map(|caller| caller.scope) else {
         return Err(Problem::new(ProblemType::Unauthorized, "no token was checked"));
     };
@@ -91,11 +91,12 @@ pub(crate) async fn once(
 pub(crate) enum Beginning {
     /// The idempotency key is new, so the request is executed.
     New(Claim),
-    /// The request was executed earlier; this is its stored response.
+    /// Stored response of an earlier request with the same idempotency key.
     Repeated(Answered),
 }
 
-/// A claimed key. Call `end` to store the response; dropping the claim frees the key.
+/// A claimed idempotency key. `end` stores the response; dropping the claim without `end` frees the
+/// idempotency key.
 pub(crate) struct Claim {
     store: Arc<dyn Store>,
     scope: Scope,
@@ -172,7 +173,7 @@ impl Claim {
 }
 
 impl Drop for Claim {
-    /// Frees the idempotency key after a panic.
+    /// Frees the idempotency key if `end` was not called, for example after a panic.
     fn drop(&mut self) {
         if self.is_ended {
             return;

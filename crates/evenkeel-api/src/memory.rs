@@ -127,7 +127,7 @@ fn size(permit: Option<&OwnedSemaphorePermit>) -> usize {
     permit.map_or(0, OwnedSemaphorePermit::num_permits)
 }
 
-/// `u32::MAX` stands for 4 GiB or more, which exceeds every budget.
+/// Sizes of 4 GiB or more become `u32::MAX`, which exceeds every memory budget.
 fn permits(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -210,7 +210,8 @@ mod tests {
     fn large_requests_cannot_take_the_share_of_small_ones() {
         let memory = Memory::new(64 * MIB);
         let mut large = memory.hold();
-        // The body arrives in chunks, so its reservation starts as a small request.
+        // The reservation of a large request starts small and grows, as if its body arrived in
+        // chunks.
         for bytes in (0..=48 * MIB).step_by(SMALL_MAX) {
             large.grow_to(bytes).unwrap();
         }

@@ -20,7 +20,7 @@ use crate::state::App;
 )]
 pub(crate) async fn get_metrics(
     State(app): State<App>,
-    // `None` if the server is configured to serve metrics without a token.
+    // The caller is `None` if the server is configured to serve metrics without a token.
     caller: Option<Extension<Caller>>,
 ) -> Result<impl IntoResponse, Problem> {
     if let Some(Extension(caller)) = caller

@@ -156,8 +156,8 @@ fn add_lookups(path: &str, operation: &mut Operation) {
     }
 }
 
-/// Documents the conflict response for a job name that several jobs share; that is possible if
-/// their configurations differ.
+/// Documents the conflict response for a name that several jobs share; jobs with different
+/// configurations may have the same name.
 fn add_ambiguity(operation: &mut Operation) {
     match operation.responses.responses.get_mut("409") {
         Some(RefOr::T(response)) => response.description += ", or several jobs have this name",

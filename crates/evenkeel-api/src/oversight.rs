@@ -27,8 +27,8 @@ const LIMITED: &str = "evenkeel_login_limited_total";
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
-/// The object of a request for the audit log, which a handler adds to its response if neither the
-/// path nor the header `Location` names the object.
+/// The object that the audit log shows for a request. A handler adds a `Target` to its response if
+/// neither the path nor the header `Location` names the object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target(pub String);
 
@@ -36,8 +36,8 @@ pub struct Target(pub String);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AuditSummary(pub(crate) String);
 
-/// The id of the object that the path gives by name. The extractor that looks up the object sets
-/// the id. The audit log shows the id, because the name could later belong to another job.
+/// The id of the object that the path gives by name. The audit log shows the id of a job instead of
+/// its name, because the name could later belong to another job.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ResolvedId(Arc<OnceLock<String>>);
 
@@ -151,8 +151,8 @@ impl AuditedRequest {
             }
             return response;
         }
-        // A server error can occur after the change was made, unless the problem type excludes
-        // that.
+        // A request that failed with a server error may have changed data, unless its problem type
+        // excludes that.
         let kind = response.extensions().get::<ProblemType>();
         let changed_nothing = kind.is_some_and(|kind| kind.changed_nothing());
         let may_have = status.is_success() || status.is_server_error() && !changed_nothing;
@@ -165,8 +165,8 @@ impl AuditedRequest {
         Problem::new(ProblemType::StoreUnavailable, detail).into_response()
     }
 
-    /// Limits the audit log entries for requests without a credential, so that they cannot fill the
-    /// log.
+    /// Limits the audit log entries for requests without a credential, so that such requests cannot
+    /// fill the audit log.
     fn is_worth_an_entry(&self, app: &App) -> bool {
         let now = (app.clock)();
         let verdict = self.from.map(|from| app.access.anonymous.failed(from, now));

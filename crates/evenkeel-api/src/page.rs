@@ -60,7 +60,7 @@ impl PageQuery {
     }
 }
 
-/// The page to list, of an operation without other query parameters.
+/// Extractor for the paging parameters of an operation without other query parameters.
 pub(crate) struct Paged<C>(pub(crate) PageRequest<C>);
 
 impl<C: CursorKey> FromRequestParts<App> for Paged<C> {

@@ -119,7 +119,7 @@ impl Params {
         taken
     }
 
-    /// Reads a parameter with `read`, whose error becomes the fault of the parameter.
+    /// Reads a parameter with `read`; an error of `read` is reported for this parameter.
     pub(crate) fn parsed<T>(
         &mut self,
         name: &'static str,

@@ -46,7 +46,7 @@ pub struct RebalanceInTheWay {
     /// Id of the running rebalance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<uuid::Uuid>,
-    /// State of the rebalance that does not allow the request.
+    /// State of the rebalance, if that state does not allow the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub state: Option<&'static str>,

@@ -88,8 +88,8 @@ view! {
     /// without an anchor is chosen when the job is created, so `times` shows the latest possible
     /// choice.
     exact_times: bool = preview.exact_times,
-    /// Number of jobs that already start in the quarter hours (at most 24) in which this schedule
-    /// would start runs during the first 24 hours.
+    /// Number of existing jobs in each quarter hour in which this schedule would start runs; covers
+    /// the first 24 hours and at most 24 quarter hours.
     load: Vec<SlotLoadView> = load.into_iter().map(SlotLoadView::new).collect(),
 }
 

@@ -15,7 +15,7 @@ use crate::health::Readiness;
 use crate::memory::Memory;
 use crate::streams::Streams;
 
-/// Clock that checks the expiry of tokens and measures requests.
+/// Clock for the expiry of tokens and the duration of requests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Renders all metrics as Prometheus text.
@@ -71,7 +71,7 @@ pub struct AppParts {
     pub secrets: Arc<Secrets>,
     pub clock: Clock,
     pub metrics: RenderMetrics,
-    /// Readiness checks of the other parts of the process, such as the engine.
+    /// Readiness checks of parts of the process outside the API, such as the engine.
     pub ready: Arc<dyn Readiness>,
     /// Settings of the HTTP interface.
     pub settings: Settings,

@@ -82,7 +82,7 @@ fn show(open: &BTreeMap<TenantNo, usize>) {
 }
 
 impl Default for Streams {
-    /// Creates streams for a node that never stops.
+    /// Creates the stream limits of a node that never stops.
     fn default() -> Self {
         Self::new(watch::channel(false).1)
     }
@@ -167,7 +167,7 @@ struct Open<S> {
     ready: VecDeque<Event>,
     heartbeat: Interval,
     check_key: Interval,
-    /// The API key to check for revocation.
+    /// The API key of the stream's client, which is checked for revocation.
     key: Option<(App, KeyHash)>,
     ends_at: Instant,
     stopping: watch::Receiver<bool>,
@@ -187,7 +187,8 @@ impl<S: Source> Open<S> {
             let mut is_check_due = false;
             tokio::select! {
                 biased;
-                // An error means that the sender was dropped, so the node never stops.
+                // `wait_for` fails if the sender of the stop signal was dropped; the node then
+                // never stops.
                 Ok(_) = self.stopping.wait_for(|stop| *stop) => self.has_ended = true,
                 () = tokio::time::sleep_until(self.ends_at) => self.has_ended = true,
                 _ = self.check_key.tick(), if self.key.is_some() => is_check_due = true,

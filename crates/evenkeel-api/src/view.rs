@@ -2,9 +2,9 @@
 
 /// Declares a view, which is a response or a part of one, and its function `new`.
 ///
-/// Each field has a type and an expression for its value, which may use the arguments of `new` and
-/// the variables that the block after them defines. `as` names the type that the OpenAPI document
-/// shows instead of the field's own type.
+/// Each field has a type and an expression for its value. The expression may use the arguments of
+/// `new` and the variables of the block after the arguments. `as` names the type that the OpenAPI
+/// document shows instead of the field's own type.
 macro_rules! view {
     (
         $(#[$about:meta])*

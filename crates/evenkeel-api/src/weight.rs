@@ -1,8 +1,8 @@
 //! Estimates the memory that a JSON text will need once parsed, without parsing it.
 //!
 //! A parsed value can be a hundred times as large as its text: `{"":0}` is 6 bytes of text and 632
-//! bytes of memory. A limit on the length of a body therefore does not limit memory; a limit on
-//! this estimate does.
+//! bytes of memory. A limit on the length of a body therefore does not limit memory; a limit on the
+//! estimated memory does.
 
 /// Maximum memory of one parsed document, in bytes.
 pub(crate) const DOCUMENT_WEIGHT_MAX: usize = 16 * 1024 * 1024;
@@ -67,7 +67,8 @@ impl Weight {
         Self { bytes, depth: deepest }
     }
 
-    /// Returns the bytes to reserve; 0 if the document is too large and will be refused.
+    /// Returns the memory to reserve for a document, in bytes; 0 if the document is too large and
+    /// will be refused.
     pub(crate) const fn reserved(self) -> usize {
         if self.bytes > DOCUMENT_WEIGHT_MAX { 0 } else { self.bytes }
     }

@@ -40,20 +40,20 @@ pub struct BulkRetryDocument {
 /// The result for one job of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AdminResultView {
-    /// The job's integer number; null if no such job was found.
+    /// Number of the job; absent if the request failed for this job and gave its UUID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<i64>,
-    /// The job's UUID; null if no such job was found.
+    /// UUID of the job; absent if the request failed for this job and gave its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub uuid: Option<JobId>,
-    /// True if the change was applied.
+    /// True if the request succeeded for this job.
     pub ok: bool,
     /// Status of the job's latest run after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<&'static str>,
-    /// The reason why the change was refused; absent if it was applied.
+    /// The reason why the request failed for this job; absent if it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
@@ -70,7 +70,6 @@ pub struct AdminResultsView {
     pub failed: u64,
 }
 
-/// The response, and a summary of the changes for the audit log.
 type Answer = (Extension<AuditSummary>, Json<AdminResultsView>);
 
 fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
@@ -102,11 +101,11 @@ fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
     (Extension(AuditSummary(summary)), Json(AdminResultsView { results, updated, failed }))
 }
 
-/// Overrides the status of the latest run of several jobs. Each job is handled independently, as by
-/// `PUT /api/admin/jobs/{id}/status`.
+/// Overrides the status of the latest run of several jobs. The server handles each job
+/// independently, like `PUT /api/admin/jobs/{id}/status`.
 ///
 /// The server works on the request for at most 20 seconds. Jobs that the server has not handled
-/// within that time stay unchanged; their results have an error of type `timeout`.
+/// after 20 seconds stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
     put, path = "/api/admin/jobs/bulk/status", tag = "admin",
     request_body(content = BulkStatusDocument,
@@ -127,7 +126,7 @@ pub(crate) async fn admin_set_status_of_jobs(
 /// Queues a new run for each listed job whose latest run failed. Each job is handled independently.
 ///
 /// The server works on the request for at most 20 seconds. Jobs that the server has not handled
-/// within that time stay unchanged; their results have an error of type `timeout`.
+/// after 20 seconds stay unchanged; their results have an error of type `timeout`.
 #[utoipa::path(
     post, path = "/api/admin/jobs/bulk/retry", tag = "admin",
     request_body(content = BulkRetryDocument, example = json!({"job_ids": [1, 2, 3, 4, 5]})),

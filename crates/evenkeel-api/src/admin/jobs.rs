@@ -34,14 +34,15 @@ view! {
     /// Jobs whose latest run succeeded.
     completed: u64 = stats.completed,
     /// True if the tenant has more than 10,000 jobs; `failed` and `completed` are then extrapolated
-    /// from the first 10,000 jobs. `queued` and `running` stay exact, unless more than 10,000 runs of
-    /// all tenants are queued or were started since the oldest running attempt.
+    /// from the first 10,000 jobs. `queued` is exact if at most 10,000 runs of all tenants are
+    /// queued. `running` is exact if at most 10,000 runs of all tenants were started since the
+    /// oldest running attempt.
     is_estimate: bool = stats.is_estimate,
 }
 
 /// Counts the jobs that are queued, running, failed and completed.
 ///
-/// A job that is scheduled for a later time and never ran is in none of the four counts.
+/// A job that is scheduled for a later time and never ran is not counted.
 #[utoipa::path(
     get, path = "/api/admin/jobs/stats", tag = "admin",
     responses((status = 200, description = "The counts", body = AdminStatsView)),
@@ -51,12 +52,12 @@ pub(crate) async fn admin_job_stats(call: Call, _: NoParams) -> Answer<AdminStat
     Ok(Json(AdminStatsView::new(call.jobs.admin_stats(call.scope()).await?)))
 }
 
-/// Lists jobs, optionally by the status of their latest run, oldest first.
+/// Lists jobs, oldest first, optionally only jobs whose latest run has a given status.
 ///
 /// `total` is exact if the tenant has up to 10,000 jobs. If the tenant has more than 10,000 jobs, a
-/// page filtered by another status than `queued` or `running` may have fewer jobs than `limit`, or
-/// none, although `next_cursor` is set. If the tenant has more than 10,000 jobs, an `offset` above
-/// 10,000 together with `status` is answered with 422; follow `next_cursor` instead.
+/// page of jobs with the status `success` or `failed` may have fewer jobs than `limit`, or none,
+/// although `next_cursor` is set. If the tenant has more than 10,000 jobs, an `offset` above 10,000
+/// together with `status` is answered with 422; follow `next_cursor` instead.
 #[utoipa::path(
     get, path = "/api/admin/jobs", tag = "admin",
     params(

@@ -34,8 +34,7 @@ pub struct BoostDocument {
 
 /// Sets the priority of a job.
 ///
-/// The new priority applies to queued runs at once; their waiting time so far still increases their
-/// priority.
+/// Queued runs get the new priority at once and keep the increase for their waiting time.
 #[utoipa::path(
     put, path = "/api/admin/jobs/{id}/priority", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),

@@ -16,7 +16,7 @@ use crate::jobs::update::shown;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 
-/// A new scheduled job. All other job fields of `POST /api/v1/jobs` are accepted as well.
+/// A new scheduled job. The request may also contain any job field of `POST /api/v1/jobs`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[schema(example = json!({"name": "daily-askreddit", "description": "Daily crawl of AskReddit",
     "subreddit_id": 1, "cron_expression": "@daily", "enabled": true, "priority": 10}))]
@@ -25,7 +25,7 @@ pub struct ScheduledDocument {
     pub name: String,
     /// Free text for humans.
     pub description: Option<String>,
-    /// Number of the job's target. A target with this number is created if it does not exist.
+    /// Number of the job's target. If no target has this number, the server creates one.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub subreddit_id: Option<i64>,
     /// Schedule of the job: a cron expression, or a text such as `@daily` or `@every 30m`.
@@ -63,10 +63,10 @@ pub struct DeletedScheduledView {
 
 /// Creates a scheduled job.
 ///
-/// A target with the given number is created if it does not exist. The job crawls the target's URL
-/// unless `executor_type` and `executor_config` name another executor. If `unique` or `dedup_key`
-/// is given and a scheduled job with the same deduplication key exists, that job is returned and
-/// nothing is created.
+/// If no target has the number `subreddit_id`, the server creates one. The job crawls the target's
+/// URL unless `executor_type` and `executor_config` name another executor. With `unique` or
+/// `dedup_key`, the server returns an existing scheduled job that has the same deduplication key,
+/// instead of creating a job.
 #[utoipa::path(
     post, path = "/api/admin/scheduled-jobs", tag = "admin",
     request_body(content = ScheduledDocument,
@@ -128,7 +128,7 @@ pub(crate) async fn admin_update_scheduled_job(
 
 /// Deletes a scheduled job.
 ///
-/// The job's queued runs are withdrawn and its running executions are asked to stop.
+/// Deleting a scheduled job withdraws its queued runs and asks its running executions to stop.
 #[utoipa::path(
     delete, path = "/api/admin/scheduled-jobs/{id}", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),

@@ -24,12 +24,13 @@ pub struct StatusDocument {
 
 /// Overrides the status of the latest run of a job.
 ///
-/// Setting `success` or `failed` finishes a queued or running run without a retry. Its running
-/// attempt is stopped, and later reports of its worker are rejected. Setting `queued` puts a
-/// running run back into the queue, where a worker may claim it after five seconds. Setting
-/// `queued` adds a retry to a failed run, and starts a new run after a successful run. Setting the
-/// status that the run already has changes nothing. The server answers 409 to `crawling`, which
-/// only workers can set, and to another outcome for a run that has finished.
+/// Setting `success` or `failed` finishes a queued or running run without a retry. An override to
+/// `success` or `failed` stops the running attempt, and the server rejects later reports of its
+/// worker. Setting `queued` puts a running run back into the queue, where a worker may claim it
+/// after five seconds. Setting `queued` adds a retry to a failed run, and starts a new run after a
+/// successful run. Setting the status that the run already has changes nothing. The server answers
+/// 409 to the status `crawling`, which only workers can set. The server also answers 409 if the run
+/// has already finished with another outcome than the requested one.
 #[utoipa::path(
     put, path = "/api/admin/jobs/{id}/status", tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),

@@ -1,11 +1,11 @@
-//! The jobs of the admin API.
+//! Responses of the admin API that describe jobs.
 
 use evenkeel_commands::{AdminJob, AdminStatus, ScheduledJob};
 use evenkeel_core::{JobId, Timestamp};
 
 use crate::view::view;
 
-/// Shown as `enqueued_by` if the job's metadata does not name a creator.
+/// Value of the field `enqueued_by` if the job's metadata does not name a creator.
 const SYSTEM: &str = "system";
 
 view! {
@@ -71,8 +71,8 @@ view! {
     ScheduledJobView::new(scheduled: ScheduledJob) {
         let (enabled, created_by) = (scheduled.enabled(), scheduled.created_by().map(Into::into));
         let ScheduledJob { job, cron_expression } = scheduled;
-        // `Timestamp::MIN` is passed instead of the current time, so the result only considers a
-        // blackout at the scheduled start.
+        // With `Timestamp::MIN` as the current time, `next_start` ignores a blackout that began
+        // after the run could first start.
         let next_run_at = job.next_start(Timestamp::MIN);
     }
 
@@ -108,8 +108,8 @@ view! {
     updated_at: Timestamp = job.updated_at,
     /// Creator of the job, from the field `created_by` of its metadata.
     created_by: Option<String> = created_by,
-    /// True if a job with the same deduplication key existed and nothing was created. Present only
-    /// if the request has `unique` or `dedup_key`.
+    /// True if a job with the same deduplication key existed and no job was created. The field is
+    /// present only if the request has `unique` or `dedup_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     deduplicated: Option<bool> = None,
 }

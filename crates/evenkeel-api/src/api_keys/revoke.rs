@@ -22,7 +22,7 @@ pub struct RevokedApiKeyView {
 
 /// Revokes an API key permanently.
 ///
-/// All nodes reject the revoked key as soon as the request is answered.
+/// All nodes reject the revoked key as soon as the server has answered the revoke request.
 #[utoipa::path(
     delete, path = "/api/v1/api-keys/{id}", tag = "access",
     params(("id" = uuid::Uuid, Path, description = "Id of the key")),

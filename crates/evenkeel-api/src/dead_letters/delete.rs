@@ -22,7 +22,7 @@ pub struct DeletedLetterView {
 
 /// Deletes a dead letter.
 ///
-/// The executions of the run stay in the history.
+/// Deleting a dead letter does not delete the executions of its run.
 #[utoipa::path(
     delete, path = "/api/v1/dead-letters/{id}", tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),

@@ -21,7 +21,7 @@ pub struct LetterIdsDocument {
     pub ids: Vec<RunId>,
 }
 
-/// The result for one dead letter.
+/// The result for one dead letter of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct LetterResultView {
     /// Id of the dead letter.
@@ -33,7 +33,7 @@ pub struct LetterResultView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// The reason why the dead letter was refused; absent on success.
+    /// The reason why the dead letter was not redriven or deleted; absent on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
@@ -43,7 +43,7 @@ pub struct LetterResultView {
 pub struct RedrivenLettersView {
     /// Number of dead letters that were redriven.
     pub redriven: u64,
-    /// Number of dead letters that were refused.
+    /// Number of dead letters that could not be redriven.
     pub refused: u64,
     /// One result for each entry of `ids`, in the same order.
     pub results: Vec<LetterResultView>,
@@ -73,8 +73,8 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
 /// Redrives many dead letters: the job of each dead letter runs again now. Each dead letter is
 /// handled independently.
 ///
-/// If a job allows one run at a time, one of its dead letters is redriven now and its other dead
-/// letters are refused until that run has finished.
+/// If a job allows only one run at a time, the server redrives one of its dead letters and refuses
+/// the others until the new run has finished.
 #[utoipa::path(
     post, path = "/api/v1/dead-letters/redrive", tag = "executions",
     request_body(content = LetterIdsDocument,
@@ -108,7 +108,7 @@ pub(crate) async fn redrive_dead_letters(
 
 /// Deletes many dead letters.
 ///
-/// The executions of the runs stay in the history.
+/// Deleting dead letters does not delete the executions of their runs.
 #[utoipa::path(
     post, path = "/api/v1/dead-letters/delete", tag = "executions",
     request_body(content = LetterIdsDocument,

@@ -1,5 +1,5 @@
-//! `GET /api/docs`: the OpenAPI document as an HTML page. The page loads no other resources and
-//! needs no script, so it can be saved and read offline.
+//! `GET /api/docs`: the OpenAPI document as an HTML page. The documentation page loads no other
+//! resources and needs no script, so users can save it and read it offline.
 
 mod operation;
 mod page;

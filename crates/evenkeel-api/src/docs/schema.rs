@@ -1,4 +1,4 @@
-//! Renders the schemas and their fields.
+//! Renders the schemas of the OpenAPI document and their fields as HTML.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! The page that `/api/docs` shows to a browser without a token. Browsers do not send a token
-//! without a script, so the page asks the user for one instead of answering 401.
+//! The page that `/api/docs` shows to a browser without a token. A browser cannot send a token
+//! without a script, so the sign-in page asks the user for a token.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -15,7 +15,8 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("sign_in.js");
 
 /// Answers with the sign-in page if a browser requests the documentation without a token. The
-/// sign-in page contains no data of the server. Every other request is passed on to its handler.
+/// sign-in page contains no data of the server. Requests that do not get the sign-in page are
+/// passed on to their handlers.
 pub(crate) async fn sign_in(request: Request, next: Next) -> Response {
     let wants_docs = request.method() == Method::GET && request.uri().path() == "/api/docs";
     let headers = request.headers();

@@ -28,8 +28,8 @@ pub(crate) struct Wanted {
 }
 
 impl EventQuery {
-    /// Reads the query parameters of an event stream. The job is not looked up here, because the
-    /// look-up needs the store.
+    /// Reads the query parameters of an event stream. The job filter stays a text, because looking
+    /// up the job needs the store.
     pub(crate) fn take(params: &mut Params, headers: &HeaderMap) -> Wanted {
         let query = Self {
             kinds: params.text("kinds"),

@@ -16,13 +16,14 @@ use crate::streams::{Source, StreamEvent};
 /// Streams events about jobs and runs as they happen, as server-sent events.
 ///
 /// Each server-sent event has an `id`, its kind as `event`, and an EventView as `data`. A client
-/// that reconnects with `Last-Event-ID` resumes after that event. The server keeps the newest
-/// 10,000 events while a client listens, and for one minute after the last client disconnects. An
-/// event of kind `gap` means that events may be missing; the client should reload the state that it
-/// needs. Without `after` or `Last-Event-ID`, the stream begins with new events. In a cluster,
-/// events of other nodes may be missing during the first second. A comment every 15 seconds shows
-/// that the stream is alive. The stream ends when the token expires, up to 30 seconds after an API
-/// key is revoked, after one hour, or when the node stops; clients should reconnect.
+/// that reconnects with the header `Last-Event-ID` resumes after the event with that id. The server
+/// keeps the newest 10,000 events while a client listens, and for one minute after the last client
+/// disconnects. An event of kind `gap` means that events may be missing; the client should reload
+/// the state that it needs. Without `after` or `Last-Event-ID`, the stream begins with new events.
+/// In a cluster, events of other nodes may be missing during the first second of a stream. A
+/// comment every 15 seconds shows that the stream is alive. The stream ends when the token expires,
+/// up to 30 seconds after an API key is revoked, after one hour, or when the node stops; clients
+/// should reconnect.
 #[utoipa::path(
     get, path = "/api/v1/events", tag = "events",
     params(

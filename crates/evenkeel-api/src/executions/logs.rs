@@ -20,7 +20,8 @@ use crate::problem::Problem;
 use crate::streams::{Source, StreamEvent};
 use crate::view::view;
 
-/// Interval at which a stream checks for new output; workers store output about once per second.
+/// Interval at which a log stream checks for new output; workers store output about once per
+/// second.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 view! {
@@ -146,7 +147,7 @@ pub(crate) async fn get_execution_logs(
     Ok(call.streams.answer(&call, slot, following))
 }
 
-/// Reads the log position that a reconnecting client has already received.
+/// Reads the position up to which a reconnecting client has already received the log.
 fn last_sent(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let text = value.to_str().unwrap_or("?");
@@ -210,11 +211,12 @@ impl Source for Following {
                     self.polled = true;
                     continue;
                 }
-                // Either the job was purged, or the stored log is corrupt, which the store reports
-                // in the server's log.
+                // The stream ends if the job was purged or the stored log is corrupt; the store
+                // itself logs corrupt data.
                 Err(_) => return None,
             };
-            // No `await` follows, so all output that is counted as sent is really returned.
+            // The code below has no `await`, so a cancelled call loses no output that is counted as
+            // sent.
             let mut messages = Vec::new();
             messages.extend(self.new_output(&run));
             self.polled = true;

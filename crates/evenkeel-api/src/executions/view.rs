@@ -106,8 +106,8 @@ view! {
     /// Peak memory in MiB, rounded up.
     memory_peak_mb: Option<i64> =
         run.results.memory_peak_kb.map(|kb| kb.saturating_add(1023) / 1024),
-    /// Priority of a queued execution, from 0 to 100: set for its run, or else the priority of its
-    /// job. Omitted in lists.
+    /// Priority of a queued execution, from 0 to 100: the priority that was set for its run, or
+    /// else the priority of its job. Omitted in lists.
     #[schema(maximum = 100)]
     priority: Option<u8> = None,
     /// Priority of a queued execution, including the increase for its waiting time. Omitted in

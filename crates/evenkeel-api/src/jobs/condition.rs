@@ -64,7 +64,7 @@ view! {
     /// Time by which a successful run must have finished; for a job that runs once, the time by
     /// which it must have started. Null if the schedule promises no deadline.
     deadline: Option<Timestamp> = condition.deadline,
-    /// Time at which the condition will change if the job does not run before.
+    /// Time at which the condition will change if the job does not run before that time.
     changes_at: Option<Timestamp> = condition.changes_at,
     /// With the reason `held_by_blackout`: end of the blackout that made the job miss its deadline.
     blackout_ends_at: Option<Timestamp> = condition.blackout_ends_at,

@@ -40,7 +40,8 @@ async fn apply(
     command: ControlCommand,
     headers: &HeaderMap,
 ) -> Result<Commanded, Problem> {
-    // The time is read first, because nothing may fail after the command is applied.
+    // The current time is read before the command, so that a failed read cannot hide an applied
+    // command.
     let now = call.store.now().await?;
     let done = call.jobs.control(call.scope(), id, command, if_match(headers).as_deref()).await?;
     let job = done.job.ok_or(CommandError::NotFound)?;
@@ -96,8 +97,8 @@ macro_rules! control {
 control! {
     /// Pauses a job: no scheduled runs start until it is resumed.
     ///
-    /// Queued runs of the job are withdrawn. Running executions continue until they finish, and are not
-    /// retried. A paused job can still be triggered.
+    /// Pausing a job withdraws its queued runs. Running executions of a paused job continue until
+    /// they finish, and are not retried. A paused job can still be triggered.
     pause_job, Pause, "/api/v1/jobs/{id}/pause", "The job is already paused, or will not run again"
 }
 
@@ -112,8 +113,8 @@ control! {
 control! {
     /// Cancels a job permanently.
     ///
-    /// Queued runs of the job are withdrawn, and its running executions are asked to stop. A cancelled
-    /// job stays visible until it is deleted.
+    /// Cancelling a job withdraws its queued runs and asks its running executions to stop. A
+    /// cancelled job stays visible until it is deleted.
     cancel_job, Cancel, "/api/v1/jobs/{id}/cancel", "The job has already ended"
 }
 

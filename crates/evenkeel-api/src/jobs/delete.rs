@@ -30,10 +30,9 @@ pub struct DeletedView {
 
 /// Deletes a job.
 ///
-/// Queued runs of the job are withdrawn, and its running executions are asked to stop. The
-/// execution history of the job stays until retention deletes it. `purge=true` also deletes the
-/// execution history at once, except for active runs. A purge also works for a job that was already
-/// deleted.
+/// Deleting a job withdraws its queued runs and asks its running executions to stop. The execution
+/// history of the job stays until retention deletes it. `purge=true` also deletes the execution
+/// history at once, except for active runs. A purge also works for a job that was already deleted.
 #[utoipa::path(
     delete, path = "/api/v1/jobs/{id}", tag = "jobs",
     params(

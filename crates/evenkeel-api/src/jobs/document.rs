@@ -15,7 +15,7 @@ pub struct JobDocument {
     /// Name of the job, unique together with `configuration` within the tenant.
     #[schema(max_length = 255, example = "news-site")]
     pub name: Option<String>,
-    /// Distinguishes several jobs with the same name.
+    /// Text that distinguishes several jobs with the same name.
     #[schema(max_length = 255)]
     pub configuration: Option<String>,
     /// Free text for humans.
@@ -30,8 +30,9 @@ pub struct JobDocument {
     /// URL of the data source, http or https.
     #[schema(max_length = 2048, example = "https://example.com/")]
     pub url: Option<String>,
-    /// Number of the job's target. A job with neither `executor_type` nor `url` crawls the target's
-    /// URL and follows its changes. While the target has no URL, runs fail with `no_executor`.
+    /// Number of the job's target. A job with neither `executor_type` nor `url` crawls the URL of
+    /// its target, also after that URL changes. Runs of a job without `executor_type` and `url`
+    /// fail with `no_executor` while its target has no URL.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 1)]
     pub target: Option<u64>,
     /// Additional data of the job as a JSON object, up to 64 KiB.
@@ -56,7 +57,7 @@ pub struct JobDocument {
     pub schedule_time: Option<String>,
     /// Cron expression, a name such as `@daily`, or an interval such as `@every 30m`.
     pub cron_expression: Option<String>,
-    /// Cron expression; the retry policy of the job defaults to `deadline`.
+    /// Cron expression of a job whose retry policy defaults to `deadline`.
     pub cron_schedule: Option<String>,
     /// Maximum time between the scheduled time of a cron run and its finish, as a duration such as
     /// `6h`.

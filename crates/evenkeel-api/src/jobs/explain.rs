@@ -31,7 +31,7 @@ pub struct ReasonView {
     /// Time since which the reason applies, if relevant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Number of the tenant's runs ahead in the queue, counted up to 1,000.
+    /// Number of the tenant's runs that are ahead of the queued run, counted up to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u32>,
     /// Priority of the queued run, 0 to 100.

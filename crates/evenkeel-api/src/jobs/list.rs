@@ -62,7 +62,7 @@ pub(crate) struct JobQuery {
     /// Lists only jobs whose next run time is before this time.
     #[param(format = DateTime, example = "2026-12-01T10:00:00Z")]
     next_run_before: Option<String>,
-    /// Must be the tenant of the token; other values are refused.
+    /// Tenant whose jobs are listed; must be the tenant of the token.
     tenant: Option<String>,
     /// Sort key of the list; a leading `-` sorts in descending order. Sorting by `name` or
     /// `next_run_at` leaves out jobs that have no name or no next run.

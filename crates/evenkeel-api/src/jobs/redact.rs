@@ -8,8 +8,8 @@ use super::JobView;
 
 impl JobView {
     /// Redacts the parts of a job that `role` may not see. Headers, variables, bodies, arguments,
-    /// payloads and URLs often contain credentials. Viewers may not change the job, so they do not
-    /// need its credentials.
+    /// payloads and URLs often contain credentials. Viewers may not change jobs, so they do not
+    /// need the credentials in jobs.
     pub(crate) fn for_role(mut self, role: Role, executors: ExecutorCatalog) -> Self {
         if role >= Role::Operator {
             return self;

@@ -120,7 +120,7 @@ view! {
     end: String = hours.end.to_string(),
 }
 
-/// The schedule in the fields of older API formats, if those can express it.
+/// The schedule in the fields of older API formats; a field that cannot express it is `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct OtherWords {
     pub interval: Option<(u64, &'static str)>,

@@ -16,8 +16,8 @@ use crate::problem::Problem;
 /// `held_until`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TriggeredView {
-    /// Id of the triggered run. Null if a paused job with the same `dedup_key` exists, but has no
-    /// run.
+    /// Id of the triggered run. The id is null if a paused job without a run has the same
+    /// `dedup_key`, so that no run was created.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
     /// Id of the run's first execution.

@@ -60,7 +60,7 @@ view! {
     number: i64 = job.number,
     /// Name of the job; if it has no name, the name of its data source.
     name: Option<String> = about.name.or_else(|| about.source_name.clone()),
-    /// Distinguishes several jobs with the same name.
+    /// Text that distinguishes several jobs with the same name.
     configuration: Option<String> = about.configuration,
     /// Free text for humans.
     description: Option<String> = about.description,
@@ -171,9 +171,9 @@ view! {
     max_allowed_duration: Option<Span> as Option<String> = definition.max_allowed_duration,
     /// Priority of the job's runs within their lane, 0 to 100.
     priority: u8 = definition.priority.get(),
-    /// Highest priority of the job's queued runs, including the increase for waiting time. Same
-    /// as `priority` if no run is queued. Lists ignore runs that wait for a worker; get the job
-    /// by its id for the exact value.
+    /// Highest priority of the job's queued runs, including the increase for waiting time. Same as
+    /// `priority` if no run is queued. In lists, `effective_priority` ignores runs that wait for a
+    /// worker; get the job by its id for the exact value.
     effective_priority: u8 = definition.priority.get(),
     /// Lane of the job's runs: `critical`, `standard` or `batch`.
     lane: Lane as String = definition.lane,
@@ -291,7 +291,7 @@ impl JobView {
     }
 }
 
-/// Returns an empty object for null.
+/// Returns the value, or an empty JSON object if the value is null.
 fn object(value: Value) -> Value {
     if value.is_null() { Value::Object(Map::new()) } else { value }
 }

@@ -1,4 +1,4 @@
-//! Renders an excerpt of a page as HTML.
+//! Renders an excerpt of a crawled page as HTML.
 
 use evenkeel_store::{MARK_END, MARK_START};
 

@@ -16,8 +16,8 @@ impl From<StoreError> for Problem {
         // The database's message is only logged, because it may name tables, hosts and users.
         let source = &error as &dyn std::error::Error;
         if let Some(why) = error.unwritable() {
-            // The engine logs once that the store is not writable, so each request only logs at
-            // debug level.
+            // The engine logs once that the store is not writable, so a refused request is logged
+            // only at debug level.
             tracing::debug!(error = source, "store is not writable; answering 503");
             let detail = format!(
                 "{why}: nothing was changed; {}, then send the request again",

@@ -30,8 +30,8 @@ pub struct CompleteDocument {
 /// Reports that an attempt succeeded. A service calls this endpoint after it answered the HTTP call
 /// of the attempt with 202.
 ///
-/// 204 means that the outcome is stored. 409 means that the attempt has finished or another worker
-/// took it over, so the service has nothing left to do.
+/// Status 204 means that the outcome of the attempt is stored. Status 409 means that the attempt
+/// has finished or another worker took it over, so the service has nothing left to do.
 #[utoipa::path(
     post, path = "/api/v1/runs/{id}/complete", tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "Id of the execution")),

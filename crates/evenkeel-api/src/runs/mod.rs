@@ -87,7 +87,7 @@ impl CallbackFields {
     }
 }
 
-/// Keeps only the last part of a long text.
+/// Returns only the last 64 KiB of a long text.
 fn tail(text: String) -> String {
     const BYTES_MAX: usize = 64 * 1024;
     if text.len() <= BYTES_MAX {

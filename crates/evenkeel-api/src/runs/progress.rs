@@ -30,7 +30,7 @@ pub struct ProgressDocument {
     pub checkpoint: Option<Value>,
 }
 
-/// A checkpoint is sent in an HTTP header, which limits its length.
+/// Maximum length of a checkpoint in bytes, because a checkpoint is sent in an HTTP header.
 const CHECKPOINT_BYTES_MAX: usize = 4096;
 
 /// Reports the progress of a running attempt.

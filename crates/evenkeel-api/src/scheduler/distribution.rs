@@ -182,7 +182,7 @@ view! {
     /// merged.
     #[schema(value_type = f64, example = 15)]
     listed_minutes: serde_json::Number = minutes(found.listed),
-    /// Distribution scores for each period and each way to count runs.
+    /// Distribution scores over time slots and over hours, for each way to count runs.
     scores: ScoresView = ScoresView::new(found.by_slot, found.by_hour),
     /// Spread of starts over the seconds of the next hour; null if no job has an interval under 15
     /// minutes.
@@ -212,7 +212,8 @@ view! {
 
 const HOUR: Span = Span::from_secs(3600);
 
-/// Returns the number of runs; with the measure `next`, the number of jobs.
+/// Returns the number of runs of an hour or a time slot; with the measure `next`, the number of
+/// jobs.
 fn count(share: &Share, measure: Measure) -> u64 {
     whole(if measure == Measure::Next { share.next } else { share.runs })
 }

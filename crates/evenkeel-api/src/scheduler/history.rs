@@ -50,7 +50,8 @@ pub struct ScoreList {
     pub until: Timestamp,
     /// Maximum number of hours in this response: the `limit` of the request, or its default.
     pub limit: u32,
-    /// Hourly scores, oldest first. Hours in which no server was running are missing.
+    /// Hourly scores, oldest first. The list has no scores for hours in which no server was
+    /// running.
     pub scores: Vec<ScoreView>,
     /// Value of `from` that requests the next page; null on the last page.
     pub next_from: Option<Timestamp>,

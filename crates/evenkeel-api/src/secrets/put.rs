@@ -50,7 +50,8 @@ pub(crate) async fn put_secret(
     Ok((status, Json(SecretView::new(info))))
 }
 
-/// Reads the value of a secret. Error messages never contain the value of the secret.
+/// Reads the value of a secret from a request body. Error messages never contain the value of the
+/// secret.
 fn read(document: Value) -> Result<String, Problem> {
     let Value::Object(mut fields) = document else {
         return Err(Problem::parameter("", "the body must be an object like {\"value\": \"…\"}"));

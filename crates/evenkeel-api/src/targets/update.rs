@@ -20,26 +20,25 @@ use crate::problem::Problem;
 pub struct ChangedTargetView {
     #[serde(flatten)]
     pub target: TargetView,
-    /// Number of jobs that follow the target and were updated: they crawl its new URL, or have no
-    /// URL if it was removed.
+    /// Number of jobs that now crawl the new URL of the target, or have no URL because the target's
+    /// URL was removed.
     pub followed_jobs: u64,
-    /// Number of jobs that follow the target but keep their old URL, because the new one does not
-    /// fit their `executor_config` or `payload`, or another job holds the resulting deduplication
-    /// key.
+    /// Number of jobs that crawl the target's URL but keep the old URL, because the new URL does
+    /// not fit their `executor_config` or `payload`, or because another job has the resulting
+    /// deduplication key.
     pub refused_jobs: u64,
-    /// True if more than 500 jobs follow the target; the remaining jobs are updated in the background
-    /// and are not counted here.
+    /// True if more than 500 jobs crawl the target's URL; the server updates the remaining jobs in
+    /// the background and does not count them here.
     pub goes_on: bool,
 }
 
 /// Changes a target.
 ///
 /// Send the target as returned by `GET` with edited fields, or only the fields to change. Fields
-/// that are missing in the request keep their values; null removes a value. Jobs that follow the
-/// target have neither `url` nor `executor_type`; they crawl the new URL from now on. If the
-/// target's URL is removed, runs of jobs that follow the target fail with `no_executor`. The server
-/// updates the jobs even if the target already has the new values, so an interrupted request can be
-/// repeated.
+/// that are missing in the request keep their values; null removes a value. Jobs that have this
+/// target, but neither `url` nor `executor_type`, crawl the new URL from now on. If the target's
+/// URL is removed, runs of jobs that crawled it fail with `no_executor`. The server updates the
+/// jobs even if the target already has the new values, so an interrupted request can be repeated.
 #[utoipa::path(
     put, path = "/api/v1/targets/{id}", tag = "targets",
     params(
@@ -68,7 +67,7 @@ pub(crate) async fn update_target(
 
 /// Changes some fields of a target by a JSON merge patch (RFC 7396).
 ///
-/// `PATCH` works like `PUT`, but refuses read-only fields instead of ignoring them.
+/// `PATCH` works like `PUT`, but refuses changes of read-only fields instead of ignoring them.
 #[utoipa::path(
     patch, path = "/api/v1/targets/{id}", tag = "targets",
     params(

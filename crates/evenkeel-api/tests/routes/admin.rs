@@ -53,7 +53,7 @@ async fn jobs_are_counted_and_listed_by_the_status_of_their_latest_run() {
     end(&world, known[4], 60, Outcome::Completed).await;
     end(&world, known[5], 60, Outcome::TimedOut).await;
     end(&world, known[6], 60, Outcome::Cancelled).await;
-    // The first job gets a run that is later than the runs of the other jobs.
+    // The first job is deleted, and a new job is created that is not due yet.
     world.delete("/api/admin/scheduled-jobs/1").await.expect(200);
     job(&world, "idle").await;
     assert_eq!(stats(&world).await, [2, 1, 2, 1]);
@@ -109,7 +109,7 @@ async fn override_ends_queued_and_running_runs() {
         // Setting the same status again changes nothing.
         assert_eq!(set(&world, id, status).await.expect(200)["status"], *status);
     }
-    // The worker reports its result after the status was overridden.
+    // The worker reports its result after the status of its run was overridden.
     let late = world.rig.end(held, Outcome::Failed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
     let messages = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
@@ -159,7 +159,8 @@ async fn run_of_any_status_can_be_queued() {
     assert_eq!(stats(&world).await[0], 5);
     let late = world.rig.end(held, Outcome::Completed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
-    // The running attempt is stopped before another worker may claim it.
+    // A worker may claim the run again only after five seconds, so that the running attempt stops
+    // first.
     assert_eq!(world.rig.claim(10, 4).await, []);
     let taken = world.rig.claim_one(5).await;
     assert_eq!((taken.key, taken.fence), (held.key, held.fence.next().next()));

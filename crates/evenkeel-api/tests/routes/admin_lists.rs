@@ -18,7 +18,7 @@ async fn listed(world: &World, query: &str) -> Vec<i64> {
     list["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_i64().unwrap()).collect()
 }
 
-/// Creates more jobs than a filtered list examines one by one.
+/// Creates more jobs than one request for a filtered list reads.
 async fn very_many(world: &World) -> Vec<Known> {
     let jobs = (0..10_100).map(|n| new_job(&format!("job {n}")).build()).collect();
     world.rig.add_all(jobs).await

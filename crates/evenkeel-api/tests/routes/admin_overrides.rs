@@ -1,5 +1,4 @@
-//! Tests that override the status of runs while other requests are in progress, and refused
-//! overrides.
+//! Tests of status overrides during concurrent requests, and of refused status overrides.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +33,8 @@ async fn live(world: &World, job: Known) -> u32 {
     world.rig.job(job).await.live
 }
 
-/// An action that a concurrent request takes just before a named store function is called.
+/// An action of a simulated concurrent request, and the store function before which the action
+/// runs.
 type Meanwhile = Arc<Mutex<Option<(&'static str, Box<dyn FnOnce() + Send>)>>>;
 
 async fn interrupted() -> (World, Meanwhile) {
@@ -127,8 +127,7 @@ async fn run_that_starts_after_an_override_is_not_affected() {
     for _ in 0..2 {
         world.rig.trigger(job, 1, 0).await;
     }
-    // A concurrent request triggers a third run after the request has overridden the first two
-    // runs.
+    // After the first two runs are overridden, a concurrent request triggers a third run.
     trigger_before("announce", &meanwhile, &world, job);
     let answer = set(&world, job, "success").await.expect(200);
     assert_eq!(answer["status"], "queued", "it is where the newcomer is");

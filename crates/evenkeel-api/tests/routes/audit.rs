@@ -57,7 +57,7 @@ async fn every_refusal_is_audited() {
     world.ask_as(Role::Viewer, Method::POST, "/api/v1/jobs", body).await.problem(403, "forbidden");
     world.send(request(Method::GET, "/api/v1/jobs", Some("wrong"), None)).await.expect(401);
     world.send(request(Method::GET, "/api/v1/pages", None, None)).await.expect(401);
-    // Recording a change first writes all earlier entries of the audit log.
+    // Recording a change also writes the queued audit entries of the refused requests.
     world.create(json!({})).await;
     let own = entries(&world, "main", "?denied=true").await;
     assert_eq!(own.len(), 1);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, job_path};
 
-/// The tests start at 17:45 UTC.
+/// Returns a job document with a blackout until 23:00 UTC; the tests start at 17:45 UTC.
 fn held_until_eleven(more: Value) -> Value {
     let mut document = json!({"blackout_periods": [{"start": "17:00", "end": "23:00"}]});
     let fields = more.as_object().unwrap().clone();

@@ -11,7 +11,7 @@ use evenkeel_store_testkit::model::ModelStore;
 /// succeed.
 type Fault = Box<dyn Fn(&str) -> Option<StoreError> + Send + Sync>;
 
-/// Name that is passed to [`Fault`] when a call counts the runs ahead in the queue.
+/// Name that is passed to [`Fault`] when a store call counts the runs ahead in the queue.
 pub const QUEUE_POSITION: &str = "queue position";
 
 pub struct BrokenStore {

@@ -18,7 +18,7 @@ async fn count(world: &World) -> u64 {
     world.rig.store.list_jobs(&world.rig.scope, &filter, sort, page).await.unwrap().total
 }
 
-/// Sends lines of jobs with an optional idempotency key.
+/// Sends a bulk request with one job per line and an optional idempotency key.
 async fn lines(world: &World, body: impl Into<Body>, key: Option<&str>) -> Answer {
     let token = token(Role::Operator, "main");
     let mut request = Request::builder()
@@ -115,7 +115,7 @@ async fn repeated_stream_with_a_key_resumes_where_it_stopped() {
     let world = World::new().await;
     let line = |n| format!("{}\n", noop(json!({"source_id": format!("s{n}")})));
     let whole: String = (0..5250).map(line).collect();
-    // The first request is cut off after the second batch.
+    // The connection of the first request breaks within the second batch of 2,500 lines.
     let part: String = (0..3750).map(line).collect();
     let pieces = [Ok(part), Err(std::io::Error::other("gone"))];
     let broken = Body::from_stream(futures::stream::iter(pieces));
@@ -169,7 +169,7 @@ async fn jobs_created_before_an_outage_within_a_batch_are_reported() {
     assert_eq!((again, count(&world).await), (first, 2), "none is created twice");
 }
 
-/// Creates a server whose store fails at these registrations, counted from 1.
+/// Creates a server whose store fails at the listed calls of `register`, counted from 1.
 async fn failing_at(which: &'static [u64], error: fn() -> StoreError) -> World {
     let asked = AtomicU64::new(0);
     let fault = move |verb: &str| {
@@ -231,7 +231,7 @@ async fn changed_document_needs_another_key() {
 
 #[tokio::test]
 async fn repeated_stream_with_a_failing_line_creates_no_duplicates() {
-    // Storing the whole batch fails first, and then storing its second job alone.
+    // Storing the whole batch fails first, and then storing the second job of the batch fails.
     let world = failing_at(&[1, 3], || StoreError::Refused("no".into())).await;
     let body: String = (0..2502).map(|_| format!("{}\n", noop(json!({})))).collect();
     let first = results(&lines(&world, body.clone(), Some("k")).await);

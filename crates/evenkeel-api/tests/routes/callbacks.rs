@@ -82,7 +82,7 @@ async fn failed_attempt_is_retried_as_the_receiver_allows() {
     }
 }
 
-/// Returns the signals that were sent so far.
+/// Returns all signals that `listener` has received but not read yet.
 fn signals(listener: &mut tokio::sync::broadcast::Receiver<Signal>) -> Vec<Signal> {
     std::iter::from_fn(|| listener.try_recv().ok()).collect()
 }

@@ -72,7 +72,7 @@ async fn new_interval_sets_a_new_next_time() {
     let changed = put(&world, &job, sent).await.expect(200);
     assert_eq!(changed["schedule"]["every"], "6h");
     assert!(runs_within(&changed, 600, 6 * 3600), "{changed}");
-    // An equivalent schedule is not a change.
+    // A schedule with the same meaning in another notation does not count as a change.
     let same = world.patch(&job, json!({"schedule": {"every": "360m"}})).await.expect(200);
     assert_eq!(same["generation"], changed["generation"]);
 }

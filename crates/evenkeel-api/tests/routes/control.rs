@@ -119,8 +119,8 @@ async fn command_with_if_match_applies_to_that_version_only() {
         generation += 1;
         assert_eq!(done.expect(200)["generation"], generation, "{verb}");
     }
-    // The server checks the state of the job before `If-Match`, because the right version would not
-    // make the command possible.
+    // The server checks the state of the job before `If-Match`: a paused job cannot be paused,
+    // whatever its version.
     world
         .ask_if(Method::POST, &path(&job, "pause"), "\"g1\"", None)
         .await

@@ -22,8 +22,8 @@ async fn job(world: &World, name: &str) -> Value {
     job
 }
 
-/// Runs the job `secs` seconds after the start; the run fails four seconds later and becomes a dead
-/// letter.
+/// Runs the job `secs` seconds after the start of the test; the run fails four seconds later and
+/// becomes a dead letter.
 async fn dead_run(world: &World, job: &Value, secs: i64) -> AttemptKey {
     let held = world.rig.start(world.known(job).await, secs).await;
     let then = Then::EndRun { stop_job: false, next_at: None };

@@ -9,7 +9,7 @@ use crate::world::{Answer, World, noop, request, token};
 
 const JOBS: &str = "/api/v1/jobs";
 
-/// Returns a job with the source id `source` that runs once, in one minute.
+/// Returns a job document with the source id `source`; the job runs once, in one minute.
 fn once(source: &str) -> Value {
     noop(json!({"source_id": source, "schedule": {"kind": "once", "at": at(60)}, "unique": true}))
 }
@@ -114,7 +114,7 @@ async fn change_that_would_duplicate_a_job_names_the_existing_one() {
 async fn dedup_key_is_changed_removed_and_put_back() {
     let world = World::new().await;
     let job = world.post(JOBS, Some(once("news"))).await.expect(201);
-    // The deduplication key follows the job's source until `dedup_key` is set.
+    // A job without its own `dedup_key` has its `source_id` as deduplication key.
     let job = world.patch(&job, json!({"source_id": "sport"})).await.expect(200);
     assert_eq!(job["dedup_key"], "sport");
     let path = format!("{JOBS}/{}", job["id"].as_str().unwrap());

@@ -18,7 +18,7 @@ async fn world() -> World {
     world
 }
 
-/// Publishes stored events as an engine does.
+/// Publishes the pending events of the store, as the engine does.
 async fn relay(world: &World) {
     let (events, dropped) = world.rig.store.events().take(1000);
     world.rig.store.publish(events, dropped).await.unwrap();

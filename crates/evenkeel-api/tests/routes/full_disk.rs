@@ -33,7 +33,7 @@ async fn full_disk_answers_that_nothing_changed_and_what_to_do() {
 
 #[tokio::test]
 async fn partly_applied_command_does_not_claim_that_nothing_changed() {
-    // The disk is full when the second batch is written.
+    // The disk is full when the server pauses the second batch of jobs.
     let orders = AtomicU64::new(0);
     let world = World::failing(move |_, verb| {
         (verb == "apply_commands" && orders.fetch_add(1, Ordering::Relaxed) > 0).then(full)

@@ -249,7 +249,7 @@ async fn job_shows_its_effective_priority() {
     assert_eq!(job["effective_priority"], 20);
     let known = world.known(&job).await;
     let path = format!("/api/v1/jobs/{}", known.id);
-    // The token stays valid while the priority rises with the waiting time.
+    // The token is valid for a day, because the test advances the clock by more than an hour.
     let (role, tenant, subject) = (Role::Operator, "main".into(), "tester".into());
     let asked = TokenRequest { role, tenant, ttl: Span::from_secs(86_400), now: START, subject };
     let token = tokens().issue(&asked, &Counting::new()).unwrap();
@@ -263,7 +263,7 @@ async fn job_shows_its_effective_priority() {
         list["jobs"][0]["effective_priority"].clone()
     };
     assert_eq!((shown().await, listed().await), (json!(20), json!(20)));
-    // The run is due but not yet queued; it already counts as waiting.
+    // The run is due but not yet queued; its waiting time already increases its priority.
     let next = world.rig.job(known).await.next_at.unwrap();
     world.pass((next.since(at(0)).as_micros() / 1_000_000) as i64 + 3_900);
     let risen = shown().await;

@@ -147,7 +147,8 @@ async fn incomplete_body_times_out() {
 async fn requests_over_the_memory_limit_are_refused() {
     let settings = Settings { request_memory: 4 * 1024 * 1024, ..Settings::default() };
     let world = World::with(Engine::Ready, settings).await;
-    // All bytes except the last are sent, so the request keeps its memory reserved.
+    // The client sends all bytes of the body except the last, so the request keeps its memory
+    // reserved.
     let (sender, receiver) = futures::channel::mpsc::unbounded::<Result<String, std::io::Error>>();
     let mut jobs = r#"{"jobs": [{"executor_type": "noop"}]"#.to_owned();
     jobs.push_str(&" ".repeat(2_900_000));
@@ -159,14 +160,14 @@ async fn requests_over_the_memory_limit_are_refused() {
         let answer = bulk(&world, Body::from(" ".repeat(1_000_000))).await;
         answer.problem(503, "server-busy");
         assert_eq!(answer.header(header::RETRY_AFTER), Some("2"));
-        // Memory for small requests is always free.
+        // Part of the memory is reserved for small requests.
         world.post("/api/v1/jobs", Some(small())).await.expect(201);
         sender.unbounded_send(Ok("}".into())).unwrap();
         drop(sender);
     };
     let (large, ()) = futures::join!(large, others);
     assert_eq!(large.expect(200)["created"], 1);
-    // The memory of all requests was released.
+    // The memory of all earlier requests is free again.
     let answer = bulk(&world, Body::from(" ".repeat(2_900_000))).await;
     answer.problem(400, "malformed-json");
 }
@@ -188,7 +189,8 @@ async fn document_with_too_many_values_is_refused_before_parsing() {
     let answer = send_body(&world, Some("application/json"), whole.clone()).await;
     let problem = answer.problem(413, "body-too-large");
     assert!(problem["detail"].as_str().unwrap().contains("16 MiB"), "{problem}");
-    // The end of the body is not JSON, which is not noticed because parsing stops earlier.
+    // The syntax error at the end of the body is not reported, because the body is refused before
+    // parsing.
     let broken = format!("{whole},,,");
     let answer = send_body(&world, Some("application/json"), broken).await;
     answer.problem(413, "body-too-large");

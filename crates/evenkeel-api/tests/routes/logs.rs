@@ -103,8 +103,8 @@ async fn log_stored_by_an_older_version_is_readable() {
     );
 }
 
-/// The stored log changes between polls: less of it is kept while the attempt runs than after it
-/// has finished. A client that follows the log still gets each line once.
+/// While an attempt runs, the store keeps less of its log than after it has finished. A client that
+/// follows the log still gets each line once.
 #[tokio::test(start_paused = true)]
 async fn followed_log_is_sent_once_up_to_its_end() {
     let world = World::new().await;

@@ -39,7 +39,7 @@ async fn scheduled_job_is_created_shown_changed_toggled_and_deleted() {
     assert_eq!(world.get(&format!("{SCHEDULED}/1")).await.expect(200), made);
     let by_id = format!("{SCHEDULED}/{}", made["uuid"].as_str().unwrap());
     assert_eq!(world.get(&by_id).await.expect(200), made);
-    // The target was created without a URL, so runs fail with a message that says so.
+    // The server has created the target of the job, without a URL.
     let target = world.get("/api/v1/targets/1").await.expect(200);
     assert_eq!((&target["jobs"], &target["url"]), (&json!(1), &Value::Null));
     let changed = json!({"name": "hourly-worldnews", "description": "Hourly crawl of WorldNews",
@@ -201,7 +201,7 @@ async fn other_job_with_the_same_name_prevents_a_scheduled_job() {
     let holder = world.create(once).await;
     let mut document = daily();
     document["dedup_key"] = json!("askreddit");
-    // Jobs with different executors do not share deduplication keys.
+    // Deduplication keys are compared only among jobs with the same executor.
     document["executor_type"] = holder["executor_type"].clone();
     for enabled in [true, false] {
         document["enabled"] = json!(enabled);
@@ -269,7 +269,7 @@ async fn refused_change_keeps_queued_runs_of_a_paused_job() {
     assert_eq!(status(&world).await, "queued");
     let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
     assert_eq!((&after["enabled"], &after["name"]), (&json!(false), &json!("daily-askreddit")));
-    // An accepted update of the job also keeps its queued run.
+    // An accepted update that resumes the job also keeps its queued run.
     put(&world, 1, json!({"enabled": true, "priority": 11})).await.expect(200);
     assert_eq!(status(&world).await, "queued");
 }

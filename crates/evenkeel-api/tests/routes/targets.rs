@@ -64,7 +64,7 @@ async fn target_is_created_shown_listed_changed_and_deleted() {
         (&changed["url"], &changed["generation"]),
         (&json!("https://example.com/b"), &json!(2))
     );
-    // Sending the target back unchanged changes nothing, and a patch contains only changed fields.
+    // Sending the target back as shown changes nothing; `PUT` ignores a changed read-only field.
     let mut shown = world.get("/api/v1/targets/1").await.expect(200);
     change(&world, 1, shown.clone()).await.expect(200);
     shown["number"] = json!(5);
@@ -137,7 +137,7 @@ async fn target_with_jobs_is_deleted_only_with_force() {
     assert_eq!((&left["target"], &left["executor_type"]), (&Value::Null, &json!("crawl")));
     assert_eq!(left["url"], "https://example.com/");
     assert_eq!(left["generation"], 2);
-    // The job has its own executor, so another target does not change it.
+    // A job with its own executor keeps its URL when it gets another target.
     make(&world, json!({"url": "https://example.com/b"})).await;
     let own = patch(&world, &made["id"], json!({"target": 2})).await.expect(200);
     assert_eq!(own["url"], "https://example.com/");
@@ -164,13 +164,14 @@ async fn job_that_changes_its_target_follows_the_new_one() {
     let crawls = |target: i64, url: &str| ([json!(url), json!("crawl"), json!(target)], json!(url));
     let moved = patch(&world, id, json!({"target": 2})).await.expect(200);
     assert_eq!(at_start(&moved), crawls(2, "https://example.com/b"));
-    // The job no longer follows the first target.
+    // The job no longer crawls the URL of the first target.
     let changed = change(&world, 1, json!({"url": "https://example.com/a2"})).await.expect(200);
     assert_eq!(changed["followed_jobs"], 0);
     let changed = change(&world, 2, json!({"url": "https://example.com/b2"})).await.expect(200);
     assert_eq!((&changed["followed_jobs"], &changed["refused_jobs"]), (&json!(1), &json!(0)));
     assert_eq!(at_start(&job(&world, id).await), crawls(2, "https://example.com/b2"));
-    // The executor configuration changes with the new target, and nothing of the old URL stays.
+    // A request can change the target together with the executor configuration; the job then crawls
+    // the new target's URL.
     let sent = json!({"target": 1, "executor_config": {"max_pages": 7}});
     let moved = patch(&world, id, sent).await.expect(200);
     assert_eq!(at_start(&moved), crawls(1, "https://example.com/a2"));
@@ -189,8 +190,8 @@ async fn job_with_its_own_url_or_executor_does_not_follow_its_target() {
     for (others, own) in owns.into_iter().enumerate() {
         let made = job_of(&world, json!({"target": 1})).await.expect(201);
         let id = &made["id"];
-        // If the job's fields are sent back as shown, or other fields change, the job still follows
-        // its target.
+        // The job still crawls its target's URL after updates that send this URL or null, or change
+        // other fields.
         for same in [json!({"url": url}), json!({"url": null}), json!({"priority": 7})] {
             assert_eq!(patch(&world, id, same).await.expect(200)["url"], url);
         }
@@ -202,7 +203,7 @@ async fn job_with_its_own_url_or_executor_does_not_follow_its_target() {
             assert_eq!(now[field], *value);
         }
         change(&world, 1, json!({"url": url})).await.expect(200);
-        // If the job's own URL is removed, the job follows its target again.
+        // A job whose own URL and executor are removed crawls its target's URL again.
         let back = json!({"url": null, "executor_type": null, "executor_config": null});
         let back = patch(&world, id, back).await.expect(200);
         assert_eq!((&back["url"], &back["executor_type"]), (&json!(url), &json!("crawl")));
@@ -218,7 +219,7 @@ async fn interrupted_change_can_be_repeated() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
-    // The target is changed, but the request fails before the jobs are updated.
+    // The test changes only the target, like a request that fails before it updates the jobs.
     let fields = evenkeel_store::TargetFields {
         url: Some("https://example.com/b".into()),
         ..evenkeel_store::TargetFields::default()
@@ -231,7 +232,7 @@ async fn interrupted_change_can_be_repeated() {
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
     let again = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!(again["followed_jobs"], 0);
-    // Jobs that do not fit the new URL are counted and keep their old URL.
+    // A job whose executor refuses the new URL keeps its old URL and counts as refused.
     let refused = change(&world, 1, json!({"url": "https://forbidden.example/"})).await.expect(200);
     assert_eq!((&refused["followed_jobs"], &refused["refused_jobs"]), (&json!(0), &json!(1)));
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
@@ -244,7 +245,8 @@ async fn follower_that_would_become_a_duplicate_is_counted_as_refused() {
     let follower = json!({"target": 1, "unique": true, "interval_minutes": 60});
     let made = job_of(&world, follower).await.expect(201);
     assert_eq!(made["executor_type"], "none");
-    // This crawl job already has the deduplication key that the other job would get as a crawl job.
+    // A second job with the executor `crawl` has the deduplication key that the first job would
+    // need as a crawl job.
     let url = "https://example.com/own";
     let other = json!({"url": url, "dedup_key": made["dedup_key"], "interval_minutes": 60});
     let other = job_of(&world, other).await.expect(201);
@@ -308,7 +310,7 @@ async fn job_that_leaves_its_target_keeps_its_url() {
     }
     let given = json!({"target": null, "executor_type": "noop"});
     assert_eq!(patch(&world, &none["id"], given).await.expect(200)["executor_type"], "noop");
-    // A job whose target was deleted shows that it has nothing to run, and can be changed.
+    // A job whose target was deleted has the reason `no_executor`, and can still be changed.
     let none = job_of(&world, json!({"target": 2})).await.expect(201);
     world.delete("/api/v1/targets/2?force=true").await.expect(200);
     let renamed = patch(&world, &none["id"], json!({"name": "board"})).await.expect(200);
@@ -377,7 +379,7 @@ async fn job_refers_to_existing_targets_only() {
         let problem = job_of(&world, json!({"target": target})).await.problem(422, "invalid-job");
         assert_eq!(problem["errors"][0]["field"], "target");
     }
-    // A job without a target has no URL to follow.
+    // A job without a target cannot have the executor `none`.
     let problem = job_of(&world, json!({"executor_type": "none"})).await;
     assert_eq!(problem.problem(422, "invalid-job")["errors"][0]["field"], "executor_type");
     let made = world.create(json!({"name": "a"})).await;

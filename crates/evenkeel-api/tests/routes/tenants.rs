@@ -35,7 +35,7 @@ impl Operation {
         self.path.contains('{')
     }
 
-    /// Returns the path of the operation with this id filled in.
+    /// Returns the path of the operation, with `id` in place of its path parameters.
     fn path_of(&self, id: &str) -> String {
         let pieces = self.path.split('/');
         let filled = pieces.map(|piece| if piece.starts_with('{') { id } else { piece });
@@ -50,7 +50,7 @@ impl Operation {
         names.filter(|name| name.ends_with("_id")).map(String::from).collect()
     }
 
-    /// Returns a request body: the example of the OpenAPI document, or a common body.
+    /// Returns a request body: the example of the OpenAPI document, or else a minimal job.
     fn body(&self) -> Option<Value> {
         let content =
             self.itself.get("requestBody")?["content"].as_object()?.values().next()?.clone();
@@ -76,7 +76,8 @@ impl Tenant<'_> {
     async fn sees(&self, ids: &[String]) -> BTreeMap<String, (u16, String)> {
         let mut seen = BTreeMap::new();
         for operation in Operation::all() {
-            // A refused request would appear in the tenant's own audit log.
+            // `/metrics` refuses this tenant, and the refusal would appear in the tenant's audit
+            // log.
             if operation.method != Method::GET || operation.path == "/metrics" {
                 continue;
             }
@@ -132,7 +133,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     [vec![text(&job["id"]), page_id, api_key, name], plans.to_vec(), runs.to_vec()].concat()
 }
 
-/// Returns ids of the same format that belong to no object.
+/// Returns ids that belong to no object and have the same format as `ids`.
 fn unknown_ids(ids: &[String]) -> Vec<String> {
     let other = |id: &String| {
         let last = if id.ends_with('0') { "1" } else { "0" };
@@ -169,7 +170,8 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
                     async move { other.ask(method, &path, body).await }
                 };
                 let (of_theirs, of_unknown) = (ask(theirs.clone()).await, ask(nobodys).await);
-                // The response is identical to the response for an id that never existed.
+                // The response for an id of another tenant equals the response for an id that never
+                // existed.
                 let same = of_theirs.1.replace(id, "") == of_unknown.1.replace(&unknown, "");
                 let method = &operation.method;
                 assert!(
@@ -182,7 +184,7 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
             }
         }
     }
-    // The body of a bulk command contains ids of jobs of another tenant.
+    // The request applies a command to ids of jobs of another tenant.
     let pause = json!({"action": "pause", "ids": ids});
     other.ask(Method::POST, "/api/v1/jobs/commands", Some(pause)).await;
     assert_eq!(main.sees(&ids).await, before, "another tenant changed something");

@@ -18,10 +18,10 @@ pub(super) struct Answers {
     /// True if repeating the request may give other results.
     #[serde(skip)]
     pub(super) is_not_final: bool,
-    /// The problem because of which no further batches were started.
+    /// Problem that kept the server from starting further batches.
     #[serde(skip)]
     pub(super) halt: Option<Problem>,
-    /// Set if the database refused a batch and certainly stored nothing of it.
+    /// Problem of the first job that was not created because the database is not writable.
     #[serde(skip)]
     unwritable: Option<Problem>,
     /// True if it is unknown whether some jobs were created.
@@ -29,7 +29,7 @@ pub(super) struct Answers {
     is_doubtful: bool,
 }
 
-/// The fields of a serialized result that the counters need.
+/// The fields of one job's serialized result that the counters of the response need.
 #[derive(Deserialize)]
 struct ResultLine {
     status: u16,

@@ -36,8 +36,8 @@ struct Jobs<'a> {
     jobs: Vec<&'a RawValue>,
 }
 
-/// Returns the message for a list that is too long. Parsing stops at the limit, so the actual
-/// length of the list is unknown.
+/// Returns the error message for a list with too many jobs. Parsing stops after `BULK_JOBS_MAX`
+/// jobs, so the actual length of the list is unknown.
 fn too_many() -> String {
     format!(
         "has more than {BULK_JOBS_MAX} jobs; send at most {BULK_JOBS_MAX} at once, or any number \
@@ -101,8 +101,9 @@ pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
     Ok(batches)
 }
 
-/// Returns the memory needed in addition to the request body. The memory covers the results of all
-/// jobs, and two batches, because one batch is parsed while another is stored.
+/// Returns the memory that a bulk request needs in addition to its body, in bytes. The memory
+/// covers the results of all jobs, and two batches, because one batch is parsed while another is
+/// stored.
 pub(super) fn memory(batches: &[Documents]) -> usize {
     let pairs = batches.windows(2).map(|pair| pair.iter().map(|batch| batch.weight).sum());
     let heaviest: usize = pairs.chain(batches.iter().map(|batch| batch.weight)).max().unwrap_or(0);
@@ -140,8 +141,8 @@ mod tests {
     fn list_that_is_too_long_is_not_read_to_its_end() {
         let whole = cut(&list(BULK_JOBS_MAX, "]}")).unwrap();
         assert_eq!(whole.iter().map(|batch| batch.texts.len()).sum::<usize>(), BULK_JOBS_MAX);
-        // Parsing stops after the limit; otherwise the syntax error at the end would be reported
-        // instead.
+        // Parsing stops at the first job over the limit, so the syntax error at the end of the
+        // document is not reported.
         let problem = cut(&list(BULK_JOBS_MAX + 1, ", no JSON at all")).unwrap_err();
         assert_eq!(problem.kind, ProblemType::InvalidParameter);
         assert!(problem.detail.contains("more than 10000 jobs"), "{}", problem.detail);

@@ -34,7 +34,7 @@ pub(super) struct Batch {
     pub lines: Vec<Line>,
     /// Estimated memory of the batch's lines once parsed, in bytes.
     weight: usize,
-    /// Memory reserved while the batch exists.
+    /// Memory reservation of the batch, released when the batch is dropped.
     held: Option<Held>,
 }
 
@@ -46,7 +46,7 @@ impl Batch {
     }
 }
 
-/// Maximum time without new bytes, after which a stream is closed.
+/// Maximum time that a stream waits for new bytes from the client before it is closed.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Why a request body stopped before its end.
@@ -87,8 +87,8 @@ impl Lines {
         let first = self.number + 1;
         let mut begin = 0;
         let mut too_long = false;
-        // A batch always ends at the end of a line, so that batches do not depend on network
-        // packets.
+        // A batch always ends at the end of a line, so the split into batches does not depend on
+        // network packets.
         while !batch.is_full() || begin < batch.bytes.len() || too_long {
             if self.rest.is_empty() {
                 let piece = tokio::time::timeout(IDLE_MAX, self.body.next()).await;

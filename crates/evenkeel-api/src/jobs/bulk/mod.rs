@@ -48,10 +48,11 @@ pub struct BulkDocument {
 pub struct BulkResultView {
     /// Position of the job in `jobs`, or its line number in a stream, counted from 1.
     pub line: u64,
-    /// HTTP status that creating this job alone would have: 201, 200 if it already exists, 400,
-    /// 409, 413 or 422. 503 means that the outcome is unknown. In a stream, 408 means that no bytes
-    /// arrived in time, and 503 with the type `server-busy` means that other requests use all the
-    /// memory. With 408 or `server-busy`, this line and all later lines created no jobs.
+    /// HTTP status that a request for this job alone would have: 201, 200 if the job already
+    /// exists, 400, 409, 413 or 422. Status 503 means that the job was not created, or that the
+    /// outcome is unknown; `error` says which. In a stream, 408 means that no bytes arrived in
+    /// time, and 503 with the type `server-busy` means that other requests use all the memory. A
+    /// line with 408 or `server-busy` and all lines after it created no jobs.
     pub status: u16,
     /// Id of the new or existing job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +247,7 @@ async fn create(call: &Call, reads: Vec<Read>) -> Vec<Result<Registration, Probl
     results.collect()
 }
 
-/// Returns the HTTP status that creating this job alone would have.
+/// Returns the HTTP status that a request for this job alone would have.
 fn status_of(answer: &Result<Registration, Problem>) -> u16 {
     match answer {
         Ok(registered) if registered.deduplicated == Some(true) => 200,

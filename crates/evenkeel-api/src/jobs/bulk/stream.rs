@@ -35,7 +35,8 @@ struct Stored {
     bytes: Bytes,
     /// True if the store is unavailable, so the next batch would fail as well.
     is_out: bool,
-    /// True if the batch failed and created no jobs, so the client can repeat it.
+    /// True if some jobs of the batch got a server error and none succeeded, so the client can
+    /// repeat the batch.
     is_void: bool,
 }
 
@@ -71,7 +72,7 @@ impl Stream {
         }
         if let Ok(Some((line, problem))) = preparing.await.map(|broken| broken?.problem()) {
             let line = Line { number: line, place: None };
-            // Sending fails if the client has disconnected, which is fine.
+            // Sending the result line fails if the client has disconnected; the error is ignored.
             let _ = sender.send(written([(&line, Err(problem))].into_iter())).await;
         }
     }
@@ -88,8 +89,8 @@ impl Stream {
             let stored = self.create(batch, reads).await;
             return Ok((stored.bytes, !stored.is_out));
         };
-        // Idempotency keys of clients contain no spaces, so the key of a batch cannot collide with
-        // one of them.
+        // The key of a batch contains a space, so it cannot collide with a client's idempotency
+        // key, which contains none.
         let key = format!("{key} #{nth}");
         let claim = match idempotency::begin(
             &self.call,
@@ -147,13 +148,13 @@ impl Broken {
     }
 }
 
-/// Returns the same problem as the result of every line in a batch.
+/// Returns result lines that report the same problem for every line of a batch.
 pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
     written(batch.lines.iter().map(|line| (line, Err(problem.clone()))))
 }
 
-/// Receives and parses batches, at most one ahead of the batch that is stored. Returns why the
-/// request body stopped early, or `None` if it was complete.
+/// Receives and parses batches while earlier batches are stored. Returns the reason if the request
+/// body stopped before its end.
 async fn prepare(
     jobs: Jobs,
     scope: Scope,

@@ -30,8 +30,7 @@ pub struct RebalanceDocument {
     /// Id of the previewed plan to execute exactly as planned. `plan_id` can only be combined with
     /// `wait`.
     pub plan_id: Option<Uuid>,
-    /// Only jobs that match the filter may be moved to other start times; the other jobs keep their
-    /// start times but are counted.
+    /// The rebalance moves only jobs that match the filter; the distribution score counts all jobs.
     pub filter: Option<FilterDocument>,
     /// Maximum number of jobs to move; the most effective moves are chosen.
     #[schema(minimum = 1, maximum = 1_000_000_000)]

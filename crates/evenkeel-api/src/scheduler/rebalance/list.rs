@@ -18,8 +18,8 @@ list_answer! {
     }
 }
 
-/// Lists the rebalances that were started, newest first. Plans that were not started are not
-/// included.
+/// Lists the rebalances that were started, newest first. The list does not include plans that were
+/// not started.
 #[utoipa::path(
     get, path = "/api/v1/scheduler/rebalances", tag = "balance",
     params(PageQuery),

@@ -22,8 +22,7 @@ use crate::view::view;
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanDocument {
-    /// Only jobs that match the filter may be moved to other start times; the other jobs keep their
-    /// start times but are counted.
+    /// The rebalance moves only jobs that match the filter; the distribution score counts all jobs.
     pub filter: Option<FilterDocument>,
     /// Maximum number of jobs to move; the most effective moves are chosen.
     #[schema(minimum = 1, maximum = 1_000_000_000)]

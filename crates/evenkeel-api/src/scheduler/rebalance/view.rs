@@ -42,8 +42,7 @@ view! {
     /// Highest number of expected runs in one time slot.
     #[schema(example = 12.0)]
     peak: f64 = rounded(shape.peak),
-    /// Highest number of expected runs in one hour; `peak_count` of a distribution has the same
-    /// meaning.
+    /// Highest number of expected runs in one hour.
     #[schema(example = 20)]
     peak_count: u64 = whole(shape.hours.into_iter().fold(0.0, f64::max)),
     /// Average number of expected runs per time slot.

@@ -52,7 +52,7 @@ async fn job_that_ran_since_the_plan_counts_as_changed() {
     let plan = preview(&world).await;
     let id = plan["preview"][0]["job_id"].as_str().unwrap();
     let known = *jobs.iter().find(|known| known.id.to_string() == id).unwrap();
-    // The test starts the run early, which the store does not check.
+    // The test starts the run before its scheduled time, which the store allows.
     let next = world.rig.job(known).await.next_at.unwrap();
     let secs = next.since(START).as_micros() / 1_000_000;
     world.rig.run_successfully(known, i64::try_from(secs).unwrap() + 1).await;

@@ -94,7 +94,7 @@ async fn empty_schedule_has_score_1() {
 #[tokio::test]
 async fn suggestion_explains_why_a_rebalance_gains_nothing() {
     let world = World::new().await;
-    // All jobs are due at the same time, and their start times were chosen just now.
+    // All jobs are due in the same quarter hour, and their start times were chosen just now.
     let job = |n: i64| new_job(&format!("job {n}")).every(DAY).first_at(6 * HOUR + n).build();
     world.rig.add_all((0..8).map(job).collect()).await;
     let shown = get(&world, "distribution").await.expect(200);

@@ -22,7 +22,7 @@ use crate::world::{Answer, Counting, World, request, tokens};
 const HOUR: i64 = 3600;
 const DAY: u64 = 86_400;
 
-/// Returns a token that outlives the undo period.
+/// Returns a token that is valid for longer than a rebalance can be undone.
 fn token(role: Role, tenant: &str) -> String {
     let request = TokenRequest {
         role,
@@ -54,7 +54,6 @@ async fn clustered(world: &World, count: usize) -> Vec<Known> {
     jobs
 }
 
-/// Returns the next run times of jobs.
 async fn times(world: &World, jobs: &[Known]) -> BTreeMap<String, Timestamp> {
     let mut times = BTreeMap::new();
     for known in jobs {
@@ -64,7 +63,7 @@ async fn times(world: &World, jobs: &[Known]) -> BTreeMap<String, Timestamp> {
     times
 }
 
-/// Returns the time slots into which run times fall.
+/// Returns the numbers of the time slots into which the run times fall.
 fn slots(times: &BTreeMap<String, Timestamp>) -> BTreeSet<i64> {
     times.values().map(|time| time.as_micros() / 900_000_000).collect()
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{carry_out, clustered, get, id_of, post, preview, slots, time, times};
 use crate::world::{World, request};
 
-/// Creates a server whose store fails at the third batch of moves, until the flag is set.
+/// Creates a server whose store fails at the third batch of moves, until the returned flag is set.
 async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
     let (well, batches) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
     let heals = Arc::clone(&well);
@@ -24,7 +24,7 @@ async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
     (world, well)
 }
 
-/// Starts a rebalance of 7,000 jobs that stops after 4,000 moved jobs, because the store fails.
+/// Starts a rebalance of 7,000 jobs; the store fails after 4,000 jobs are moved.
 async fn halted(world: &World) -> (Value, String) {
     clustered(world, 7000).await;
     let plan = preview(world).await;
@@ -39,8 +39,8 @@ async fn halted(world: &World) -> (Value, String) {
     (plan, id)
 }
 
-/// Pauses all jobs that the stopped rebalance has yet to move into the time slot of its next move.
-/// Returns the number of paused jobs.
+/// Pauses all jobs that the rebalance has not moved yet and would move into the same time slot as
+/// the next job. Returns the number of paused jobs.
 async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
     let (mut slot, mut paused) = (None, 0);
     let token = super::token(evenkeel_store::Role::Operator, "main");
@@ -97,7 +97,7 @@ async fn stopped_rebalance_resumes_without_changed_jobs() {
     post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     well.store(true, Ordering::Relaxed);
     let paused = pause_a_slot(&world, &plan, &id).await;
-    // After 20 minutes, the validity of a plan (15 minutes) is over.
+    // A plan expires after 15 minutes, but a stopped rebalance can be resumed after 20 minutes.
     world.pass(20 * 60);
     let done = carry_out(&world, &plan).await.expect(200);
     let moved = plan["would_move"].as_u64().unwrap() - paused;
@@ -118,8 +118,8 @@ async fn rebalance_of_a_dead_node_resumes_without_changed_jobs() {
     assert_eq!(done["skipped_by_reason"]["changed"], paused);
 }
 
-/// Starts a rebalance of 1,500 jobs and its undo, which stops after 1,000 jobs; returns the plan
-/// and the ids of the rebalance and the undo.
+/// Rebalances 3,000 jobs and starts the undo, which fails after 2,000 jobs. Returns the plan and
+/// the ids of the rebalance and the undo.
 async fn halted_undo() -> (World, Value, [String; 2]) {
     let more = Arc::new(AtomicUsize::new(99));
     let left = Arc::clone(&more);
@@ -238,7 +238,7 @@ async fn running_rebalance_is_stopped() {
     let stopped = post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     gate.store(true, Ordering::Release);
     assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(4000)));
-    // The batch in progress notices that the rebalance was stopped.
+    // The next rebalance can start only after the batch in progress has noticed the stop.
     let next = loop {
         let next = post(&world, "rebalance", Some(json!({"max_moves": 1}))).await;
         if next.status.as_u16() == 200 {
