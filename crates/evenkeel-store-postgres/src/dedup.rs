@@ -44,7 +44,8 @@ pub(crate) fn key_column(key: DedupKey) -> Uuid {
 }
 
 impl Keys {
-    /// Reads which jobs hold the keys, without locks, which is enough to reject a duplicate.
+    /// Reads which jobs hold the deduplication keys. Reading without locks is enough to reject a
+    /// duplicate.
     pub(crate) async fn read_holders(
         connection: &Connection,
         tenant: i32,
@@ -87,7 +88,6 @@ impl Keys {
         wanted.is_kept_out(held.job, &held.holder, now).then_some(*held)
     }
 
-    /// Makes the job the holder of the deduplication key.
     pub(crate) fn take(&mut self, wanted: &DedupClaim) {
         self.released.remove(&wanted.key);
         if !self.held.get(&wanted.key).is_some_and(|held| wanted.keeps(held.job)) {

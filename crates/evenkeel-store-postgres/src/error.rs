@@ -99,7 +99,7 @@ impl Failure {
         matches!(self, Self::Postgres(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 
-    /// True if the connection must be closed.
+    /// True if the connection must be closed after this error.
     pub(crate) fn spoils_connection(&self) -> bool {
         matches!(self, Self::Postgres(error) if is_outage(error))
     }

@@ -1,4 +1,5 @@
-//! Limit queues hold attempts that wait for a permit; this module releases the attempts.
+//! Limit queues hold attempts that wait for a permit of a concurrency limit; this module releases
+//! these attempts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -128,10 +129,11 @@ async fn prune_permits(
     Ok(Some(Permit { limit, run: key(&row)? }))
 }
 
-/// Approximate number of permits that one step checks for running attempts; a single limit with
-/// more permits is checked completely.
+/// Approximate number of permits for which one release step checks whether the attempt still runs;
+/// a single limit with more permits is checked completely.
 const CHECKED_MAX: u32 = 20_000;
-/// If a limit has more permits than this, it counts as full, and its attempts are not looked up.
+/// A concurrency limit with more permits than this counts as full, and its attempts are not looked
+/// up.
 const COUNTED_MAX: u32 = 10_000;
 
 /// A limit queue to release attempts from.
@@ -358,7 +360,7 @@ async fn counted(
     Ok(counts)
 }
 
-/// An attempt that leaves a limit queue, and the limit whose queue it moves to. With `None`, the
+/// An attempt that leaves a limit queue, and the limit whose queue it moves to; `None` if the
 /// attempt returns to its pool.
 type Move = (AttemptKey, LimitKey, Option<Limit>);
 

@@ -67,8 +67,8 @@ async fn note(
     batch: &[ProgressNote],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
-    // Notes are sorted in the order in which `finish` locks attempts, so that the two cannot
-    // deadlock.
+    // Notes are sorted in the order in which `finish` locks attempts, so that `finish` and
+    // `save_progress` cannot deadlock.
     let mut sorted: Vec<&ProgressNote> = batch.iter().collect();
     sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
     let keys: KeyColumns = sorted.iter().map(|note| note.key).collect();

@@ -39,7 +39,6 @@ pub(crate) enum Purpose {
 }
 
 impl PostgresOptions {
-    /// Returns the default options for the database at `url`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -150,7 +149,6 @@ impl PostgresOptions {
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Quotes a word for use in a shell command.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

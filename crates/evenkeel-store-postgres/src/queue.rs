@@ -131,7 +131,7 @@ async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::
     Ok(parked)
 }
 
-/// Counts the first rows of each of the given lanes of pools.
+/// Counts the attempts in the first rows of each of the given lanes of pools.
 async fn count_first(
     connection: &Connection,
     (groups, most): (Vec<QueueGroup>, u32),

@@ -62,8 +62,8 @@ async fn begin(
         return Ok(Begun::Fresh(time(&row, 0)?));
     }
     let sql = sql!("begin_request_find");
-    // If the row of the idempotency key is missing, the other request ended without a response or
-    // was pruned.
+    // If the row of the idempotency key is missing, the earlier request with this key ended without
+    // a response or was pruned.
     let row = connection.maybe_row(sql, &[&tenant, &request.key]).await?.ok_or(Failure::Again)?;
     if get::<&[u8]>(&row, 0)? != fingerprint {
         return Ok(Begun::KeyReused);

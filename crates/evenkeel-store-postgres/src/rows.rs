@@ -134,7 +134,6 @@ pub(crate) fn page_of<T, C>(
     Ok(Page { items, total: total.min(counted_max), total_is_estimate: total > counted_max, next })
 }
 
-/// Keys of attempts as arrays.
 #[derive(Debug, Default)]
 pub(crate) struct KeyColumns {
     pub(crate) job_no: Vec<i64>,

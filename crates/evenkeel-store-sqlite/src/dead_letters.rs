@@ -42,7 +42,6 @@ pub(crate) fn apply_hook(connection: &Connection, finish: &Finish) -> Answer<()>
     Ok(())
 }
 
-/// Deletes the count of a job's consecutive failures.
 pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
     connection.run(sql!("prune_failing"), &[&job])
 }
@@ -229,8 +228,8 @@ impl DeadStore for SqliteStore {
         keep: u32,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        // A reader checks first whether there is anything to prune, because usually there is
-        // nothing and the writer is not needed.
+        // A reading connection checks first whether there are dead letters to prune, because
+        // usually there are none and the writer is not needed.
         let has_old = move |db: &Connection| db.value(sql!("prune_dead_find"), &[&before, &keep]);
         if !self.engine_readers.read(has_old).await? {
             return Ok(0);

@@ -33,7 +33,6 @@ pub(crate) fn holder_of(
     Ok(held.filter(|held| claim.is_kept_out(held.id, &held.holder, now)))
 }
 
-/// Makes the job the holder of the deduplication key.
 pub(crate) fn take(
     connection: &Connection,
     tenant: TenantNo,

@@ -1,4 +1,5 @@
-//! Limit queues: releases attempts as permits become free, and deletes unused permits.
+//! Limit queues hold attempts that wait for a permit of a concurrency limit. This module releases
+//! these attempts and deletes unused permits.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,8 +40,8 @@ impl LimitStore for SqliteStore {
             .await
     }
 
-    /// A reader checks first, because usually no attempt can be released and the writer is not
-    /// needed.
+    /// A reading connection checks first, because usually no attempt can be released and the writer
+    /// is not needed.
     async fn release_all_limited(
         &self,
         step: ReleaseStep,
@@ -55,8 +56,8 @@ impl LimitStore for SqliteStore {
         Ok(Released { moved, ..released })
     }
 
-    /// A reader checks first whether there are unused permits, because usually there are none and
-    /// the writer is not needed.
+    /// A reading connection checks first whether there are unused permits, because usually there
+    /// are none and the writer is not needed.
     async fn prune_permits(
         &self,
         after: Option<Permit>,
@@ -75,7 +76,7 @@ impl LimitStore for SqliteStore {
     }
 }
 
-/// Releases from each limit queue as many attempts as attempts under its limit have finished.
+/// Releases one attempt from a limit queue for each attempt under the limit that has finished.
 fn release_limited(
     connection: &Connection,
     ended: &[Permit],
@@ -133,10 +134,11 @@ fn ended_permits(
     Ok((ended, next_after(&seen, limit).copied()))
 }
 
-/// Approximate number of permits that a step checks for running attempts; a single limit with more
-/// permits is checked completely.
+/// Approximate number of permits for which one release step checks whether the attempt still runs;
+/// a single limit with more permits is checked completely.
 const CHECKED_MAX: u32 = 20_000;
-/// If another limit has at least this many permits, all of them are assumed to be in use.
+/// If another concurrency limit has at least this many permits, all of them are assumed to be in
+/// use.
 const ASSUMED_FROM: u32 = 10_000;
 
 /// An attempt that leaves a limit queue.

@@ -45,8 +45,8 @@ impl ProgressStore for SqliteStore {
         node: NodeNo,
         limit: u32,
     ) -> Result<Vec<NodeMessage>, StoreError> {
-        // A reader checks first whether there are messages, because usually there are none and the
-        // writer is not needed.
+        // A reading connection checks first whether there are messages, because usually there are
+        // none and the writer is not needed.
         let has_messages = move |db: &Connection| db.has_row(sql!("take_messages_find"), &[&node]);
         if !self.engine_readers.read(has_messages).await? {
             return Ok(Vec::new());
@@ -112,7 +112,8 @@ pub(crate) fn delete_checkpoint(connection: &Connection, key: AttemptKey) -> Ans
     connection.run(sql!("finish_delete_checkpoints"), run)
 }
 
-/// Deletes or saves the attachments of an attempt that has finished.
+/// Deletes the progress and log of a finished attempt, and keeps, replaces or deletes its
+/// checkpoint.
 pub(crate) fn finish_attachments(connection: &Connection, finish: &Finish) -> Answer<()> {
     if finish.attachments.has_notes {
         delete(connection, finish.key)?;

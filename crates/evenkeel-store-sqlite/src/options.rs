@@ -24,7 +24,6 @@ pub struct SqliteOptions {
 }
 
 impl SqliteOptions {
-    /// Returns the defaults for the file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),

@@ -20,7 +20,8 @@ use crate::rows::{FIRST_KEY, count, key_from, next_after, priority_from};
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
-        // Uses the connections for reads of users, because reading a long queue takes long.
+        // Uses the connections for users, so that the read of a long queue does not delay the
+        // engine.
         self.readers.read(move |db| depths(db, limit)).await
     }
 
@@ -46,7 +47,8 @@ impl QueueStore for SqliteStore {
     }
 }
 
-/// Returns the first attempts of each lane of these pools, by priority and by waiting time.
+/// Returns a checksum of the first attempts of each lane of these pools, by priority and by waiting
+/// time.
 fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFront> {
     let mut front = Vec::new();
     for sql in [sql!("queue_front_first"), sql!("queue_front_risen")] {

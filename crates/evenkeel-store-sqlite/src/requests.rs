@@ -34,8 +34,8 @@ impl RequestStore for SqliteStore {
     }
 
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        // A reader checks first whether there are old keys, because usually there are none and the
-        // writer is not needed.
+        // A reading connection checks first whether there are old requests, because usually there
+        // are none and the writer is not needed.
         let has_old = move |db: &Connection| db.value(sql!("prune_requests_find"), &[&before]);
         if !self.engine_readers.read(has_old).await? {
             return Ok(0);

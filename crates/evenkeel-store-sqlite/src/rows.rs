@@ -21,11 +21,10 @@ use uuid::Uuid;
 use crate::connection::{Params, RunPrepared, RunSql};
 use crate::error::Answer;
 
-/// Sorts before the key of every attempt.
+/// A key that sorts before the key of every attempt.
 pub(crate) const FIRST_KEY: AttemptKey =
     AttemptKey::regular(JobNo(i64::MIN), Timestamp::from_micros(i64::MIN));
 
-/// Reads a count, which is never negative.
 pub(crate) fn count(row: &Row<'_>, column: impl RowIndex) -> Answer<u64> {
     Ok(row.get::<_, i64>(column)?.unsigned_abs())
 }
@@ -139,7 +138,8 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         stopped_at: match state {
             JobState::Active => None,
             JobState::Paused => sql_time(row.get("stopped_at")?),
-            // A cancelled or deleted job does not change any more.
+            // Cancelled and deleted jobs no longer change, so their last change is when they
+            // stopped.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         succeeded_runs: count(row, "succeeded_runs")?,

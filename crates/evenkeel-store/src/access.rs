@@ -12,7 +12,7 @@ pub type KeyHash = [u8; 32];
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewApiKey {
     pub id: Uuid,
-    /// Unique among the tenant's API keys that are not revoked.
+    /// Name of the API key, unique among the tenant's API keys that are not revoked.
     pub name: String,
     pub role: Role,
     pub hash: KeyHash,
@@ -31,7 +31,7 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
-    /// Accurate to about one minute.
+    /// Time of the last use, accurate to about one minute.
     pub last_used_at: Option<Timestamp>,
 }
 
@@ -39,17 +39,17 @@ pub struct ApiKey {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditEntry {
     pub at: Timestamp,
-    /// `None` if the caller could not be authenticated.
+    /// Tenant of the caller; `None` if the caller could not be authenticated.
     pub tenant: Option<TenantNo>,
     /// The caller's identity according to its credentials.
     pub subject: String,
     pub role: Option<Role>,
     pub action: String,
-    /// Id or name of the job or other object that the operation was about.
+    /// Id or name of the job or other object that the audited operation was about.
     pub target: Option<String>,
     /// HTTP status code of the response.
     pub status: u16,
-    /// True if the caller lacked the permission.
+    /// True if the caller lacked the permission for the operation.
     pub denied: bool,
     /// Free text for operators.
     pub detail: Option<String>,
@@ -66,25 +66,25 @@ pub struct AuditCursor {
     pub no: i64,
 }
 
-/// Maximum number of audit entries that one page scans when few entries pass the filter.
+/// Maximum number of audit entries that are read for one page, even if few of them pass the filter.
 pub const AUDIT_SCAN_MAX: u32 = 10_000;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AuditFilter {
     pub subject: Option<String>,
     pub target: Option<String>,
-    /// `true` lists only denied operations, `false` only allowed operations.
+    /// `true` lists only entries of denied operations, `false` only entries of allowed operations.
     pub denied: Option<bool>,
     /// Lists only audit entries at or after this time.
     pub from: Option<Timestamp>,
     /// Lists only audit entries before this time.
     pub before: Option<Timestamp>,
-    /// Also lists entries of callers that could not be authenticated.
+    /// True if the list also contains entries of callers that could not be authenticated.
     pub with_unknown: bool,
 }
 
 impl AuditFilter {
-    /// Returns true if the audit entry passes the filter. The caller checks the tenant.
+    /// Returns true if the audit entry passes the filter; the tenant of the entry is not checked.
     pub fn passes(&self, entry: &AuditEntry) -> bool {
         self.subject.as_ref().is_none_or(|subject| *subject == entry.subject)
             && self.target.as_ref().is_none_or(|target| entry.target.as_ref() == Some(target))
@@ -93,7 +93,7 @@ impl AuditFilter {
             && self.before.is_none_or(|before| entry.at < before)
     }
 
-    /// Returns the position in the audit log from which a page reads backwards in time.
+    /// Returns the position in the audit log at which a page starts; older entries follow.
     pub fn start(&self, after: Option<AuditCursor>) -> AuditCursor {
         let end = self.before.unwrap_or(Timestamp::MAX);
         let bound = AuditCursor { at: end, no: i64::MIN };
@@ -104,8 +104,8 @@ impl AuditFilter {
 verbs! {
     trait AccessStore {}
 
-    /// Creates an API key. Returns false if another API key of the tenant has the name. The name of
-    /// a revoked API key can be reused; the name of an expired key cannot.
+    /// Creates an API key. Returns false if another API key of the tenant already has this name.
+    /// The name of a revoked API key can be reused; the name of an expired key cannot.
     write fn create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
 
     /// Returns the API key with this hash, whatever its tenant and even if it is revoked or
@@ -127,9 +127,10 @@ verbs! {
     /// Appends entries to the audit log.
     write fn record_audit(entries: Vec<AuditEntry>) -> ();
 
-    /// Returns the tenant's audit entries, newest first. A page scans at most [`AUDIT_SCAN_MAX`]
-    /// entries, so it can be short although a next page exists. The total is also counted up to
-    /// [`AUDIT_SCAN_MAX`] entries and is an estimate beyond that.
+    /// Returns the tenant's audit entries, newest first. At most [`AUDIT_SCAN_MAX`] audit entries
+    /// are read for one page, so a page can have fewer entries than requested although a next page
+    /// exists. The total number of audit entries is counted up to [`AUDIT_SCAN_MAX`] and is an
+    /// estimate beyond that.
     read fn list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditCursor>)
         -> Page<(AuditCursor, AuditEntry), AuditCursor>;
 

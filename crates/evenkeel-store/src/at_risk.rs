@@ -2,8 +2,8 @@
 //!
 //! The condition of a job is OK, WARNING or ERROR. To "judge" a job means to evaluate its
 //! condition. A job is marked as at risk after a failure, a skipped scheduled time, or a late or
-//! long run. The at-risk mark is removed when the condition of the job is OK again. Only at-risk
-//! jobs are judged, counted and listed, so jobs that run on time cost nothing.
+//! long run. The at-risk mark is removed when the condition of the job is OK again. The conditions
+//! of jobs without the at-risk mark are not evaluated, so jobs that run on time cost nothing.
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestamp};
@@ -16,8 +16,8 @@ use crate::{Now, Page, PageRequest, Scope};
 pub struct JobToJudge {
     pub no: JobNo,
     pub tenant: TenantNo,
-    /// Changes with every event of the job and with every evaluation of its condition, so that the
-    /// store can reject an outdated judgement.
+    /// A number that changes with every event of the job and every evaluation of its condition, so
+    /// that the store can reject an outdated judgement.
     pub touched: i32,
     /// The last evaluated condition of the job; `None` if there was no evaluation since the job was
     /// marked as at risk.
@@ -34,7 +34,7 @@ pub struct JobToJudge {
     /// running.
     pub running_since: Option<Timestamp>,
     pub history: History,
-    /// Missed deadlines before this time are ignored.
+    /// Deadlines that the job missed before this time are ignored.
     pub since: Timestamp,
     /// The stored job definition, not parsed.
     pub definition: String,
@@ -48,8 +48,8 @@ pub struct Judgement {
     pub reason: Reason,
     /// When the condition of the job becomes, or became, ERROR.
     pub error_at: Timestamp,
-    /// When to evaluate the job's condition again if no event causes this earlier; `None` if the
-    /// job is no longer at risk.
+    /// Time at which to evaluate the job's condition again, unless an event causes an earlier
+    /// evaluation; `None` if the job is no longer at risk.
     pub again_at: Option<Timestamp>,
 }
 
@@ -64,7 +64,7 @@ pub struct ToJudge {
 pub struct OverdueInQueue {
     /// Contains each job once.
     pub jobs: Vec<JobNo>,
-    /// Where the next call continues; `None` if all attempts were read.
+    /// The next call continues after this attempt; `None` if all queued attempts were read.
     pub next: Option<AttemptKey>,
 }
 
@@ -89,7 +89,7 @@ pub struct AtRisk {
     pub reason: Reason,
     /// When the condition of the job becomes, or became, ERROR.
     pub error_at: Timestamp,
-    /// Since when the job has had this condition.
+    /// Time since which the job has had its current condition.
     pub since: Timestamp,
 }
 
@@ -105,7 +105,7 @@ verbs! {
     trait AtRiskStore {}
 
     /// Marks jobs as at risk, so that their conditions are evaluated immediately, even if they were
-    /// marked before. Skips deleted jobs.
+    /// marked before. Skips cancelled and deleted jobs.
     ///
     /// [`finish`](crate::AttemptStore::finish) also marks a job as at risk if its attempt did not
     /// succeed, if [`Finish::judge`](crate::Finish::judge) is set, or if the job is already at
@@ -119,13 +119,13 @@ verbs! {
     read fn to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
 
     /// Stores the evaluated condition of each job (its judgement) and updates the counts by
-    /// condition. A judgement is dropped if the job has had another event or judgement in the
-    /// meantime. A stored judgement changes [`JobToJudge::touched`].
+    /// condition. A judgement is dropped if the job has had another event or judgement since its
+    /// data was read. A stored judgement changes [`JobToJudge::touched`].
     write fn judge(batch: Vec<Judgement>, now: Now) -> ();
 
-    /// Finds jobs of these shards that have an attempt in the queue after its deadline but are not
-    /// marked as at risk. Reads up to `limit` queued attempts in key order, starting after the
-    /// attempt `after`.
+    /// Finds jobs of these shards that are not marked as at risk, although a queued attempt of the
+    /// job has missed its deadline for starting. Reads up to `limit` queued attempts in key order,
+    /// starting after the attempt `after`.
     read fn overdue_in_queue(shards: &[Shard], after: Option<AttemptKey>, limit: u32, now: Now)
         -> OverdueInQueue;
 

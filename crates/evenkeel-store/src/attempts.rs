@@ -19,13 +19,13 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     pub node: NodeNo,
-    /// Name of the worker's node, because a job can exclude nodes by name.
+    /// Name of the worker's node; a job can exclude nodes by name.
     pub node_name: String,
     pub pools: Vec<String>,
-    /// Maximum number of attempts that the worker takes.
+    /// Maximum number of attempts that this request claims.
     pub capacity: usize,
-    /// Minimum number of attempts of each lane that the worker takes, before the more urgent lanes
-    /// fill its remaining capacity.
+    /// Number of attempts of each lane that are claimed first, before the more urgent lanes fill
+    /// the remaining capacity.
     pub guaranteed: [usize; Lane::ALL.len()],
     pub aging: Aging,
     /// Concurrency limits of tenants and lanes.
@@ -35,8 +35,7 @@ pub struct Claim {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueuePosition {
     pub lane: Lane,
-    /// Attempts with a higher rank are claimed first; among equal ranks, the attempt that was
-    /// queued first.
+    /// Rank of a new attempt; queued attempts with the same or a higher rank count as ahead of it.
     pub rank: Rank,
     pub aging: Aging,
 }
@@ -65,8 +64,8 @@ pub struct Claimed {
     pub now: Timestamp,
     /// In dispatch order.
     pub attempts: Vec<ClaimedAttempt>,
-    /// True if the search stopped because concurrency limits blocked too many attempts, so a worker
-    /// with free capacity should claim again.
+    /// True if the search for attempts stopped because concurrency limits blocked too many of them,
+    /// so a worker with free capacity should claim again.
     pub again: bool,
 }
 
@@ -92,17 +91,17 @@ pub struct Finish {
     pub started_at: Timestamp,
     pub finished_at: Timestamp,
     pub results: Results,
-    /// Whether a retry follows, and the job's next scheduled time.
+    /// Whether a retry follows the attempt, and the job's next scheduled time.
     pub then: Then,
-    /// Priority of this run, which its retries keep.
+    /// Priority of the run, which also applies to its retries.
     pub priority: Option<Priority>,
     pub attachments: Attachments,
-    /// Evaluates the condition of the job immediately, even if the attempt succeeded.
+    /// True if the condition of the job is evaluated immediately, even if the attempt succeeded.
     pub judge: bool,
-    /// What a failure also stores in the same transaction: a dead letter or a failure count.
+    /// Dead letter or failure count that the store writes together with a failed result.
     pub hook: Hook,
-    /// Set if the node could not store the result immediately. The attempt may have finished as
-    /// early as this time, unknown to the store.
+    /// Earliest time at which the attempt may have finished, if the node could not store the result
+    /// immediately.
     pub unstored_since: Option<Timestamp>,
 }
 
@@ -134,7 +133,7 @@ impl Finish {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FinishResult {
     Done,
-    /// The same node already stored this result with the same fence.
+    /// The node has already stored this result with the same fence.
     AlreadyDone,
     /// The fence is outdated because the attempt now belongs to another worker; nothing changed.
     LeaseLost,
@@ -147,7 +146,7 @@ pub struct OwnedAttempt {
     pub fence: Fence,
     pub tenant: TenantNo,
     pub started_at: Timestamp,
-    /// How many times the attempt lost its worker before.
+    /// Number of times that the attempt has lost its worker.
     pub crashes: u16,
     /// The stored job definition, not parsed.
     pub definition: String,
@@ -155,7 +154,7 @@ pub struct OwnedAttempt {
     pub priority: Option<Priority>,
 }
 
-/// A long-running attempt, whose owner the store records separately; see
+/// A long-running attempt; the store records its node separately, see
 /// [`NodeStore::ping`](crate::NodeStore::ping).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LongAttempt {
@@ -170,9 +169,9 @@ pub struct Attempt {
     pub key: AttemptKey,
     pub job: JobId,
     pub status: AttemptStatus,
-    /// The current fence.
+    /// Current fence of the attempt.
     pub fence: Fence,
-    /// How many times the attempt lost its worker.
+    /// Number of times that the attempt has lost its worker.
     pub crashes: u16,
     /// Number and name of the node that runs or ran the attempt.
     pub node: Option<(NodeNo, String)>,
@@ -183,9 +182,10 @@ pub struct Attempt {
     pub results: Results,
     /// The skipped scheduled times that a skip record covers.
     pub skipped: Option<SkippedTimes>,
-    /// Progress of a running attempt. Lists leave it out.
+    /// Progress of a running attempt; lists of attempts do not contain it.
     pub progress: Option<Progress>,
-    /// Output of a running attempt so far; decode it with [`RunLog::decode`]. Lists leave it out.
+    /// Output so far of a running attempt, for [`RunLog::decode`]; lists of attempts do not contain
+    /// it.
     pub log: Option<String>,
 }
 
@@ -239,11 +239,12 @@ pub enum WaitsFor {
     Worker {
         /// When the attempt became claimable by workers.
         since: Timestamp,
-        /// How many attempts of the same tenant would be claimed before this attempt, up to 1,000.
-        /// Only the first 10,000 attempts of the pool by priority and the first 10,000 of each lane
-        /// by waiting time are considered. `None` if the caller did not request queue positions.
+        /// Number of attempts of the same tenant that would be claimed before this attempt, counted
+        /// up to 1,000; `None` if the caller did not request queue positions. Only attempts among
+        /// the first 10,000 of the pool by priority, or among the first 10,000 of their lane by
+        /// waiting time, are counted.
         ahead: Option<u32>,
-        /// When the attempt may be claimed.
+        /// The period in which the attempt may be claimed.
         window: ClaimWindow,
     },
     /// The attempt waits for a permit because the maximum number of attempts under a concurrency
@@ -252,9 +253,9 @@ pub enum WaitsFor {
         /// When the attempt became claimable by workers.
         since: Timestamp,
         limit: Limit,
-        /// Number of permits of the limit that are in use. `None` if the caller did not request
-        /// queue positions. Also `None` for the concurrency limit of a lane, because all tenants
-        /// share the lane.
+        /// Number of permits of the concurrency limit that are in use; `None` if the caller did not
+        /// request queue positions. For the concurrency limit of a lane, `running` is always
+        /// `None`, because all tenants share the lane.
         running: Option<u32>,
     },
 }
@@ -270,14 +271,13 @@ pub enum RunCancelled {
     NotFound,
 }
 
-/// One step of pruning, which reads at most `limit` attempts.
+/// One step of pruning old attempts, which reads at most `limit` attempts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Prune {
     /// The last attempt that the previous pruning step read.
     pub after: Option<AttemptKey>,
-    /// Maximum number of attempts to read.
     pub limit: u32,
-    /// Keeps at most this many attempts of each job.
+    /// Maximum number of attempts that are kept of each job.
     pub keep_per_job: u32,
     /// Deletes attempts that finished before this time.
     pub keep_since: Timestamp,
@@ -285,10 +285,10 @@ pub struct Prune {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pruned {
-    /// Number of attempts that were read.
+    /// Number of attempts that the pruning step read.
     pub seen: u64,
     pub deleted: u64,
-    /// Where the next step continues; `None` if all attempts were read.
+    /// The next pruning step continues after this attempt; `None` if all attempts were read.
     pub next: Option<AttemptKey>,
 }
 
@@ -312,21 +312,21 @@ verbs! {
     write fn claim(claim: &Claim, now: Now) -> Claimed;
 
     /// Stores the results of finished attempts of `node`. If the fence is current, one transaction
-    /// stores the result, the retry and the job's history, which
-    /// [`History::after`](evenkeel_core::History::after) updates with weight `alpha`. A rejected
-    /// result does not affect the other results of the batch. A batch can contain several attempts
-    /// of the same job.
+    /// stores the result, the retry and the job's history.
+    /// [`History::after`](evenkeel_core::History::after) updates the job's history with weight
+    /// `alpha`. A rejected result does not affect the other results of the batch. A batch can
+    /// contain several attempts of the same job.
     ///
-    /// No retry follows if the job was cancelled or deleted, or if the job is paused and the run
-    /// was scheduled at or before the pause. The run is finished instead.
+    /// The run is finished without a retry if the job was cancelled or deleted, or if the job is
+    /// paused and the run was scheduled at or before the pause.
     ///
     /// For a schedule whose [next run time depends on the end of a
     /// run](evenkeel_core::Schedule::follows_its_end), the time in [`Then::EndRun`] becomes the
-    /// next scheduled time. The time in `EndRun` is ignored if the job has no next scheduled time,
-    /// or has already fired a scheduled time at or after it. The store notifies the scheduler of
-    /// the new scheduled time, and of every job whose run failed. An attempt that started before
-    /// [`Job::since`](crate::Job::since) does not change the next scheduled time and does not stop
-    /// the job, because its result was decided under an older schedule.
+    /// next scheduled time. The time in `Then::EndRun` is ignored if the job has no next scheduled
+    /// time, or has already fired that time or a later time. The store notifies the scheduler of
+    /// the job's new scheduled time, and of every job whose run failed. An attempt that started
+    /// before [`Job::since`](crate::Job::since) does not change the next scheduled time and does
+    /// not stop the job, because its result was decided under an older schedule.
     ///
     /// [`Finish::hook`] is applied in the transaction that stores the result, except for a run that
     /// was asked to stop. [`Hook::CountFailure`] increments the job's count of consecutive
@@ -335,8 +335,8 @@ verbs! {
     /// [`list_failing`](crate::DeadStore::list_failing) returns the job so that it is paused.
     /// Failures of a cancelled or deleted job are not counted.
     ///
-    /// If [`Finish::unstored_since`] is set, skip records of the job from that time on change their
-    /// reason from [`Overlap`](evenkeel_core::advance::SkipReason::Overlap) to
+    /// If [`Finish::unstored_since`] is set, records of scheduled times that the job skipped from
+    /// then on change their reason from [`Overlap`](evenkeel_core::advance::SkipReason::Overlap) to
     /// [`EndNotStored`](evenkeel_core::advance::SkipReason::EndNotStored).
     ///
     /// The condition of the job (OK, WARNING or ERROR) is computed again immediately if its attempt
@@ -352,8 +352,8 @@ verbs! {
     /// pause, the attempt is recorded as cancelled, which finishes the run. An attempt that is
     /// recorded as cancelled also counts as taken away from `node`.
     ///
-    /// An attempt that [fails](crate::AfterLoss::Fail) is stored as by [`finish`](Self::finish),
-    /// and its crash count is incremented.
+    /// An attempt that [fails](crate::AfterLoss::Fail) is stored in the same way as by
+    /// [`finish`](Self::finish), and its crash count is incremented.
     write fn requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
 
     /// Returns those of the given attempts that run on `node`, in any order.
@@ -375,26 +375,27 @@ verbs! {
     /// first.
     ///
     /// With `ahead`, also counts the attempts that would be claimed before each waiting attempt of
-    /// the job. At most 10,000 attempts of a pool are read, so the counts reveal nothing about
-    /// other tenants unless a pool has more waiting attempts. Counting is expensive, so callers
+    /// the job. To count the attempts ahead, at most 10,000 attempts of a pool are read by
+    /// priority, and 10,000 of each lane by waiting time. The counts reveal nothing about other
+    /// tenants unless more than 10,000 attempts wait in the pool. Counting is expensive, so callers
     /// that do not show queue positions pass `None`; then only the job's own attempts are read.
     read fn waiting_attempts(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now)
         -> Vec<WaitingAttempt>;
 
-    /// Counts the attempts in these pools that wait for a worker, up to `limit`. Attempts whose
-    /// claim window had not begun when they were queued are not counted.
+    /// Counts the attempts in these pools that wait for a worker, up to `limit`. An attempt is not
+    /// counted if its claim window had not begun when the window was set.
     read fn count_queued(pools: &[String], limit: u32) -> u32;
 
     /// Counts the queued attempts of these pools and of the lane of `place` that would be claimed
-    /// before an attempt queued now at `place`, up to `limit`. Attempts whose claim window had not
-    /// begun when they were queued are not counted. Other lanes are not counted because each lane
-    /// has its own guaranteed capacity.
+    /// before an attempt queued now at `place`, up to `limit`. An attempt is not counted if its
+    /// claim window had not begun when the window was set. Other lanes are not counted because each
+    /// lane has its own guaranteed capacity.
     read fn count_queued_ahead(pools: &[String], place: QueuePosition, limit: u32, now: Now) -> u32;
 
-    /// Returns the attempt with this key. For attempt number 0, returns the newest attempt of the
-    /// run that is queued or has started. A retry or trigger that waits for its due time has the
-    /// status PENDING. A waiting retry or trigger is returned for its own key, and for attempt
-    /// number 0 if the run has no other attempt.
+    /// Returns the attempt with this key. For attempt number 0, returns the run's newest attempt
+    /// that is queued or has started. A retry or trigger that waits for its due time has the status
+    /// PENDING. A waiting retry or trigger is returned for its own key, and for attempt number 0 if
+    /// the run has no other attempt.
     read fn get_attempt(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
 
     /// Returns the tenant's attempts and skip records, newest scheduled time first, or newest run

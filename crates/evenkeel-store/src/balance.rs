@@ -33,7 +33,7 @@ pub const PARTS_PRUNED: u32 = 1000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Recounted {
-    /// The next step continues after this job; `None` if all jobs were read.
+    /// The next step of the recount continues after this job; `None` if all jobs were read.
     pub next: Option<JobNo>,
     /// Number of jobs whose cost changed.
     pub changed: u32,
@@ -42,7 +42,7 @@ pub struct Recounted {
 named_enum! {
     #[derive(Copy, Clone, PartialEq, Eq, Debug)]
     pub enum RebalanceState {
-        /// The plan is stored, but no job was moved yet.
+        /// The plan of the rebalance is stored, but no job was moved yet.
         Planned => "planned",
         Running => "running",
         Done => "done",
@@ -74,7 +74,7 @@ pub struct Rebalance {
     pub changed: u64,
     /// Number of jobs that the plan does not move.
     pub skipped: u64,
-    /// The request and the expected result, as JSON that the store does not interpret.
+    /// The rebalance request and its expected result, as JSON that the store does not interpret.
     pub summary: String,
 }
 
@@ -106,9 +106,9 @@ impl Rebalance {
 pub enum BeganRebalance {
     /// This caller began the rebalance.
     Now(Rebalance),
-    /// Nothing changed. Contains the rebalance that prevents the start: the requested rebalance,
-    /// another running rebalance, or a rebalance that has already undone the same rebalance
-    /// completely.
+    /// Nothing changed. Contains the rebalance that prevents the start: the requested rebalance
+    /// itself, another running rebalance, or a rebalance that has already completely undone the
+    /// same rebalance.
     Other(Rebalance),
 }
 
@@ -123,9 +123,9 @@ impl BeganRebalance {
 /// One stored batch of moved jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RebalancePart {
-    /// Encoded by [`encode_moves`](evenkeel_core::balance::encode_moves).
+    /// Moves of the batch, encoded by [`encode_moves`](evenkeel_core::balance::encode_moves).
     pub moves: Vec<u8>,
-    /// True for each job that was moved; `None` until the batch is done.
+    /// For each job of the batch, true if the job was moved; `None` until the batch is done.
     pub made: Option<Vec<bool>>,
 }
 
@@ -137,8 +137,7 @@ pub struct MoveBatch {
     pub part: u32,
     /// Contains at most [`MOVES_MAX`] moves, and each job at most once.
     pub moves: Vec<Move>,
-    /// Stored texts of the new load profiles of the moved jobs. A job is moved only if this list
-    /// contains its new load profile.
+    /// Stored texts of the new load profiles of the moved jobs.
     pub profiles: Vec<(LoadProfileKey, String)>,
     /// True if jobs that have an active run are moved as well.
     pub even_live: bool,
@@ -146,7 +145,8 @@ pub struct MoveBatch {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Moved {
-    /// True for each job that was moved. A job that changed after planning is not moved.
+    /// For each job of the batch, true if the job was moved. A job that changed after planning is
+    /// not moved.
     Done(Vec<bool>),
     /// The rebalance is not running, or this batch is already done; nothing changed.
     Stopped,
@@ -174,10 +174,10 @@ pub struct SavedScore {
 verbs! {
     /// Store operations that count when jobs run and move jobs to other start times.
     ///
-    /// A job is counted with its [`Load`](evenkeel_core::balance::Load::of) from its registration
-    /// on, as long as it has a next scheduled time. Every store operation that changes a next
-    /// scheduled time or a load profile updates the counts in the same transaction. The stored
-    /// counts therefore always equal a fresh count of all jobs.
+    /// The store counts each job with its [`Load`](evenkeel_core::balance::Load::of) from its
+    /// registration on, as long as the job has a next scheduled time. Every store operation that
+    /// changes a job's next scheduled time or load profile updates the load counts in the same
+    /// transaction. The stored load counts therefore always equal a fresh count of all jobs.
     trait BalanceStore {}
 
     /// Returns the load profiles of all tenants ordered by tenant and key, starting after `after`.
@@ -222,7 +222,7 @@ verbs! {
     /// jobs after `silent_before`. A rebalance that undoes an earlier one marks the earlier
     /// rebalance as undone. An undo does not begin if a [complete](Rebalance::is_complete)
     /// rebalance has already undone the same rebalance. If several callers begin a rebalance
-    /// concurrently, exactly one gets [`BeganRebalance::Now`].
+    /// concurrently, exactly one caller gets [`BeganRebalance::Now`].
     write fn begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
         -> Option<BeganRebalance>;
 
@@ -249,11 +249,11 @@ verbs! {
 
     /// Deletes up to `limit` balance scores of hours before `scores_before`, and up to `limit`
     /// plans created before `plans_before` that were never started. Also deletes up to `limit`
-    /// rebalances created [`REBALANCES_KEPT`] before `plans_before`, unless they are running and
-    /// have begun or moved jobs since then. One call deletes at most [`PARTS_PRUNED`] batches of
-    /// rebalances because batches are large; a rebalance with remaining batches is deleted by a
-    /// later call. Returns the number of deleted rows, which is at least `limit` if more rows may
-    /// be left.
+    /// rebalances that were created more than [`REBALANCES_KEPT`] before `plans_before`, unless a
+    /// rebalance is running and began or moved jobs after that time. One call deletes at most
+    /// [`PARTS_PRUNED`] batches of rebalances because batches are large; a rebalance with remaining
+    /// batches is deleted by a later call. Returns the number of deleted scores, plans and
+    /// rebalances, or at least `limit` if more of them may be left.
     write fn prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 }
 

@@ -14,8 +14,8 @@ pub struct JobCommand {
     /// Applies the command only if the job still has this generation.
     pub if_generation: Option<i32>,
     /// Applies the command only if exactly this many scheduled times of the job have been fired. A
-    /// command that was computed from the number of fired times is rejected if the job fires in the
-    /// meantime.
+    /// command that was computed from the number of fired times is rejected if the job fires before
+    /// the command is applied.
     pub if_fired: Option<u64>,
     pub action: Action,
 }
@@ -33,7 +33,7 @@ pub enum Action {
     /// retried. Waiting attempts of the job are recorded as cancelled. While the job is paused,
     /// only runs that a user triggers are claimed.
     Pause,
-    /// Pauses the job and shows a note while it is paused.
+    /// Pauses the job, and stores a note that users see while the job is paused.
     Suspend { note: String },
     Resume {
         /// Next scheduled time, computed by
@@ -48,12 +48,12 @@ pub enum Action {
     Retry {
         /// Distinguishes runs that start in the same microsecond.
         n: u32,
-        /// Next scheduled time for a job that its failures have stopped. `next_at` is ignored if
-        /// the job already has a next scheduled time.
+        /// Next scheduled time for a job whose schedule ended after a failure. If the job still has
+        /// a next scheduled time, `next_at` is ignored.
         next_at: Option<Timestamp>,
     },
-    /// Deletes the job, keeps its history, and frees its name. Waiting attempts of the job are
-    /// recorded as cancelled, and its running attempts are asked to stop.
+    /// Deletes the job but keeps its history; another job may then have its name. Waiting attempts
+    /// of the job are recorded as cancelled, and its running attempts are asked to stop.
     Delete,
     /// Updates the job. A new definition also changes when, and by which nodes, queued attempts of
     /// the job may be claimed.
@@ -89,8 +89,9 @@ impl Action {
     }
 }
 
-/// The result of a command. If several reasons for rejection apply, the first of these is reported:
-/// state, generation, name, deduplication key.
+/// The result of a command. A store checks the command in this order and reports the first check
+/// that fails: the job's state; its generation, number of fired times and last fired time; its
+/// name; its deduplication key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Applied {
     Done(Box<CommandEffect>),
@@ -98,7 +99,7 @@ pub enum Applied {
     /// The state of the job does not allow the command.
     NotAllowed(NotAllowed),
     /// The job's generation or number of fired times is not the expected one, or its new scheduled
-    /// time is not after its last fired time; nothing changed. Contains the stored job.
+    /// time is not after its last fired time. Nothing changed; contains the stored job.
     Stale(Box<Job>),
     /// Contains the other job of the tenant that already has the requested name.
     NameTaken(JobId),

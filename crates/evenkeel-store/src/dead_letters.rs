@@ -59,7 +59,7 @@ pub enum Redriven {
     /// Key of the new run.
     Accepted(AttemptKey),
     NotFound,
-    /// An operator has already redriven the dead letter as this run.
+    /// An operator has already redriven the dead letter; contains the key of the new run.
     AlreadyRedriven(AttemptKey),
     /// The job was deleted.
     JobGone,
@@ -67,7 +67,8 @@ pub enum Redriven {
     Busy,
     /// The state of the job does not allow a run.
     NotAllowed(NotAllowed),
-    /// The holder of the deduplication key, which may be the job itself, prevents the run.
+    /// Contains the job that holds the deduplication key and prevents the run; it may be the job
+    /// itself.
     Duplicate(JobId),
 }
 
@@ -102,7 +103,7 @@ verbs! {
     read fn get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
 
     /// Returns true for each run that has a dead letter. Each key may name any attempt of its run,
-    /// and the run may belong to any tenant. Nodes call this operation after they have stored the
+    /// and the run may belong to any tenant. Nodes call `are_dead` after they have stored the
     /// results of attempts.
     read fn are_dead(runs: &[AttemptKey]) -> Vec<bool>;
 

@@ -1,5 +1,5 @@
-//! Deduplication keys. A job holds its key so that no duplicate of the job can be registered or
-//! run.
+//! Deduplication keys. While a job holds a deduplication key, no duplicate of the job can be
+//! registered or run.
 
 use evenkeel_core::dedup::{DedupKey, DedupPurpose, DedupScope, KeyHolder};
 use evenkeel_core::{About, Definition, JobId, TenantNo, Timestamp};
@@ -11,7 +11,7 @@ use crate::{Action, Job, JobCommand, JobState, NewJob};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DedupClaim {
     pub key: DedupKey,
-    /// Which other holders of the deduplication key block the job.
+    /// In which state another holder of the deduplication key blocks the job.
     pub scope: DedupScope,
     pub job: JobId,
     pub purpose: DedupPurpose,
@@ -30,13 +30,14 @@ impl DedupClaim {
         Some(Self { key, scope: about.dedup.as_ref()?.scope, job, purpose, after })
     }
 
-    /// Returns the key request of a job that is registered at `now`.
+    /// Returns the request for the deduplication key of a job that is registered at `now`.
     pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
         let after = KeyHolder::new(&job.definition.schedule, job.next_at, now);
         Self::new((&job.about, &job.definition), job.id, DedupPurpose::Exist, after)
     }
 
-    /// Returns the key request of a run that a user started outside the schedule.
+    /// Returns the request for the job's deduplication key when a user starts a run outside the
+    /// schedule.
     pub fn by_run(job: &Job, purpose: DedupPurpose, now: Timestamp) -> Option<Self> {
         let after = KeyHolder {
             state: job.state,
@@ -47,8 +48,9 @@ impl DedupClaim {
         Self::new((&job.about, &job.definition), job.id, purpose, after)
     }
 
-    /// Returns the key request of a command that starts a run, resumes the job or changes its
-    /// deduplication key. The caller must have checked that the job's state allows the command.
+    /// Returns the request for the job's deduplication key if the command starts a run, resumes the
+    /// job, sets a new scheduled time or changes the key. The caller must have checked that the
+    /// job's state allows the command.
     pub fn by_command(command: &JobCommand, job: &Job, now: Timestamp) -> Option<Self> {
         let (about, definition, next_at) = match &command.action {
             Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
@@ -83,7 +85,8 @@ impl DedupClaim {
         Self::new((about, definition), job.id, DedupPurpose::Exist, after)
     }
 
-    /// Returns the deduplication key that the job gives up by the command.
+    /// Returns the current deduplication key of the job, if the command deletes the job or changes
+    /// the key.
     pub fn released_key(command: &JobCommand, job: &Job) -> Option<DedupKey> {
         let old = DedupKey::of_job(&job.about, &job.definition)?;
         match &command.action {
@@ -105,8 +108,8 @@ impl DedupClaim {
         }
     }
 
-    /// Returns true if the job already holds the key and keeps it, so that the stored time at which
-    /// it took the key does not change.
+    /// Returns true if the holder `by` is the job itself and the stored time at which it took the
+    /// deduplication key must not change.
     pub fn keeps(&self, by: JobId) -> bool {
         by == self.job && matches!(self.purpose, DedupPurpose::Exist | DedupPurpose::Requeue)
     }
@@ -115,21 +118,23 @@ impl DedupClaim {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PrunedDedup {
     pub deleted: u64,
-    /// Where the next call continues; `None` if all keys were read.
+    /// The next call continues after this key; `None` if all deduplication keys were read.
     pub next: Option<(TenantNo, DedupKey)>,
 }
 
 verbs! {
     /// Store operations on deduplication keys; operations on jobs also take and release keys.
     ///
-    /// Whether the holder of a key still blocks other jobs is decided only when another job needs
-    /// the key. Operations that claim or finish attempts therefore do not write deduplication keys.
+    /// Whether the holder of a deduplication key still blocks other jobs is decided only when
+    /// another job needs the key. Operations that claim or finish attempts therefore do not write
+    /// deduplication keys.
     trait DedupStore {}
 
     /// Reads up to `limit` deduplication keys of all tenants, ordered by tenant and key, starting
-    /// after `after`, and deletes those that no longer block any job. A key no longer blocks any
-    /// job if its holder was deleted. A key also blocks no job if it was taken before `before` by a
-    /// job that is not paused and has neither a next scheduled time nor an active run.
+    /// after `after`, and deletes those that no longer block any job. A deduplication key no longer
+    /// blocks any job if its holder was deleted. A deduplication key also blocks no job if it was
+    /// taken before `before` by a job that is not paused and has neither a next scheduled time nor
+    /// an active run.
     write fn prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32)
         -> PrunedDedup;
 }

@@ -79,7 +79,7 @@ impl StoreError {
         }
     }
 
-    /// Converts the error of a command whose earlier steps took effect, because its message must
+    /// Converts the error of a command whose earlier steps took effect, so that the message does
     /// not claim that nothing changed.
     #[must_use]
     pub fn after_changes(self) -> Self {

@@ -85,13 +85,12 @@ pub struct NewEvent {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EventNo(pub i64);
 
-/// A stored event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     pub no: EventNo,
     pub kind: EventKind,
     pub tenant: TenantNo,
-    /// `None` if the event is about no job or the job is unknown.
+    /// Job of the event; `None` if the event is about no job or the job is unknown.
     pub job: Option<JobId>,
     /// Name of the job at the time when the event was stored.
     pub job_name: Option<String>,
@@ -127,9 +126,10 @@ verbs! {
         fn events() -> &Events;
     }
 
-    /// Appends events in the given order and keeps the newest [`EVENTS_KEPT`] events. Each node may
-    /// leave up to 10 % more events in the store. `dropped` means that earlier events were lost, so
-    /// readers at this position get a gap marker. The gap marker counts as one stored event.
+    /// Appends events in the given order and keeps the newest [`EVENTS_KEPT`] events. The store may
+    /// temporarily keep up to 10 % more than [`EVENTS_KEPT`] events per node. `dropped` means that
+    /// earlier events were lost, so readers at this position get a gap marker. The gap marker
+    /// counts as one stored event.
     write fn publish(events: Vec<NewEvent>, dropped: bool) -> ();
 
     /// Returns the number of the newest event, or 0 if no event is stored.

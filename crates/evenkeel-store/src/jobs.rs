@@ -26,7 +26,6 @@ pub struct NewJob {
     pub next_at: Option<Timestamp>,
 }
 
-/// A stored job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
     pub no: JobNo,
@@ -38,8 +37,8 @@ pub struct Job {
     pub about: About,
     pub definition: Definition,
     pub state: JobState,
-    /// Incremented by every command, so that a command based on an outdated copy of the job can be
-    /// rejected.
+    /// A number that every command increments, so that a command based on an outdated copy of the
+    /// job can be rejected.
     pub generation: i32,
     pub created_at: Timestamp,
     /// When a command last changed the job.
@@ -81,7 +80,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns the status that users see at `now`.
+    /// Returns the status of the job that users see at `now`.
     pub fn status(&self, now: Timestamp) -> JobStatus {
         JobFacts { is_due: self.is_due(now), ..self.facts() }.status()
     }
@@ -98,8 +97,8 @@ impl Job {
         self.state == JobState::Active && self.next_start(now).is_some_and(|start| start <= now)
     }
 
-    /// Returns the time to store when the job is paused or cancelled at `now`. The returned time is
-    /// never before the last fired time, even if the clock was set back.
+    /// Returns the stop time to store for a job that is paused or cancelled at `now`. The stop time
+    /// is never before the job's last fired time, even if the clock was set back.
     pub fn stop_at(&self, now: Timestamp) -> Timestamp {
         let running = self.running.map(|key| key.scheduled_at);
         [Some(now), self.last_fired_at, running].into_iter().flatten().max().unwrap_or(now)
@@ -133,7 +132,7 @@ pub enum Registered {
     Duplicate(JobId),
 }
 
-/// A change of a job. A field that is `None` keeps its stored value.
+/// A change of a job; a field that is `None` keeps its stored value.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobChange {
     pub about: Option<About>,
@@ -145,7 +144,7 @@ pub struct JobChange {
 }
 
 impl JobChange {
-    /// Returns the data and the definition of `job` after the change.
+    /// Returns the description and the definition of `job` after the change.
     pub(crate) fn applied_to<'a>(&'a self, job: &'a Job) -> (&'a About, &'a Definition) {
         let about = self.about.as_ref().unwrap_or(&job.about);
         (about, self.definition.as_ref().unwrap_or(&job.definition))
@@ -155,12 +154,12 @@ impl JobChange {
 /// A request to run a job outside its schedule.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Trigger {
-    /// Distinguishes triggers in the same microsecond.
+    /// Distinguishes triggers of a job in the same microsecond.
     pub n: u32,
     /// Priority of this run, if it differs from the priority of the job.
     pub priority: Option<Priority>,
-    /// Rejects the run as [busy](Triggered::Busy) if the job has an active run, even if its overlap
-    /// policy allows a second run.
+    /// True if the run is rejected as [busy](Triggered::Busy) when the job has an active run, even
+    /// if the job's overlap policy allows a second run.
     pub idle_only: bool,
 }
 
@@ -174,12 +173,13 @@ pub enum Triggered {
     Busy,
     /// The state of the job does not allow a run.
     NotAllowed(NotAllowed),
-    /// The holder of the deduplication key, which may be the job itself, prevents the run.
+    /// The job `job` holds the deduplication key and prevents the run; it may be the triggered job
+    /// itself.
     Duplicate {
         job: JobId,
-        /// The run of the key holder that replaces the requested run: a waiting run, else a running
-        /// run, else the run at the next scheduled time, else the last run. `None` if the key
-        /// holder has no such run, for example because it is paused.
+        /// The run of `job` that replaces the requested run: a waiting run, else a running run,
+        /// else the run at the next scheduled time, else the last run. If `job` has no such run,
+        /// for example because it is paused, `run` is `None`.
         run: Option<AttemptKey>,
     },
 }
@@ -232,19 +232,20 @@ verbs! {
     /// other commands of the batch. A batch has at most [`COMMANDS_MAX`](crate::COMMANDS_MAX)
     /// commands and at most one command per job.
     ///
-    /// [`JobFacts::apply`](evenkeel_core::status::JobFacts::apply) decides each command from the
-    /// job's state in this transaction. An accepted command therefore stays in effect if the job is
-    /// fired, claimed or finished at the same time. Each accepted command increments the generation
-    /// of the job.
+    /// [`JobFacts::apply`](evenkeel_core::status::JobFacts::apply) decides whether a command is
+    /// allowed, from the job's state in the same transaction. An accepted command therefore stays
+    /// in effect if the job is fired, claimed or finished at the same time. Each accepted command
+    /// increments the generation of the job.
     ///
     /// - A new priority also applies to the job's queued attempts, except for runs that were
     ///   triggered with their own priority. Queued attempts keep the waiting time that counts for
     ///   priority aging.
     /// - A command that changes the state of the job resets its count of [consecutive
     ///   failures](crate::DeadStore::list_failing).
-    /// - A command that starts a run, resumes the job or changes its [deduplication
-    ///   key](evenkeel_core::dedup) takes the key, unless the current holder blocks the job. A
-    ///   deduplication key that the job no longer uses is released.
+    /// - A command that starts a run, resumes the job, sets a new scheduled time of an active job
+    ///   or changes the [deduplication key](evenkeel_core::dedup) of the job takes the key, unless
+    ///   the current holder blocks the job. A deduplication key that the job no longer uses is
+    ///   released.
     write fn apply_commands(scope: &Scope, commands: Vec<JobCommand>, now: Now) -> Vec<Applied>;
 
     /// Deletes up to `limit` dead letters and attempts of a deleted job of the tenant, with their
@@ -271,12 +272,14 @@ verbs! {
     /// is the exact reverse of ascending order.
     ///
     /// The cost of a page does not depend on its position in the list or on the number of jobs. If
-    /// an index reduces the filter to at most [`JobFilter::sorted_max`] jobs, all of them are read
-    /// and the total is exact. If no index is selective enough, the list is scanned in sort order,
-    /// up to [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs per page. A scanned page can have fewer
-    /// jobs than requested, even none, although a next page exists, and its total can be an
-    /// estimate. In a scanned list, `offset` can skip only jobs that the scan of one page reads.
-    /// Without a filter, the total is a stored count.
+    /// an index for the filter finds at most [`JobFilter::sorted_max`] jobs, all these jobs are
+    /// read and the total is exact. If no index is selective enough, the list is scanned in sort
+    /// order, up to [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs per page. A scanned page can have
+    /// fewer jobs than requested, even none, although a next page exists. The total of a scanned
+    /// list can be an estimate. In a scanned list, `offset` can skip only jobs that the scan of one
+    /// page reads. Without a filter, the total of a list in order of creation or update is a stored
+    /// count. Without a filter, the total of a list by name or next run time is exact if the tenant
+    /// has at most [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs, else an estimate.
     ///
     /// In a list by next run time, jobs are ordered exactly unless more than
     /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs have their next scheduled time in the same time
@@ -299,9 +302,9 @@ verbs! {
     /// active immediately and keeps its requested priority even if the job's priority changes.
     ///
     /// A paused job can be triggered as well. A pause stops every run with a scheduled time up to
-    /// the pause, so the triggered run gets a later scheduled time. A job with a [deduplication
-    /// key](evenkeel_core::dedup) takes the key, unless the current holder, which may be the job
-    /// itself, prevents the run.
+    /// the pause, so a run of a paused job gets a later scheduled time. A triggered job with a
+    /// [deduplication key](evenkeel_core::dedup) takes the key, unless the current holder of the
+    /// key, which may be the job itself, prevents the run.
     write fn trigger(scope: &Scope, id: JobId, trigger: Trigger, now: Now) -> Triggered;
 
     /// For each given time slot, counts the tenant's jobs whose next scheduled time is in the slot.

@@ -7,8 +7,8 @@
 //!
 //! Store operations for API users take a [`Scope`], so that a request without a tenant does not
 //! compile. Every write for a worker contains the worker's node number and
-//! [`Fence`](evenkeel_core::lease::Fence). A write with an outdated fence changes nothing, and its
-//! result says so.
+//! [`Fence`](evenkeel_core::lease::Fence). A write with an outdated fence changes nothing, and the
+//! result of the store operation reports that.
 //!
 //! Modules:
 //!
@@ -184,19 +184,19 @@ pub struct BatchSizing {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Census {
-    /// Jobs that are not deleted.
+    /// Number of jobs that are not deleted.
     pub jobs: u64,
-    /// Attempts and skip records in the history.
+    /// Number of attempts and of records of skipped times in the history.
     pub runs: u64,
     pub running: u64,
-    /// Attempts that wait for a worker.
+    /// Number of attempts that wait for a worker.
     pub ready: u64,
-    /// Retries and triggers that wait for their due time.
+    /// Number of retries and triggers that wait for their due time.
     pub delayed: u64,
-    /// Scheduled times that are recorded as skipped.
+    /// Number of scheduled times that are recorded as skipped.
     pub skipped_times: u64,
     /// Total number of active runs, summed over the counters of all jobs.
     pub live: u64,
-    /// At-risk jobs.
+    /// Number of at-risk jobs.
     pub at_risk: u64,
 }

@@ -36,8 +36,8 @@ pub struct Joined {
     pub node: NodeNo,
     /// Time of the store's clock.
     pub now: Timestamp,
-    /// Earlier node numbers of this node's identity. Nodes with a former number are dead, and
-    /// another node must take over their attempts.
+    /// Node numbers that earlier processes with the same identity had. The earlier nodes are dead,
+    /// and another node must take over their attempts.
     pub former: Vec<NodeNo>,
 }
 
@@ -54,7 +54,6 @@ named_enum! {
     }
 }
 
-/// A node of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     pub node: NodeNo,
@@ -119,9 +118,9 @@ verbs! {
     write fn join(node: &NewNode, now: Now) -> Joined;
 
     /// Renews the lease of a node and stores [`Ping::oldest_open`] as the lower bound of the
-    /// scheduled times of its attempts. Until the next ping, the store lowers the bound for every
-    /// older attempt that the node fires or claims. A search from the node's lower bound therefore
-    /// finds all its attempts.
+    /// scheduled times of its attempts. Until the next ping, the store lowers the bound of the
+    /// scheduled times for every older attempt that the node fires or claims. A search for attempts
+    /// from the stored lower bound on therefore finds all attempts of the node.
     write fn ping(ping: &Ping, now: Now) -> Pinged;
 
     /// Challenges the lease of a node that has been silent for `silent_after`. Returns true if the

@@ -12,9 +12,9 @@ use crate::{AfterLoss, Finish, Hook, QueueEntry, Requeue, Scope, Then};
 pub struct OutcomeOverride {
     /// The running attempt of the run, or any attempt of a waiting run.
     pub key: AttemptKey,
-    /// The state of the run when the operator decided the override.
+    /// State of the run when the operator decided to override its outcome.
     pub expected: LiveState,
-    /// When the operator decided the override.
+    /// Time at which the operator decided to override the outcome.
     pub at: Timestamp,
     pub action: OverrideAction,
 }
@@ -120,14 +120,15 @@ verbs! {
     /// The attempt gets a new fence, so later reports of its worker are
     /// [rejected](crate::FinishResult::LeaseLost). In the transaction of the override, the node
     /// that runs the attempt gets a [message](crate::MessageKind::Ended) to stop it. The result is
-    /// stored as by [`finish`](crate::AttemptStore::finish), but without a retry and a hook, and
-    /// the duration does not change the job's average. If the run was waiting, the result is stored
-    /// for an attempt that no worker ran.
+    /// stored in the same way as by [`finish`](crate::AttemptStore::finish), but without a retry
+    /// and a hook, and the duration does not change the job's average. If the run was waiting, the
+    /// result is stored for an attempt that no worker ran.
     ///
-    /// An attempt goes back to the queue as by [`requeue`](crate::AttemptStore::requeue). Nothing
-    /// changes if [another job blocks the attempt](crate::DedupClaim::is_kept_out), or if `requeue`
-    /// would record it as cancelled. The job of a requeued attempt takes its deduplication key.
-    /// Requeueing a waiting attempt changes nothing, because it is already queued. The store also
-    /// notifies the scheduler that the job of the run has changed.
+    /// An attempt goes back to the queue in the same way as by
+    /// [`requeue`](crate::AttemptStore::requeue). Nothing changes if [another job blocks the
+    /// attempt](crate::DedupClaim::is_kept_out), or if `requeue` would record it as cancelled. The
+    /// job of a requeued attempt takes its deduplication key. Requeueing a waiting attempt changes
+    /// nothing, because it is already queued. The store also notifies the scheduler that the job of
+    /// the run has changed.
     write fn override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 }

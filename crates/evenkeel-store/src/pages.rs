@@ -37,12 +37,12 @@ pub struct StoredPage {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageFilter {
-    /// Only pages that match this search, best match first. Without a query, all pages are listed
-    /// by number.
+    /// Lists only pages that match this search, best match first. Without a search query, all pages
+    /// are listed by number.
     pub query: Option<SearchQuery>,
     pub job: Option<JobId>,
-    /// Only pages whose URL starts with this exact text. URL prefixes have no index, so without
-    /// another condition all pages of the tenant are read.
+    /// Lists only pages whose URL starts with this exact text. URL prefixes have no index, so
+    /// without another condition all pages of the tenant are read.
     pub url_prefix: Option<String>,
 }
 
@@ -107,13 +107,13 @@ verbs! {
     /// Marks stored pages of a job as fetched and unchanged.
     write fn see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
 
-    /// Deletes pages of a job that no longer exist on their website, and frees their quota. Returns
-    /// the number of pages that existed.
+    /// Deletes pages of a job that no longer exist on their website; they no longer use the job's
+    /// quota. Returns the number of pages that existed.
     write fn prune_pages(job: JobNo, pages: &[PageId]) -> u64;
 
-    /// Deletes up to `limit` pages of deleted jobs. Returns the number of deleted pages. A number
-    /// below `limit` means that no pages are left, except those that another node is deleting. The
-    /// call is fast if no pages have to be deleted.
+    /// Deletes up to `limit` pages of deleted jobs. Returns the number of deleted pages. A result
+    /// below `limit` means that no pages of deleted jobs are left, except pages that another node
+    /// is deleting. The call is fast if no pages have to be deleted.
     write fn clear_pages(limit: u32) -> u64;
 
     /// Returns the tenant's pages that pass the filter, without pages of deleted jobs.

@@ -7,15 +7,15 @@ use evenkeel_core::{AttemptKey, NodeNo, Progress, named_enum};
 use crate::verbs::verbs;
 use crate::{Now, OwnedAttempt};
 
-/// Progress, log or checkpoint that a running attempt reports. A field that is `None` keeps its
+/// Progress, log or checkpoint that a running attempt reports; a field that is `None` keeps its
 /// stored value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgressNote {
     pub key: AttemptKey,
     pub fence: Fence,
     pub progress: Option<Progress>,
-    /// The output so far, encoded by [`RunLog::encode`](evenkeel_core::RunLog::encode). The caller
-    /// limits the size of the output and removes NUL characters.
+    /// Output of the attempt so far, encoded by [`RunLog::encode`](evenkeel_core::RunLog::encode).
+    /// The caller limits the size of the output and removes NUL characters.
     pub log: Option<String>,
     /// The next attempt of the run gets this checkpoint.
     pub checkpoint: Option<Vec<u8>>,

@@ -22,7 +22,7 @@ pub const TENS: usize = 11;
 pub struct QueueDepth {
     pub pool: String,
     pub lane: Lane,
-    /// Attempts that wait for a worker, including those that a blackout delays.
+    /// Number of attempts that wait for a worker, including attempts that a blackout delays.
     pub waiting: u64,
     /// When the oldest waiting attempt became claimable by workers.
     pub oldest: Timestamp,
@@ -49,12 +49,12 @@ impl QueueDepth {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueDepths {
-    /// Ordered by pool and lane, without empty lanes.
+    /// Counts of the lanes of pools, ordered by pool and lane, without empty lanes.
     pub depths: Vec<QueueDepth>,
     /// True if more attempts wait than were read, so each count is a lower bound.
     pub is_lower_bound: bool,
-    /// Waiting attempts of all queue groups beyond [`QUEUE_GROUPS_MAX`], by lane. The pool name is
-    /// empty.
+    /// Counts of all queue groups beyond [`QUEUE_GROUPS_MAX`] together, by lane, with an empty pool
+    /// name.
     pub others: Vec<QueueDepth>,
     /// Number of attempts that wait for a permit, by the scope of their concurrency limit, counted
     /// up to the limit of the scan.
@@ -82,9 +82,9 @@ pub type QueueGroup = (String, Lane);
 
 /// Decides how many rows of each queue group are read to count the waiting attempts.
 ///
-/// Each queue group first gets the same number of rows, so that a long queue does not hide a short
-/// one. Rows that short queues do not need are distributed among the long queues. In total, between
-/// `limit` and twice `limit` rows are read.
+/// Each queue group is first read up to the same number of rows, so that a long queue does not hide
+/// a short one. Long queues are then read again up to more rows, because short queues needed fewer
+/// rows. At most about twice `limit` rows are read in total.
 #[derive(Debug)]
 pub struct DepthWalk {
     limit: u32,
@@ -101,7 +101,7 @@ impl DepthWalk {
     pub fn new(limit: u32, mut groups: Vec<QueueGroup>) -> Self {
         let has_more_groups = groups.len() > QUEUE_GROUPS_MAX as usize;
         groups.truncate(QUEUE_GROUPS_MAX as usize);
-        // Reading at least one row of each group shows that attempts wait there.
+        // At least one row of each group is read, to show that attempts wait in the group.
         let share = (limit / u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1)).max(1);
         let none = |(pool, lane)| QueueDepth::none(pool, lane);
         let depths = groups.into_iter().map(none).collect();
@@ -191,8 +191,8 @@ verbs! {
     /// Returns a checksum that changes as soon as an attempt at the front of a lane of these pools
     /// is claimed or added. The front of a lane is its first `rows` attempts by priority and its
     /// first `rows` attempts by waiting time. Like
-    /// [`count_queued`](crate::AttemptStore::count_queued), the checksum ignores attempts that
-    /// could not be claimed when they were queued.
+    /// [`count_queued`](crate::AttemptStore::count_queued), the checksum ignores an attempt if its
+    /// claim window had not begun when the window was set.
     read fn queue_front(pools: &[String], rows: u32) -> QueueFront;
 
     /// Recomputes the rank of queued attempts with the priority aging settings `aging`, for the

@@ -12,7 +12,8 @@ pub struct Reprioritized {
     /// Number of attempts that were not changed because another transaction had locked them or they
     /// had left the queue.
     pub missed: u64,
-    /// Where the next step continues; `None` if the whole queue was read.
+    /// The next reprioritizing step continues after this attempt; `None` if the whole queue was
+    /// read.
     pub next: Option<AttemptKey>,
 }
 
@@ -22,13 +23,13 @@ pub struct QueuedAttempt {
     pub priority: Priority,
     /// When the attempt became claimable by workers.
     pub since: Timestamp,
-    /// The stored effect of the waiting time on the rank.
+    /// The stored effect of the attempt's waiting time on its rank.
     pub rise: Rise,
 }
 
 impl QueuedAttempt {
-    /// Returns the effect of the waiting time on the rank under `aging`, if it differs from the
-    /// stored effect.
+    /// Returns the effect of the attempt's waiting time on its rank under the settings `aging`, if
+    /// it differs from the stored effect.
     pub fn other_rise(&self, aging: &Aging) -> Option<Rise> {
         let rise = aging.rise(self.priority, self.since);
         (rise != self.rise).then_some(rise)

@@ -34,7 +34,7 @@ pub enum Begun {
     /// Another caller is executing the request.
     InProgress,
     Ended(Answered),
-    /// The key was already used for a different request.
+    /// The idempotency key was already used for a different request.
     KeyReused,
 }
 

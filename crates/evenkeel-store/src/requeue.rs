@@ -37,9 +37,9 @@ pub struct LostEnd {
     pub error: String,
     /// How the job's schedule continues after the failure; a retry is ignored.
     pub then: Then,
-    /// What the failure also stores in the same transaction: a dead letter or a failure count.
+    /// Dead letter or failure count that the store writes together with the failure.
     pub hook: Hook,
-    /// The attempt may have finished as early as this time, unknown to the store.
+    /// Earliest time at which the attempt may have finished without the knowledge of the store.
     pub unstored_since: Timestamp,
 }
 

@@ -12,8 +12,8 @@ use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
 const ERROR_CHARS_MAX: usize = 500;
 
 /// Removes the dead-letter hook from results for which the store created no dead letter because the
-/// run was asked to stop. Events must not report dead letters that do not exist. One query to the
-/// store checks all results. If the query fails, the results are not changed.
+/// run was asked to stop. Events must not report dead letters that do not exist. If the store
+/// cannot be queried, the results are not changed.
 pub async fn discard_unwritten_dead_letters(
     store: &dyn Store,
     ends: &mut [Finish],

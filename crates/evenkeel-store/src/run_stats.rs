@@ -17,11 +17,11 @@ pub struct RunStatsDelta {
     pub completed: u64,
     pub failed: u64,
     pub timed_out: u64,
-    /// Attempts that were cancelled or superseded.
+    /// Number of cancelled and superseded attempts.
     pub cancelled: u64,
     /// Number of counted attempts that were retries.
     pub retries: u64,
-    /// Attempts that were taken over from a lost node.
+    /// Number of attempts taken over from a lost node.
     pub stolen: u64,
     /// Total duration of the successful attempts.
     pub success_duration: Span,
@@ -62,10 +62,10 @@ pub struct RunTotals {
     pub completed: u64,
     pub failed: u64,
     pub timed_out: u64,
-    /// Attempts that were cancelled or superseded.
+    /// Number of cancelled and superseded attempts.
     pub cancelled: u64,
     pub retries: u64,
-    /// Attempts that were taken over from a lost node.
+    /// Number of attempts taken over from a lost node.
     pub stolen: u64,
     pub success_duration: Span,
     pub running: u64,

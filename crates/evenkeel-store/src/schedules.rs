@@ -14,8 +14,8 @@ use crate::Now;
 use crate::verbs::verbs;
 
 /// Points to a run of a job. A job points to its newest run, and each run points to the previous
-/// run of the job. The history of a job is read along these links, so firing needs no additional
-/// index.
+/// run of the job. The history of a job is read along these links from run to run, so firing needs
+/// no additional index.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunLink {
     pub scheduled_at: Timestamp,
@@ -80,11 +80,11 @@ pub struct QueueEntry {
     pub is_own_priority: bool,
     /// When the attempt became claimable by workers.
     pub since: Timestamp,
-    /// Effect of the waiting time on the rank.
+    /// Effect of the attempt's waiting time on its rank.
     pub rise: Rise,
     /// The deadline for the start of the attempt.
     pub should_start_by: Timestamp,
-    /// The limit of the job's concurrency key.
+    /// Concurrency limit of the job's concurrency key.
     pub limit: Option<KeyLimit>,
     /// The attempt may not be claimed before this time.
     pub open_from: Option<Timestamp>,
@@ -187,7 +187,7 @@ pub struct Fire {
     pub skip: Option<SkippedTimes>,
     /// The scheduled time to fire, and how its attempt starts.
     pub start: Option<(Timestamp, Start)>,
-    /// Fires only if the job has no active run.
+    /// True if the job fires only without an active run.
     pub idle_only: bool,
     /// The job's next scheduled time after this fire.
     pub next_at: Option<Timestamp>,

@@ -4,7 +4,7 @@ use evenkeel_core::{TenantNo, named_enum};
 use serde::{Deserialize, Serialize};
 
 named_enum! {
-    /// Ordered from least to most permissions.
+    /// Roles of callers, ordered from least to most permissions.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Role {

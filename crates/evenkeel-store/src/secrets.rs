@@ -5,7 +5,6 @@ use evenkeel_core::{TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// An encrypted value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sealed {
     /// Id of the key that encrypted the value.
@@ -29,7 +28,7 @@ pub struct NewSecret {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SecretInfo {
     pub name: String,
-    /// 1 for a new secret, incremented with every new value.
+    /// Version of the value: 1 for a new secret, incremented with every new value.
     pub version: i32,
     /// Id of the key that encrypted the value.
     pub key_id: String,

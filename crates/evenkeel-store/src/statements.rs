@@ -171,8 +171,8 @@ fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) ->
 }
 
 /// Numbers the parameters of an SQL statement that is built from sections without parameter lists.
-/// `$1` is the first name that occurs, `$2` the second, and so on. Also returns the parameter names
-/// in the order of their numbers.
+/// `$1` is the first parameter name that occurs, `$2` the second, and so on. Also returns the
+/// parameter names in the order of their numbers.
 pub fn number_by_occurrence(text: &str) -> (String, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
     let numbered = replace_parameters(text, |name| {

@@ -18,7 +18,7 @@ pub struct TargetFields {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NewTarget {
-    /// `None` lets the store assign the next number of the tenant.
+    /// Number of the target; `None` lets the store assign the next number of the tenant.
     pub number: Option<i64>,
     pub fields: TargetFields,
 }
@@ -33,7 +33,7 @@ pub struct Target {
     pub last_success_at: Option<Timestamp>,
     /// Number of jobs that refer to the target.
     pub jobs: u64,
-    /// Incremented by every change.
+    /// A number that every change of the target increments.
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -50,7 +50,8 @@ pub enum CreatedTarget {
 pub enum ChangedTarget {
     Done(Target),
     NotFound,
-    /// The generation differs; nothing changed. Contains the stored target.
+    /// The generation of the target is not the expected one. Nothing changed; contains the stored
+    /// target.
     Stale(Target),
     /// Contains the number of the target that already has the source id.
     SourceTaken(i64),
@@ -85,7 +86,7 @@ pub struct StaleTarget {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaleTargets {
     pub targets: Vec<StaleTarget>,
-    /// Where the next call continues; `None` if all targets were read.
+    /// The next call continues after this target; `None` if all targets were read.
     pub next: Option<(TenantNo, i64)>,
 }
 
@@ -107,7 +108,7 @@ verbs! {
     trait TargetStore {}
 
     /// Creates a target, unless another target has its number or source id. A target without a
-    /// given number gets the lowest free number above all numbers that the store has assigned.
+    /// given number gets the lowest unused number above all numbers that the store has assigned.
     /// Numbers chosen by users do not influence which numbers the store assigns, except that used
     /// numbers are skipped.
     write fn create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;

@@ -44,7 +44,6 @@ pub struct Intercepted<I>(pub I);
 /// A call of a store operation that owns its arguments, so that it can run later in another task.
 pub type OwnedCall<S, T> = Box<dyn FnOnce(S) -> OwnedAnswer<T> + Send>;
 
-/// The answer to an [`OwnedCall`].
 pub type OwnedAnswer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 /// A wrapper that decides when, and whether, each call of another store runs.
@@ -76,7 +75,7 @@ pub(crate) struct Argument<T>(pub T);
 /// owned arguments are moved.
 pub(crate) struct Cloned<O>(O);
 
-/// An argument that was moved because the store operation takes ownership.
+/// An argument that was moved, because the store operation takes ownership of it.
 pub(crate) struct Moved<T>(T);
 
 impl<T: ToOwned + ?Sized> Argument<&T> {

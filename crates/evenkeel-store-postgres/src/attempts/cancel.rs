@@ -24,13 +24,12 @@ pub(super) async fn cancel_run(
 ) -> Tried<RunCancelled> {
     let (scheduled_at, job_no, sequence, _) = key_columns(run);
     let params: Params<'_> = &[&scheduled_at, &job_no, &sequence, &tenant];
-    // If another transaction is moving the run to another table, a statement waits for it and finds
-    // nothing, and only the next statement finds the run.
+    // A statement that waits for a transaction which moves the run to another table finds nothing;
+    // only the next statement finds the run.
     for _ in 0..ROUNDS {
         if let Some(withdrawn) = withdraw_run(connection, run, tenant).await? {
             return close_run(connection, withdrawn, now).await;
         }
-        // The node of the marked attempt stops it.
         if let Some(row) = connection.maybe_row(sql!("cancel_run_mark"), params).await? {
             return Ok(RunCancelled::Asked(key(&row)?));
         }

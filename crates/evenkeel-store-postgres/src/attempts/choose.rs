@@ -87,11 +87,10 @@ struct Look<'a> {
     guaranteed: [usize; Lane::ALL.len()],
 }
 
-/// The result of [`choose`].
 pub(super) struct Chosen {
     /// The claimed attempts in dispatch order.
     pub(super) taken: Vec<Candidate>,
-    /// True if limits blocked attempts and the search ended before the claim was full.
+    /// True if concurrency limits blocked attempts and the claim got fewer attempts than requested.
     pub(super) again: bool,
     /// True if another transaction was granting permits of a tenant or lane limit.
     pub(super) contended: bool,
@@ -133,8 +132,8 @@ pub(super) async fn choose(
             break;
         }
         // A further round of the claim would find nothing, because another transaction is granting
-        // the permits of these attempts. The claim ends now to unlock its rows, because the other
-        // transaction skips locked rows.
+        // the permits of the remaining attempts. The claim ends now and unlocks its rows, because
+        // the transaction that grants permits skips locked rows.
         if !continues {
             break;
         }
@@ -152,7 +151,7 @@ struct Round {
     taken: Vec<Candidate>,
     /// Number of attempts that did not get all their permits.
     stopped: usize,
-    /// Number of attempts without permits that moved to limit queues.
+    /// Number of attempts without permits that moved to the queues of concurrency limits.
     limited_count: usize,
     /// True if attempts that can start may be queued behind the attempts that got no permit.
     may_be_others: bool,
@@ -162,8 +161,8 @@ impl Look<'_> {
     /// Takes attempts until the remaining capacity of the claim is used.
     async fn round(&mut self) -> Tried<Round> {
         let guaranteed = self.guaranteed().await?;
-        // Attempts with limits are taken later, together with all attempts that need permits of the
-        // same limits.
+        // Attempts with concurrency limits are taken later, together with all attempts that need
+        // permits of the same limits.
         let (limited, mut taken): (Vec<_>, Vec<_>) =
             guaranteed.into_iter().partition(|candidate| self.permits.is_limited(candidate));
         let rest = self.capacity - taken.len();
@@ -211,15 +210,16 @@ impl Look<'_> {
         Ok(Round { stopped: asked - taken.len(), taken, limited_count, may_be_others })
     }
 
-    /// Moves blocked attempts from the front of the queue to limit queues, because attempts that
-    /// could start may be queued behind them.
+    /// Moves blocked attempts from the front of the queue to the queues of their limits, because
+    /// attempts that could start may be queued behind them.
     async fn clear_front(&mut self) -> Tried<()> {
         let front = self.front(CLEARED).await?;
         self.permits.clear(&front).await
     }
 
     /// True if another transaction is granting permits to all attempts at the front of the queue.
-    /// In that case the claim locks no rows, so that the other transaction can take the attempts.
+    /// If another transaction is granting all these permits, the claim locks no rows, so that the
+    /// other transaction can take the attempts.
     async fn is_all_deferred(&mut self) -> Tried<bool> {
         let count = self.capacity.max(PEEKED);
         let mut front = self.front(sql_count(count)).await?;
@@ -276,7 +276,8 @@ impl Look<'_> {
         for lane in &mut by_lane {
             lane.retain(|candidate| !self.permits.left.contains(&candidate.key));
         }
-        // Capacity that a lane leaves unused is available to the guarantees of later lanes.
+        // Capacity that one lane leaves unused is available for the guaranteed attempts of later
+        // lanes.
         let mut chosen = Vec::new();
         for (lane, count) in by_lane.into_iter().zip(wanted) {
             chosen.extend(first_by_rank(lane, count.min(self.capacity - chosen.len())));

@@ -82,8 +82,8 @@ async fn walk(
     let rows = connection.rows(sql!("list_attempts_of_job"), params).await?;
     let mut found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
-        // Links between runs end where older history was pruned. Pruning keeps two older attempts,
-        // the newest success and the newest failure.
+        // Links between runs end where older history was pruned. Pruning keeps two older attempts
+        // of a job, its newest success and its newest failure.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
         let params: Params<'_> = &[&job_no, &oldest.unwrap_or(i64::MAX)];
         for row in &connection.rows(sql!("list_attempts_kept"), params).await? {
@@ -105,7 +105,6 @@ fn cut(
     Page { items, total, total_is_estimate: is_estimate, next }
 }
 
-/// Reads an attempt with its progress and log.
 pub(super) fn read_details(row: &Row) -> Tried<Attempt> {
     Ok(Attempt { progress: read_progress(row)?, log: get(row, "log")?, ..read_attempt(row)? })
 }

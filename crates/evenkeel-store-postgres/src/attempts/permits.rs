@@ -2,8 +2,8 @@
 //!
 //! A transaction that grants permits of a limit holds the limit's advisory lock, so that two
 //! transactions never count the same permit as free. A transaction tries to get the advisory lock
-//! of a limit and never waits for it. The transaction that holds the lock commits soon, and until
-//! then the attempts under the limit stay in the queue.
+//! of a limit and never waits for it. The transaction that holds the advisory lock of a limit
+//! commits soon, and until then the attempts under the limit stay in the queue.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -33,10 +33,9 @@ pub(super) struct Permits<'a> {
     pub(super) contended: bool,
 }
 
-/// The result of [`Permits::admit`].
 pub(super) struct Admitted {
     pub(super) admitted: Vec<Candidate>,
-    /// Number of attempts moved to limit queues.
+    /// Number of attempts that moved to the queues of concurrency limits.
     pub(super) limited_count: usize,
     /// True if some attempts stay in the queue because another transaction grants permits of their
     /// concurrency key. Attempts further back in the queue may have no limit. (Attempts behind an
@@ -86,8 +85,8 @@ impl<'a> Permits<'a> {
     }
 
     /// Grants permits to the attempts in the order of `found`. An attempt that gets a permit of
-    /// each of its limits is admitted. Attempts that are not admitted move to limit queues or stay
-    /// in the queue.
+    /// each of its limits is admitted. Attempts that are not admitted move to the queues of their
+    /// limits or stay in the queue of their pool.
     pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Admitted> {
         let limits: Vec<Vec<Limit>> =
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
@@ -113,7 +112,7 @@ impl<'a> Permits<'a> {
         Ok(Admitted { admitted, limited_count: limited.len(), may_be_others })
     }
 
-    /// Moves the attempts of `front` whose limit is full to limit queues.
+    /// Moves the attempts of `front` whose concurrency limit is full to the queue of that limit.
     pub(super) async fn clear(&self, front: &[Candidate]) -> Tried<()> {
         let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
         let limited: Vec<(AttemptKey, Limit)> = front

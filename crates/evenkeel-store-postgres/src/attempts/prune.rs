@@ -33,8 +33,8 @@ pub(super) async fn prune(connection: &Connection, prune: &Prune) -> Tried<Prune
 /// Job number, scheduled time and sequence of a run.
 type RunKey = (i64, i64, i32);
 
-/// Deleted runs, each with its link to the previous run. Only jobs whose remaining runs need new
-/// links are included.
+/// Deleted runs, each with its link to the previous run. Contains only runs of jobs whose remaining
+/// runs need new links.
 struct DeletedRuns(HashMap<RunKey, Option<(i64, i32)>>);
 
 impl DeletedRuns {

@@ -60,7 +60,6 @@ fn maybe_count(row: &Row, column: &str) -> Tried<Option<u32>> {
     Ok(counted.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
-/// Reads the number of queued attempts.
 pub(super) fn read_queued(row: &Row) -> Tried<u32> {
     Ok(u32::try_from(get::<i64>(row, 0)?).unwrap_or(u32::MAX))
 }

@@ -1,10 +1,10 @@
 //! Counts how many jobs of a tenant have each load profile, the set of time slots in which the runs
 //! of a job fall.
 //!
-//! A transaction that changes the next run time or the load profile of jobs adds up the changes of
-//! the job counts. The last statement of the transaction writes the changed counts in the order of
-//! tenants and keys. So a transaction locks job counts only briefly, and two transactions that
-//! change the same counts cannot deadlock.
+//! A transaction that changes the next run time or the load profile of jobs first adds up the
+//! changes in the number of jobs per load profile. The last statement of the transaction writes the
+//! changed job counts in the order of tenants and keys. So a transaction locks job counts only
+//! briefly, and two transactions that change the same job counts cannot deadlock.
 
 use std::collections::BTreeMap;
 
@@ -107,8 +107,8 @@ impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
     }
 }
 
-/// Stops counting those of `jobs` that have lost their next run time in this transaction. A
-/// transaction must call this function last.
+/// Removes those of `jobs` from the load profile counts that have lost their next run time in this
+/// transaction. A transaction must call this function last.
 pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
     connection.change(sql!("load_profiles_count_ended"), &[&jobs]).await?;
     Ok(())

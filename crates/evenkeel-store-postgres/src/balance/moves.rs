@@ -78,8 +78,8 @@ async fn write<'a>(
 /// If a range of job numbers holds more than this many numbers per job of the tenant, the jobs are
 /// looked up one by one.
 const OTHERS_MAX: i64 = 8;
-/// Minimum number of jobs that one round scans. Without a minimum, a tenant with many stopped jobs
-/// would need many small scans to fill a page.
+/// Minimum number of jobs that one round of the scan reads. Without a minimum, a tenant with many
+/// stopped jobs would need many small scans to fill a page.
 const SCANNED_MIN: i64 = 1000;
 
 pub(super) async fn placements(

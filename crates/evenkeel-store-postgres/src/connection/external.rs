@@ -23,7 +23,7 @@ pub async fn connect_external(url: &str, application_name: &str) -> Result<Clien
     let (client, connection) =
         config.connect(encryption).await.map_err(|error| OpenError::Unavailable(error.into()))?;
     tokio::spawn(async move {
-        // The client that uses the connection gets the same error.
+        // The client of this connection gets the same error.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "database connection of the import ended");
         }

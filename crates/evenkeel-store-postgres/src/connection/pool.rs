@@ -23,7 +23,8 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 const COLLISIONS_MAX: u32 = 8;
 
 /// A boxed future, so that all store methods share the code below that runs statements and tasks.
-/// Compiling that code once per store method took three quarters of the build time of this crate.
+/// Compiling the shared code once per store method took three quarters of the build time of this
+/// crate.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Tried<T>> + Send + 'a>>;
 
 /// A store method with a type-erased result.

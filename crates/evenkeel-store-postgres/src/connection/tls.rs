@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::error::OpenError;
 
 /// With `require` the server's certificate is verified. With `prefer` the certificate is not
-/// verified, because an attacker's server could simply refuse encryption.
+/// verified. Verifying it would not stop an attacker, whose server could simply refuse encryption.
 pub(crate) fn connector(mode: SslMode) -> Result<Encryption, OpenError> {
     let bad = |error: rustls::Error| OpenError::Options(error.into());
     let provider = Arc::new(ring::default_provider());

@@ -6,7 +6,6 @@ use evenkeel_store::{Job, JobChange, labels_of};
 use crate::connection::Connection;
 use crate::error::Tried;
 
-/// Labels of jobs, as arrays.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     key: Vec<String>,
@@ -23,7 +22,6 @@ impl Labels {
         }
     }
 
-    /// Inserts the labels of jobs. Most jobs have no labels.
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
         let Self { key, value, job_no } = self;
         if !key.is_empty() {
@@ -45,7 +43,8 @@ pub(super) struct ChangedLabels {
 }
 
 impl ChangedLabels {
-    /// Adds nothing for most changes, because they affect no column that job lists filter by.
+    /// Adds the changed labels, executor and lane of a job; most changes of jobs affect none of
+    /// them.
     pub(super) fn push(&mut self, job: &Job, change: &JobChange) {
         if let Some(about) = &change.about
             && about.metadata != job.about.metadata

@@ -127,7 +127,7 @@ impl JobStore for PostgresStore {
         name: &str,
         limit: u32,
     ) -> Result<Vec<NamedJob>, StoreError> {
-        // PostgreSQL cannot store a NUL character, so no job has such a name.
+        // PostgreSQL cannot store a NUL character, so no job has a name that contains NUL.
         if name.contains('\0') {
             return Ok(Vec::new());
         }

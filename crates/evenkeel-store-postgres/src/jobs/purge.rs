@@ -9,7 +9,7 @@ use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
 use crate::rows::{count, get};
 
-/// Maximum number of active runs that one step skips.
+/// Maximum number of active runs that one purge step skips.
 const SKIPPED_MAX: u32 = 1_000;
 
 /// Scheduled time and sequence of a run.
@@ -71,7 +71,8 @@ async fn delete_runs(connection: &Connection, job_no: i64, runs: &[Run]) -> Trie
     if runs.is_empty() {
         return Ok(0);
     }
-    // Runs are deleted in the order in which pruning locks them, so that the two cannot deadlock.
+    // Runs are deleted in the order in which pruning locks runs, so that purging and pruning cannot
+    // deadlock.
     let mut runs = runs.to_vec();
     runs.sort_unstable();
     let (times, sequences): (Vec<i64>, Vec<i32>) = runs.into_iter().unzip();

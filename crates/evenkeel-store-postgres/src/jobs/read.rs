@@ -76,7 +76,8 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         stopped_at: match state {
             JobState::Active => None,
             JobState::Paused => maybe_time(row, "stopped_at")?,
-            // Cancelled and deleted jobs no longer change.
+            // Cancelled and deleted jobs no longer change, so their last change is when they
+            // stopped.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         succeeded_runs: u64::from(get::<i32>(row, "succeeded_runs")?.max(0).cast_unsigned()),

@@ -89,8 +89,8 @@ async fn create_keyed(
             Some(answer) => Ok(answer),
             None => match created.next() {
                 Some(created @ Registered::Created { .. }) => Ok(created),
-                // Another job took the name in the meantime, which may change other answers, so all
-                // jobs are decided again.
+                // Another job took the name in the meantime, so the registration of all jobs is
+                // decided again.
                 Some(_) | None => Err(Failure::Again),
             },
         })
@@ -163,8 +163,8 @@ async fn create(
     Ok(answers)
 }
 
-/// Inserts the jobs whose names are free. Returns the internal number of each inserted job, and its
-/// number within the tenant.
+/// Inserts the jobs whose names no other job has. Returns the internal number of each inserted job,
+/// and its number within the tenant.
 async fn insert(
     connection: &Connection,
     tenant: i32,

@@ -32,8 +32,8 @@ pub(super) async fn trigger(connection: &Connection, args: &Args) -> Tried<Trigg
 }
 
 /// Starts a run in one round trip if the job is active and idle, the job has no deduplication key,
-/// and the sequence number is free. Returns `None` if the caller must read the job to decide
-/// whether the run may start.
+/// and no other run has the sequence number. Returns `None` if the caller must read the job to
+/// decide whether the run may start.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let Args { tenant, id, priority, now, .. } = args;
@@ -114,8 +114,8 @@ async fn duplicate(connection: &Connection, args: &Args, held: Held) -> Tried<Tr
     Ok(Triggered::Duplicate { job: held.job, run })
 }
 
-/// Returns one free attempt key per job for runs that start now. Each attempt key has the given
-/// sequence number or the next free one. A run of a paused job gets a scheduled time after the
+/// Returns one unused attempt key per job for runs that start now. Each attempt key has the given
+/// sequence number or the next unused one. A run of a paused job gets a scheduled time after the
 /// pause, because a pause stops runs that were scheduled before it.
 pub(crate) async fn free_keys(
     connection: &Connection,

@@ -15,7 +15,8 @@ pub(super) async fn prune_pages(connection: &Connection, job: i64, pages: &[Uuid
     subtract_usage(connection, job, &deleted).await
 }
 
-/// Subtracts deleted pages from the job's stored usage. Returns how many pages were deleted.
+/// Subtracts deleted pages from the stored page usage of the job. Returns how many pages were
+/// deleted.
 async fn subtract_usage(connection: &Connection, job: i64, deleted: &Row) -> Tried<u64> {
     let (pages, bytes): (i64, i64) = (get(deleted, 0)?, get(deleted, 1)?);
     if pages > 0 {
@@ -29,7 +30,7 @@ pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, Stor
     let limit = u64::from(limit);
     let (mut cleared, mut after) = (0, 0_i64);
     while cleared < limit {
-        // The next deleted jobs that still have pages.
+        // Reads the next deleted jobs that still have pages.
         let params = params![after, (limit - cleared).cast_signed()];
         let jobs = store.api.rows(sql!("clear_pages_jobs"), params, |row| get(row, 0)).await?;
         let Some(last) = jobs.last() else { break };

@@ -110,7 +110,6 @@ pub(super) fn hash(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
     bytes.try_into().map_err(|cause| StoreError::corrupt("page", "content_hash", Box::new(cause)))
 }
 
-/// Returns the columns of the pages, as arrays.
 fn columns<'p>(pages: &[&'p Prepared]) -> [Box<dyn ToSql + Send + Sync + 'p>; 15] {
     fn all<'p, T: ToSql + Send + Sync + 'p>(
         pages: &[&'p Prepared],

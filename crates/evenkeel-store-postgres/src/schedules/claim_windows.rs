@@ -18,10 +18,9 @@ pub(super) fn read_closed(row: &Row) -> Tried<ClosedAttempt> {
     })
 }
 
-/// Returns the parameters of the statement that stores claim windows.
 pub(super) fn window_params(batch: &[(AttemptKey, ClaimWindow)]) -> OwnedParams {
-    // Claim windows are sorted in lock order, so that two calls cannot deadlock. If an attempt has
-    // two claim windows, the last one counts.
+    // Claim windows are sorted in lock order, so that two calls cannot deadlock. If the batch
+    // contains two claim windows of an attempt, the last one is stored.
     let sorted: BTreeMap<_, _> =
         batch.iter().map(|(key, window)| ((key.job_no, *key), *window)).collect();
     let from = column(sorted.values(), |window| micros(window.from));

@@ -17,8 +17,8 @@ pub(super) async fn look_ahead(
     now: Option<i64>,
 ) -> Tried<LookAhead> {
     let (until, limit) = (until.as_micros(), i64::from(limit));
-    // All three statements are sent together, because a triggered run cannot start before they have
-    // finished.
+    // All three statements are sent together to save time, because a triggered run cannot start
+    // before they have finished.
     let (now, changed, delayed) = try_join3(
         connection.row(sql!("now"), &[&now]),
         connection.rows(sql!("look_ahead_changed"), &[&shards, &limit]),

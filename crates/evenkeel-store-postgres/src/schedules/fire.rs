@@ -61,8 +61,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
         Some(&(live, retry_pending)) if fire.idle_only && live > 0 => {
             FireResult::Busy { retry_pending }
         }
-        // The job matches the decision now, but did not when the statement ran, so the next try
-        // will fire it.
+        // The job now matches the scheduler's decision, but did not when the statement ran, so the
+        // next try will fire the job.
         Some(_) | None => FireResult::Stale,
     };
     Ok(Fired { now, results: args.batch.iter().map(result).collect() })
@@ -73,7 +73,7 @@ fn starts_at(fire: &Fire) -> Timestamp {
     fire.start.as_ref().map_or(fire.due, |(at, _)| fire.due.max(*at))
 }
 
-/// True if the attempt is claimed as it is fired at its due time, no run is skipped, and the job
+/// True if the attempt is fired at its due time and claimed at once, no run is skipped, and the job
 /// has a next run time.
 fn is_plain(fire: &Fire) -> bool {
     fire.skip.is_none()
@@ -166,7 +166,6 @@ impl FireColumns {
     }
 }
 
-/// Skipped runs, as arrays.
 #[derive(Default)]
 struct SkipColumns {
     from: Vec<Option<i64>>,

@@ -89,7 +89,6 @@ async fn fire_round(
     Ok(fired_at)
 }
 
-/// Returns the parameters of the statement that postpones delayed attempts.
 pub(super) fn postpone_params(batch: &[Postpone]) -> OwnedParams {
     // The entries are sorted in lock order, so that two calls cannot deadlock. If an attempt occurs
     // twice, the first entry counts, because it makes the second stale.

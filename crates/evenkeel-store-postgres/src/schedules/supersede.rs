@@ -80,7 +80,7 @@ pub(super) async fn supersede(
 async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tried<HashSet<i64>> {
     let Decided { jobs, generations, due } = decided;
     let params: Params<'_> = &[jobs, generations, due];
-    // How many attempts each job has had in total.
+    // Reads how many attempts each job has had in total.
     let marked = connection.rows(sql!("supersede_mark"), params).await?;
     let executions = marked.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let executions = executions.collect::<Tried<HashMap<i64, i64>>>()?;

@@ -64,7 +64,8 @@ impl Candidate {
     }
 }
 
-/// Gives each lane its guaranteed capacity first, then the rest to the lanes in order.
+/// Gives each lane its guaranteed number of attempts first, then the remaining capacity to the
+/// lanes in order.
 pub(super) fn choose(
     connection: &Connection,
     claim: &Claim,
@@ -94,8 +95,8 @@ pub(super) fn choose(
     Ok(shared.flat_map(|(waiting, share)| waiting.into_iter().take(share)).collect())
 }
 
-/// Returns the first attempts of each lane of one pool that a node can claim now, if no attempt
-/// excludes the node.
+/// Returns the first attempts of each lane of one pool that can be claimed now by a node that no
+/// job excludes.
 pub(crate) fn first_of_lanes(
     connection: &Connection,
     pool: String,

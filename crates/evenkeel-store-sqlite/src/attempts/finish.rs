@@ -110,7 +110,7 @@ fn finish_one(
         dead_letters::apply_hook(connection, finish)?;
     }
     correct_skips(connection, finish)?;
-    // A decision that was made under an older schedule neither changes the next run time nor stops
+    // An attempt that started under an older schedule neither changes the next run time nor stops
     // the job.
     if let Then::EndRun { stop_job, next_at } = finish.then
         && (stop_job || next_at.is_some())

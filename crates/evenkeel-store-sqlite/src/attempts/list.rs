@@ -14,7 +14,7 @@ use crate::rows::{attempt_from, count, head_from, link, page_of, prev_from};
 const COUNTED_OF_JOB_MAX: usize = 1_000;
 /// The attempts of all jobs are counted exactly up to this number.
 const COUNTED_MAX: i64 = 10_000;
-/// Sorts after the key of every attempt.
+/// A key that sorts after the key of every attempt.
 const LAST_KEY: AttemptKey = AttemptKey::regular(JobNo(i64::MAX), Timestamp::from_micros(i64::MAX));
 /// Maximum number of rows of all jobs that are searched for the previous run if the link to it was
 /// deleted.

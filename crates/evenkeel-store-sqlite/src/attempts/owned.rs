@@ -36,7 +36,7 @@ pub(crate) fn find(
 }
 
 /// Returns the attempts that a node runs. Long-running attempts are found by key, all other
-/// attempts by a scan that starts at the node's low watermark.
+/// attempts by a scan that starts at the lower bound of their scheduled times.
 pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
     let mut found = Vec::new();
     for sql in [sql!("owned_long_attempts"), sql!("owned")] {

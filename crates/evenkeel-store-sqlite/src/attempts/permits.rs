@@ -23,8 +23,8 @@ impl<'a> Permits<'a> {
         Self { connection, limits, ledger: PermitCounts::default(), swept: BTreeSet::new() }
     }
 
-    /// Gives the attempt a permit of each of its limits, or moves it to a limit queue. The caller
-    /// must start an attempt that got permits before it calls this function again.
+    /// Gives the attempt a permit of each of its limits, or moves it to the queue of a full limit.
+    /// The caller must start an attempt that got permits before it calls this function again.
     pub(super) fn admit(&mut self, candidate: &Candidate) -> Answer<Option<Vec<LimitKey>>> {
         let limits = candidate.limits_under(self.limits);
         for limit in &limits {
@@ -56,7 +56,7 @@ impl<'a> Permits<'a> {
         Ok(Some(limits.into_iter().map(|limit| limit.key).collect()))
     }
 
-    /// Moves attempts whose concurrency limit is full to the limit queue of that limit.
+    /// Moves attempts whose concurrency limit is full to the queue of that limit.
     pub(super) fn clear(&self, front: &[Candidate]) -> Answer<()> {
         for candidate in front {
             let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);

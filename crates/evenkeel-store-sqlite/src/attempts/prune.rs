@@ -1,9 +1,9 @@
 //! Prunes history in bounded steps.
 //!
-//! A reader finds the attempts to delete, so the writer only deletes. A reader can safely find
-//! these attempts, because a finished attempt stays finished, and an attempt outside the retention
-//! limits stays outside. Progress notes and checkpoints can be found by a reader as well, because a
-//! finished attempt no longer changes them.
+//! A reading connection finds the attempts to delete, so the writer only deletes. A reading
+//! connection can safely find attempts to delete, because a finished attempt stays finished, and an
+//! attempt outside the retention limits stays outside. A reading connection can also find progress
+//! notes and checkpoints to delete, because a finished attempt no longer changes them.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned};

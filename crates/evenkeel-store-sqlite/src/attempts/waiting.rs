@@ -15,7 +15,7 @@ use crate::error::Answer;
 use crate::limits::running_under;
 use crate::rows::{find_job_no, key_from, priority_from};
 
-/// How many queued attempts of a pool are read.
+/// Number of queued attempts of a pool that are read by priority, and of each lane by waiting time.
 const READ_MAX: i64 = 10_000;
 /// Attempts ahead in the queue are counted up to this number.
 const COUNTED_MAX: usize = 1_000;

@@ -24,7 +24,7 @@ pub(crate) struct Counted {
     pub(crate) is_stated: bool,
 }
 
-/// Changes of the job counts of load profiles.
+/// Changes in the number of jobs per load profile.
 #[derive(Default)]
 pub(crate) struct Counts {
     by: BTreeMap<(i32, i64), Change>,

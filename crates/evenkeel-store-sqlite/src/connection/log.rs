@@ -26,7 +26,7 @@ const ROUNDS_MAX: u32 = 6;
 /// half the length of the file. A longer log is copied less often, so a page that changes often is
 /// copied fewer times.
 const GROWTH_MAX: i32 = 4;
-/// The thread is copying.
+/// The copying thread is busy.
 const BUSY: i32 = -1;
 
 pub(crate) struct Log {

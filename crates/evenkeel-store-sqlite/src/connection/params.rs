@@ -19,8 +19,9 @@ use evenkeel_store::{JobState, MessageKind, RebalanceState, Role, RunLink, skip_
 use rusqlite::Statement;
 use uuid::Uuid;
 
-/// A value of one or more parameters. An attempt key takes four parameters, in the order of the SQL
-/// fragment `attempt_key`. A link to a run takes two: scheduled time and sequence.
+/// A Rust value that is bound to one or more parameters of a statement. An attempt key takes four
+/// parameters, in the order of the SQL fragment `attempt_key`. A link to a run takes two
+/// parameters: scheduled time and sequence.
 pub(crate) trait Param {
     /// Binds the value to the parameters from number `first` on. Returns the number of the next
     /// parameter.

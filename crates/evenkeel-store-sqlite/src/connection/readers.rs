@@ -14,7 +14,6 @@ use crate::{OpenError, SqliteOptions};
 /// of microseconds.
 const STEPS_PER_CHECK: i32 = 1000;
 
-/// A pool of connections that read.
 pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,

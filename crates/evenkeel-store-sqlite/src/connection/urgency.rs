@@ -75,8 +75,9 @@ impl<T> Queue<T> {
     }
 
     /// Waits for requests and takes the requests of the next commit: commands first, then results
-    /// of attempts, then batches. Returns `None` once the queue is closed and empty. A group
-    /// includes at least one result and one batch if any are waiting, so that neither kind starves.
+    /// of attempts, then batches. Returns `None` once the queue is closed and empty. A group of
+    /// requests includes at least one result and one batch if any are waiting, so that neither kind
+    /// starves.
     pub(crate) fn next_group(&self) -> Option<Vec<T>> {
         let mut waiting = self.lock();
         while waiting.requests.iter().all(VecDeque::is_empty) {

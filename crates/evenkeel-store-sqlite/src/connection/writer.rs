@@ -22,7 +22,7 @@ use crate::{OpenError, SqliteOptions};
 
 /// Why all requests of a commit were rolled back.
 struct CommitFailure {
-    /// Set if the database cannot be written.
+    /// Set if the commit failed because the database cannot be written.
     unwritable: Option<Unwritable>,
     reason: String,
 }
@@ -153,7 +153,8 @@ impl Drop for Writer {
 
 /// Copies the whole log into the database file, so that the file alone holds all data.
 fn copy_whole_log(connection: &Connection) {
-    // If this fails, no data is lost: SQLite reads the log when the file is opened again.
+    // If copying the log fails, no data is lost: SQLite reads the log when the file is opened
+    // again.
     if let Err(cause) = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
         warn!(error = %cause, "cannot copy SQLite's write-ahead log into the database file; a backup needs both files");
     }

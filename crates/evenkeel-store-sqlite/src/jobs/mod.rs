@@ -30,8 +30,8 @@ impl JobStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError> {
         let tenant = scope.tenant;
-        // The load is computed before the request reaches the writer, because all requests share
-        // the writer.
+        // The load of the jobs is computed before the request reaches the writer, because all
+        // requests share the writer.
         let loads: Vec<_> =
             jobs.iter().map(|job| Load::of(&job.definition, None, job.next_at?)).collect();
         self.writer

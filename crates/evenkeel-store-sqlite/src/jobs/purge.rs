@@ -27,7 +27,8 @@ pub(crate) fn purge(
         let kept: [Option<i64>; 2] = [row.get("succeeded_at")?, row.get("failed_at")?];
         Ok((JobNo(row.get("job_no")?), head_from(row)?, kept))
     })?;
-    // Retention keeps the newest success and the newest failure, even if no run links to them.
+    // Retention keeps the newest success and the newest failure of a job, even if no run links to
+    // them.
     let Some((job, mut next, [succeeded_at, failed_at])) = found else { return Ok(0) };
     let mut deleted = connection.change(sql!("purge_dead"), &[&job, &limit])?;
     if deleted >= u64::from(limit) {

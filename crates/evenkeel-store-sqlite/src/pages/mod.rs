@@ -60,8 +60,8 @@ impl PageStore for SqliteStore {
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
         let mut left = limit;
         while left > 0 {
-            // A reader checks first whether deleted jobs have pages, because usually there are none
-            // and the writer is not needed.
+            // A reading connection checks first whether deleted jobs have pages, because usually
+            // there are none and the writer is not needed.
             let jobs = self.engine_readers.read(move |db| prune::deleted_jobs(db, left)).await?;
             if jobs.is_empty() {
                 break;

@@ -28,7 +28,6 @@ pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<D
     Ok(found)
 }
 
-/// Returns up to `limit` changed jobs of the shards.
 pub(crate) fn changed_jobs(
     connection: &Connection,
     shards: &[Shard],

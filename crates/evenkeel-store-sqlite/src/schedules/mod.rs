@@ -42,7 +42,8 @@ impl ScheduleStore for SqliteStore {
         now: Now,
     ) -> Result<LookAhead, StoreError> {
         let (shards, now) = (shards.to_vec(), resolve(now));
-        // A reader checks first, because usually no job has changed and the writer is not needed.
+        // A reading connection checks first, because usually no job has changed and the writer is
+        // not needed.
         let (changed, delayed) = self
             .engine_readers
             .read(move |db| {

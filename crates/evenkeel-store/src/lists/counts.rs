@@ -6,23 +6,23 @@ use super::LIST_SCAN_MAX;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobCounts {
-    /// All jobs that are not deleted. The store maintains this count.
+    /// Number of jobs that are not deleted, from a stored count.
     pub total: u64,
-    /// Jobs that are due but not yet claimed by a worker.
+    /// Number of jobs that are due but not yet claimed by a worker.
     pub pending: u64,
-    /// Jobs that wait for their next scheduled time. The number of scheduled jobs is the total
-    /// minus the jobs in all other statuses.
+    /// Number of jobs that wait for their next scheduled time: the total minus the jobs in all
+    /// other statuses.
     pub scheduled: u64,
     pub running: u64,
-    /// The store maintains this count.
+    /// Number of paused jobs, from a stored count.
     pub paused: u64,
-    /// Jobs without a next scheduled time whose last run succeeded.
+    /// Number of jobs without a next scheduled time whose last run succeeded.
     pub completed: u64,
-    /// Jobs without a next scheduled time whose last run failed.
+    /// Number of jobs without a next scheduled time whose last run failed.
     pub failed: u64,
     pub cancelled: u64,
     /// True if some statuses were counted only up to a limit. A status that was counted up to a
-    /// limit may have more jobs, and `scheduled` fewer.
+    /// limit may have more jobs, and then `scheduled` is too high.
     pub is_estimate: bool,
 }
 

@@ -147,8 +147,8 @@ job_filters! {
     /// Number of the target that the job refers to.
     target: i64, |number| *number,
         |number, listed| listed.job.about.target == Some(*number);
-    /// The job has active attempts, whatever its own status is. Like `status`, this filter checks
-    /// the state at the time when the list was read.
+    /// The job has active attempts, whatever its own status is. Like the filter `status`, this
+    /// filter checks the state of the job at the time when the list was read.
     active_attempts: Activity, |activity| *activity as i64,
         |activity, listed| {
             let runs = listed.job.facts().running > 0;

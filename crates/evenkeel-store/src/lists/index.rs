@@ -1,4 +1,4 @@
-//! The indexes that find the jobs of a list, and the SQL statements that read them.
+//! The indexes that find the jobs of a list, and the SQL statements that read these indexes.
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::named_enum;
@@ -7,8 +7,8 @@ use evenkeel_core::status::JobStatus;
 use super::{Activity, JobFilter, JobSort, LIST_SCAN_MAX, SortBy};
 
 named_enum! {
-    /// A database index that finds a superset of the jobs that pass a filter. The SQL sections of an
-    /// index end with its name.
+    /// A database index that finds a superset of the jobs that pass a filter. The names of the SQL
+    /// sections for an index end with the name of the index.
     #[derive(Copy, Clone, PartialEq, Eq, Debug)]
     pub enum ListIndex {
         /// Jobs with a running attempt.
@@ -37,8 +37,8 @@ named_enum! {
     }
 }
 
-/// If an index already returns jobs in the order of the list, at most this many jobs are read and
-/// sorted at once.
+/// Maximum size of an index that is read and sorted completely, if the filter has an index in the
+/// order of the list.
 const SORTED_MAX: u32 = 1_000;
 
 impl JobFilter {
@@ -123,7 +123,6 @@ pub const LIST_SECTIONS: [&str; 26] = [
     "list_jobs_scanned_pending", "list_jobs_scanned_running", "list_jobs_scanned_waiting",
 ];
 
-/// Finds an SQL section by its name.
 pub type FindSection = fn(&str) -> &'static str;
 
 impl ListIndex {
@@ -132,8 +131,8 @@ impl ListIndex {
         find(&format!("list_jobs_from_{}", self.as_str()))
     }
 
-    /// Returns the SQL statement that counts the rows which [`jobs`](Self::jobs) reads, if it reads
-    /// more rows than it returns.
+    /// Returns the SQL statement that counts the rows which the statement [`jobs`](Self::jobs)
+    /// reads, if that statement reads more rows than it returns.
     pub fn scanned(self, find: FindSection) -> Option<&'static str> {
         let reads_more =
             matches!(self, Self::Running | Self::Pending | Self::Waiting | Self::NextTimes);

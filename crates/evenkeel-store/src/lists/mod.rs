@@ -2,8 +2,8 @@
 //!
 //! If an index of a filter finds few enough jobs, all of them are read, filtered, sorted and
 //! counted. If every index finds too many jobs, the list is scanned in its sort order and jobs that
-//! do not pass the filter are skipped. If every index finds many jobs, many jobs pass the filter,
-//! so the scan soon fills a page.
+//! do not pass the filter are skipped. A filter whose indexes all find many jobs is usually passed
+//! by many jobs, so the scan soon fills a page.
 
 mod counts;
 mod filter;
@@ -27,7 +27,7 @@ use crate::{Job, Page, PageRequest};
 use index::walk_statement;
 use walk::{ListWalk, WalkPath};
 
-/// Maximum number of jobs that one page scans if no index finds the jobs that pass the filter.
+/// Maximum number of jobs that are scanned for one page if no index finds few enough jobs.
 pub const LIST_SCAN_MAX: u32 = 10_000;
 
 /// Maximum number of list items that are counted one by one for a total.
@@ -36,24 +36,23 @@ pub const COUNTED_MAX: u32 = 10_000;
 /// Number of jobs that one step of a filtered scan reads.
 const STEP: u32 = 1_000;
 
-/// Maximum number of time slots, or parts of time slots, that a page of a list by next run time
-/// reads.
+/// Maximum number of time slots, or parts of time slots, that are read for one page of a list by
+/// next run time.
 const SLOT_PARTS_MAX: u32 = 64;
 
 /// A prefix followed by this character is an upper bound, in sort order, of all texts with that
 /// prefix.
 const LAST_CHARACTER: char = char::MAX;
 
-/// The sort order of a job list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum SortBy {
     #[default]
     Created,
-    /// When a command last changed the job.
+    /// By the time at which a command last changed the job.
     Updated,
-    /// Jobs without a name are not listed.
+    /// By name; jobs without a name are not listed.
     Name,
-    /// Jobs without a next scheduled time are not listed.
+    /// By next scheduled time; jobs without a next scheduled time are not listed.
     NextRun,
 }
 
@@ -85,8 +84,8 @@ pub struct HeldJob {
 }
 
 impl HeldJob {
-    /// Returns the status of this job, which has no active attempts. A definition that cannot be
-    /// parsed counts as having no blackouts.
+    /// Returns the status of the job, assuming that it has no active attempts. A definition that
+    /// cannot be parsed counts as having no blackouts.
     pub fn status(&self) -> JobStatus {
         let definition = serde_json::from_str::<Definition>(&self.definition);
         let is_held = definition.is_ok_and(|definition| {
@@ -103,7 +102,7 @@ pub struct ListRow {
     pub no: JobNo,
     pub updated_at: i64,
     pub next_at: Option<i64>,
-    /// Name and configuration; stores may omit them if the list is not sorted by name.
+    /// Name and configuration of the job; stores may omit them if the list is not sorted by name.
     pub name: Option<(String, String)>,
     /// Whether the job passes the filter according to SQL.
     pub passes: bool,
@@ -161,7 +160,8 @@ pub trait ListProbe {
     ) -> Result<Vec<(ListPosition, bool)>, Self::Error>;
 
     /// Returns the first time slot from `from` on in which a job of any tenant has its next
-    /// scheduled time. For a descending list, the search goes backwards from `from`.
+    /// scheduled time. For a descending list, the search for a time slot goes backwards from
+    /// `from`.
     async fn next_slot(&self, from: i32) -> Result<Option<i32>, Self::Error>;
 
     /// Counts the jobs of all tenants in a part of a time slot, up to [`LIST_SCAN_MAX`] + 1.
@@ -214,8 +214,8 @@ pub async fn list_jobs<P: ListProbe>(
 /// Number of rows in each index of a filter.
 type IndexCounts = Vec<(ListIndex, u64)>;
 
-/// Returns all jobs that pass the filter if an index finds few enough, else the row counts of the
-/// indexes.
+/// Returns all jobs that pass the filter if an index finds few enough jobs, else the row counts of
+/// the indexes.
 async fn scan_indexes<P: ListProbe>(
     probe: &P,
     all: u64,
@@ -347,7 +347,8 @@ async fn walk_by_next_time<P: ListProbe>(
     Ok((walk, false))
 }
 
-/// Returns the time slot, or part of one, that a list by next run time reads after `cursor`.
+/// Returns the time slot, or part of a time slot, that is read after `cursor` for a list by next
+/// run time.
 async fn next_part<P: ListProbe>(
     probe: &P,
     cursor: Option<JobCursor>,

@@ -50,7 +50,7 @@ pub struct ListPosition {
     /// The timestamp in microseconds by which the list is sorted, or 0 if it is sorted by name or
     /// creation.
     pub at: i64,
-    /// Name and configuration, if the list is sorted by name.
+    /// Name and configuration of the job, if the list is sorted by name.
     pub name: Option<(String, String)>,
     pub no: JobNo,
 }
@@ -77,7 +77,7 @@ impl JobSort {
         if self.descending { rising.reverse() } else { rising }
     }
 
-    /// Returns true if the list contains all jobs of the tenant.
+    /// Returns true if an unfiltered list in this order contains all jobs of the tenant.
     pub fn has_all(self) -> bool {
         matches!(self.by, SortBy::Created | SortBy::Updated)
     }
@@ -188,7 +188,7 @@ impl ListWalk {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotPart {
     pub slot: Slot,
-    /// `None` for the whole time slot.
+    /// The shard that is read; `None` for the whole time slot.
     pub shard: Option<Shard>,
 }
 

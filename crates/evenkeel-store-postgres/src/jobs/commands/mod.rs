@@ -3,8 +3,8 @@
 //! Locks rows in the order that all transactions use: jobs, their pending attempts, their states.
 //! While the rows of a job are locked, no attempt of the job starts or finishes. The jobs are read
 //! and the commands decided only after all rows are locked. An attempt that became pending while
-//! the transaction waited for locks is locked too. If another transaction has locked such an
-//! attempt first, this transaction is rolled back and repeated.
+//! the transaction waited for locks is locked too. If another transaction has locked a new pending
+//! attempt first, the transaction of the commands is rolled back and repeated.
 
 mod write;
 
@@ -82,7 +82,7 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
 /// The rows that the locking statements returned.
 struct Locked {
     runs: Vec<JobRuns>,
-    /// Load profile and cost of each counted job.
+    /// Load profile and cost of each job that is counted under a load profile.
     counted: HashMap<JobNo, (i64, i64)>,
 }
 
@@ -135,14 +135,14 @@ pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tri
     get(&connection.row(sql!("now"), &[&now]).await?, 0)
 }
 
-/// Returns the name that a job gets by the command.
+/// Returns the name that a change command gives to its job.
 fn wanted_name(action: &Action) -> Option<Name<'_>> {
     let Action::Change(change) = action else { return None };
     let about = change.about.as_ref()?;
     Some((about.name.as_deref()?, about.configuration.as_deref().unwrap_or_default()))
 }
 
-/// Returns the effect of the command, or why it is rejected.
+/// Returns the effect of the command, or why the command is rejected.
 fn decide<'a>(
     command: &'a JobCommand,
     job: &Job,
@@ -211,7 +211,6 @@ fn take_key(
     Ok(())
 }
 
-/// Stores the new deduplication keys of jobs.
 async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
     let (mut numbers, mut keys) = (Vec::new(), Vec::new());
     for plan in plans {
@@ -227,7 +226,7 @@ async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
     Ok(())
 }
 
-/// Finds free attempt keys for the runs that the commands start.
+/// Finds unused attempt keys for the runs that the commands start.
 async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tried<()> {
     let number = |action: &Action| match action {
         Action::Retry { n, .. } => Some(*n),

@@ -76,7 +76,7 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the numbers of the jobs whose plans meet the condition.
+/// Returns the numbers of the jobs whose planned command fulfils `is_meant`.
 pub(super) fn numbers_of(plans: &[Plan<'_>], is_meant: impl Fn(&Plan<'_>) -> bool) -> Vec<i64> {
     plans.iter().filter(|plan| is_meant(plan)).map(|plan| plan.job.no.0).collect()
 }
@@ -169,8 +169,8 @@ async fn write_states(
     Ok(())
 }
 
-/// Updates the stored job counts of the tenant. Also deletes reload requests of stopped jobs, and
-/// failure counts of jobs whose state changes.
+/// Updates the stored job counts of the tenant. Also deletes requests to reload cancelled or
+/// deleted jobs into the scheduler, and failure counts of jobs whose state changes.
 pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
     let over = numbers_of(plans, |plan| plan.effect.ends_running);
     if !over.is_empty() {
