@@ -19,8 +19,8 @@ const FORGOTTEN_AT_ONCE: u32 = 1000;
 pub struct Access {
     pub authenticator: Authenticator,
     pub limiter: Limiter,
-    /// Limits the audit log entries for requests without a credential, so that they cannot fill the
-    /// log.
+    /// Limits the audit log entries for requests without a credential, so that such requests cannot
+    /// fill the audit log.
     pub anonymous: Limiter,
     pub audit: AuditLog,
     store: Arc<dyn Store>,
@@ -45,8 +45,8 @@ impl Access {
         JobId::new(now, self.chance.ten_bytes()).to_string()
     }
 
-    /// Creates an API key. Returns the id and the secret of the key; only a hash of the secret is
-    /// stored. Returns `None` if another key already has this name.
+    /// Creates an API key. Returns the id and the secret of the API key; the store has only its
+    /// hash. Returns `None` if another API key of the tenant already has this name.
     pub async fn create_key(
         &self,
         scope: &Scope,
@@ -74,7 +74,7 @@ pub struct Upkeep {
 impl Upkeep {
     const EVERY: Duration = Duration::from_secs(60);
 
-    /// Creates an upkeep that keeps audit log entries for `kept_for`.
+    /// Audit log entries older than `kept_for` are deleted.
     pub fn new(access: Arc<Access>, kept_for: Span) -> Self {
         Self { access, kept_for }
     }
@@ -91,7 +91,7 @@ impl Upkeep {
         Ok(store.prune_audit(before, FORGOTTEN_AT_ONCE).await? == u64::from(FORGOTTEN_AT_ONCE))
     }
 
-    /// Runs the upkeep once per minute, forever.
+    /// Calls `run_once` every minute, and again at once while old audit log entries are left.
     pub async fn run(self, clock: impl Fn() -> Timestamp + Send) {
         loop {
             let has_more = self.run_once(clock()).await.unwrap_or_else(|error| {

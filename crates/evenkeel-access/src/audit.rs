@@ -5,25 +5,25 @@ use std::sync::Arc;
 use evenkeel_store::{AuditEntry, Store};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// Maximum number of audit entries that wait to be written. If the queue is full, entries for
-/// refused requests are dropped and counted, and entries for changes wait.
+/// Maximum number of audit entries that wait to be written. If so many wait, the server drops and
+/// counts audit entries for refused requests, and requests that change data wait.
 const WAITING_MAX: usize = 10_000;
 /// Maximum number of audit entries in one transaction.
 const BATCH_MAX: usize = 1000;
-/// Maximum number of concurrent transactions. With only one concurrent transaction, an audit entry
-/// that just missed a transaction would wait for two. The stores commit concurrent transactions
-/// together.
+/// Maximum number of concurrent transactions. If the maximum were 1, an audit entry that arrives
+/// during a transaction would wait for that transaction and for its own. The stores commit
+/// concurrent transactions together.
 const SIDE_BY_SIDE: usize = 4;
-/// Maximum length of a text in an entry, in characters; longer texts are cut.
+/// Maximum length of a text in an audit entry, in characters; longer texts are cut.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// Metric: number of refused requests that were not recorded, because the queue was full or the
-/// store failed.
+/// Metric: number of refused requests without an audit entry, because the queue of audit entries
+/// was full or the store failed.
 const DROPPED: &str = "evenkeel_audit_dropped_total";
 
 struct Waiting {
     entry: AuditEntry,
-    /// Receives true if the entry was written.
+    /// Receives true if the audit entry was written.
     done: Option<oneshot::Sender<bool>>,
 }
 
@@ -43,15 +43,15 @@ impl AuditLog {
         Self(sender)
     }
 
-    /// Records a change and waits until it is written. Returns false if writing failed.
+    /// Records a change in the audit log and waits until it is stored. Returns false on failure.
     pub async fn record(&self, entry: AuditEntry) -> bool {
         let (done, written) = oneshot::channel();
         let sent = self.0.send(Waiting { entry: neat(entry), done: Some(done) }).await;
         sent.is_ok() && written.await.unwrap_or(false)
     }
 
-    /// Queues the entry of a refused request without waiting, because refused requests must not
-    /// slow the server down. If the queue is full, the audit entry is dropped.
+    /// Queues the audit entry of a refused request without waiting, because refused requests must
+    /// not slow the server down. If the queue of audit entries is full, the audit entry is dropped.
     pub fn record_refusal(&self, entry: AuditEntry) {
         if self.0.try_send(Waiting { entry: neat(entry), done: None }).is_err() {
             metrics::counter!(DROPPED).increment(1);
@@ -85,13 +85,13 @@ async fn write_batch(store: &dyn Store, batch: Vec<Waiting>) {
         metrics::counter!(DROPPED).increment(refusals);
     });
     for done in waiting.into_iter().flatten() {
-        // Sending fails if the caller no longer waits, which is fine.
+        // Sending the result fails if the caller no longer waits for the result.
         let _ = done.send(written.is_ok());
     }
 }
 
-/// Shortens long texts, and replaces control characters, which databases or terminals do not
-/// handle.
+/// Shortens long texts in an audit entry, and replaces control characters, because some databases
+/// and terminals do not handle them.
 fn neat(mut entry: AuditEntry) -> AuditEntry {
     let clean = |text: &mut String| {
         if text.chars().nth(TEXT_CHARS_MAX).is_some() || text.contains(char::is_control) {

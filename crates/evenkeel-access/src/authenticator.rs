@@ -22,7 +22,7 @@ pub struct Identity {
     pub expires_at: Option<Timestamp>,
     /// Hash of the API key, if the credential is an API key.
     pub key: Option<KeyHash>,
-    /// Number of the tenant, if it is already known.
+    /// Number of the sender's tenant; `None` if only the tenant's name is known.
     pub(crate) number: Option<TenantNo>,
 }
 
@@ -37,7 +37,7 @@ pub enum Refusal {
     RevokedKey,
     #[error("the API key has expired")]
     ExpiredKey,
-    /// The server accepts only API keys and tokens of the external identity provider.
+    /// The server does not accept its own tokens, only API keys and external tokens.
     #[error(
         "this server does not accept its own tokens; use a token of the identity provider or an API \
          key"
@@ -65,7 +65,7 @@ pub struct Authenticator {
     store: Arc<dyn Store>,
     trust: Trust,
     tenants: Tenants,
-    /// Ids of the API keys that were used since the last upkeep.
+    /// Ids of the API keys that were used since the last call of `take_used`.
     used: Mutex<HashSet<Uuid>>,
 }
 
@@ -74,8 +74,8 @@ impl Authenticator {
         Self { tenants: Tenants::new(Arc::clone(&store)), store, trust, used: Mutex::default() }
     }
 
-    /// Returns the identity that `credential` proves; the request arrived from the IP address
-    /// `from` at `now`.
+    /// Returns the identity that the credential of a request proves. The request arrived from the
+    /// IP address `from` at `now`.
     pub async fn identify(
         &self,
         credential: &str,
@@ -127,8 +127,8 @@ impl Authenticator {
         Ok(key)
     }
 
-    /// Each issuer has one algorithm and its own keys, so the order of the checks cannot make a
-    /// forged token valid.
+    /// Each token issuer has one signature algorithm and its own keys, so the order of the checks
+    /// cannot make a forged token valid.
     fn check_token(
         &self,
         token: &str,
@@ -148,8 +148,8 @@ impl Authenticator {
             match tokens.verify(token, now) {
                 Ok(claims) => return Ok(identity_of(claims)),
                 Err(why @ TokenRefusal::Invalid(_)) => refusal = refusal.or(Some(why)),
-                // The signature is valid, so the token is from this issuer and no other issuer is
-                // tried.
+                // The token's signature is valid, so the token is from this issuer and no other
+                // issuer is tried.
                 Err(why) => return Err(why.into()),
             }
         }
@@ -160,7 +160,7 @@ impl Authenticator {
         })
     }
 
-    /// Returns and clears the API keys that were used since the last call.
+    /// Returns the ids of the API keys that were used since the last call of `take_used`.
     pub(crate) fn take_used(&self) -> Vec<Uuid> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.drain().collect()

@@ -1,5 +1,5 @@
 //! API keys: long random secrets with which programs authenticate. The store contains only the hash
-//! of a key.
+//! of an API key.
 
 use evenkeel_core::chance::Chance;
 use evenkeel_store::KeyHash;
@@ -8,15 +8,15 @@ use sha2::{Digest as _, Sha256};
 /// Prefix of every API key, by which users and secret scanners recognise it.
 pub const KEY_PREFIX: &str = "ek_";
 
-/// Number of hexadecimal digits after the prefix.
+/// Number of hexadecimal digits after the prefix of an API key.
 const LETTERS: usize = 64;
 
-/// The secret text of an API key. The secret is shown once, when the key is created.
+/// The secret text of an API key. The server shows the secret once, when the API key is created.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKeySecret(String);
 
 impl ApiKeySecret {
-    /// Generates a key of 256 random bits.
+    /// Generates an API key of 256 random bits.
     pub fn draw(chance: &dyn Chance) -> Self {
         let bits: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
         Self(format!("{KEY_PREFIX}{bits}"))

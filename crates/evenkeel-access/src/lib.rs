@@ -1,5 +1,5 @@
-//! Authentication, rate limits for failed authentication, and the audit log. This crate does not
-//! depend on HTTP.
+//! Authentication, rate limits for failed authentication, and the audit log, without a dependency
+//! on HTTP.
 //!
 //! - [`Authenticator`]: identifies the sender of a credential, which is a token of this server
 //!   ([`Tokens`]), a token of an external identity provider ([`ExternalTokens`]) or an API key

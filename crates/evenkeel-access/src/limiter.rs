@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 
 use evenkeel_core::{Span, Timestamp};
 
-/// Number of failures of one IP address per minute after which the address is blocked.
+/// Maximum number of failed authentications per minute; the next failure blocks the IP address.
 pub const FAILURES_MAX: u32 = 10;
 
 const WINDOW: Span = Span::from_secs(60);
-/// Duration of the first block; each following block is twice as long.
+/// Duration of an IP address's first block; each following block is twice as long, up to 1 h.
 const FIRST_WAIT: Span = Span::from_secs(60);
 const LONGEST_WAIT: Span = Span::from_secs(3600);
-/// After this time without a failure, the failures and blocks of an address are forgotten.
+/// After this time without a failure, the failures and blocks of an IP address are forgotten.
 const FORGIVEN_AFTER: Span = Span::from_secs(2 * 3600);
-/// Maximum number of IP addresses whose failures are counted. An attacker who uses more addresses
-/// can try more credentials.
+/// Maximum number of IP addresses whose failures are counted. An attacker with more IP addresses
+/// than this can try more credentials.
 const ADDRESSES_MAX: usize = 10_000;
 
 /// The consequence of a request with an invalid credential.
@@ -24,9 +24,9 @@ const ADDRESSES_MAX: usize = 10_000;
 pub enum Verdict {
     /// The failure is counted.
     Counted,
-    /// This failure blocks the address for the given duration.
+    /// The failed authentication blocks the IP address for the given duration.
     BlockedNow(Span),
-    /// The address is already blocked, for the given remaining duration.
+    /// The IP address is already blocked, and the block lasts for the given duration from now.
     Blocked(Span),
 }
 
@@ -39,8 +39,8 @@ struct Record {
     times_blocked: u32,
 }
 
-/// Counts authentication failures by IP address. Requests with valid credentials are never blocked:
-/// many clients may share an address, and the mistakes of one client must not lock out the others.
+/// Counts authentication failures by IP address. Requests with valid credentials are never blocked,
+/// because clients that share an IP address must not lock out each other.
 #[derive(Default)]
 pub struct Limiter(Mutex<HashMap<IpAddr, Record>>);
 
@@ -81,8 +81,8 @@ impl Limiter {
     }
 }
 
-/// Returns the address itself, or the /64 network of an IPv6 address, because one host can use all
-/// addresses of a /64 network.
+/// Returns an IPv4 address itself, and the /64 network of an IPv6 address, because one host can use
+/// all addresses of a /64 network.
 fn normalized(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -93,8 +93,8 @@ fn normalized(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Removes all addresses without recent failures; if there are none, removes the address whose last
-/// failure is the oldest.
+/// Removes the IP addresses without a recent authentication failure. If the table is still full,
+/// removes the IP address whose last failure is the oldest.
 fn evict(table: &mut HashMap<IpAddr, Record>, now: Timestamp) {
     table.retain(|_, record| now < record.blocked_until || now.since(record.last) <= WINDOW);
     if table.len() >= ADDRESSES_MAX {
@@ -116,7 +116,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Reports more failures than allowed, so that the address gets blocked.
+    /// Reports more authentication failures than allowed, so that the IP address is blocked.
     fn provoke(limiter: &Limiter, from: IpAddr, now: Timestamp) -> Verdict {
         for _ in 0..FAILURES_MAX {
             assert_eq!(limiter.failed(from, now), Verdict::Counted);

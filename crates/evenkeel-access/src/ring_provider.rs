@@ -21,7 +21,7 @@ use ring::signature::{
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // The token library needs these functions only to publish key sets, which Evenkeel does not do.
+    // The token library calls `key_utils` only to publish key sets, which Evenkeel does not do.
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| unsupported(),
         rsa_pub_components_from_public_key: |_| unsupported(),
@@ -36,11 +36,11 @@ fn unsupported<T>() -> Result<T, Error> {
 }
 
 /// Installs `ring` as the cryptography provider of the token library. All constructors in this
-/// crate that handle tokens call this function.
+/// crate that handle tokens call `use_ring`.
 pub fn use_ring() {
     static INSTALLED: Once = Once::new();
-    // The token library accepts one provider per process, and no other crate of Evenkeel installs
-    // one.
+    // The token library accepts one cryptography provider per process, and no other crate of
+    // Evenkeel installs one.
     INSTALLED.call_once(|| {
         let _ = PROVIDER.install_default();
     });
@@ -64,7 +64,7 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
-    // The key type is fixed when the key is read, so a public key is never used as a shared secret.
+    // A key's type is fixed when the key is read, so no public key is used as a shared secret.
     let family = match algorithm {
         Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => AlgorithmFamily::Hmac,
         Algorithm::RS256 => AlgorithmFamily::Rsa,

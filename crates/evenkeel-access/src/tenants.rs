@@ -16,7 +16,7 @@ pub struct Tenants {
 }
 
 impl Tenants {
-    /// Maximum number of cached names; a full cache is cleared.
+    /// Maximum number of cached tenant names; a full cache is cleared.
     const MAX: usize = 10_000;
 
     pub fn new(store: Arc<dyn Store>) -> Self {

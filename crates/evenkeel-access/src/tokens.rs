@@ -18,8 +18,8 @@ pub const SECRET_BYTES_MIN: usize = 32;
 /// Maximum length of a token in bytes; longer tokens are refused.
 pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// The only accepted signature algorithm. If the header of a token could choose the algorithm, an
-/// attacker could choose a weak one.
+/// The only accepted signature algorithm. If the header of a token could choose the signature
+/// algorithm, an attacker could choose a weak one.
 const ALGORITHM: Algorithm = Algorithm::HS256;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -83,8 +83,8 @@ pub enum TokenRefusal {
     UnknownKey,
 }
 
-/// Tolerated difference to the clocks of other machines. The tolerance never makes a token valid
-/// after its expiry time.
+/// Tolerated difference between this server's clock and the clock of the token's issuer. The
+/// tolerance never makes a token valid after its expiry time.
 pub(crate) const LEEWAY_SECS: u64 = 60;
 
 /// Issues and verifies tokens of this server.
@@ -109,8 +109,8 @@ impl Tokens {
         let mut validation = Validation::new(ALGORITHM);
         validation.set_issuer(&[ISSUER]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
-        // The token library would use the system clock; `verify` gets the time as a parameter
-        // instead.
+        // The token library would compare the expiry time with the system clock; `verify` compares
+        // it with its parameter `now` instead.
         validation.validate_exp = false;
         Ok(Self {
             encoding: EncodingKey::from_secret(secret),

@@ -1,5 +1,5 @@
-//! Measures how long it takes to compute a million job conditions. Run it with `cargo run --release
-//! -p evenkeel-core --example condition_speed`.
+//! Measures how long it takes to compute the conditions of a million jobs. Run it with `cargo run
+//! --release -p evenkeel-core --example condition_speed`.
 
 #![expect(clippy::print_stdout, reason = "it is here to print")]
 #![expect(clippy::unwrap_used, reason = "its schedules are right")]

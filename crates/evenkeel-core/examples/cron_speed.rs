@@ -1,11 +1,11 @@
 //! Measures how long it takes to compute the next run time of a cron expression, in bad cases and
 //! in a random mix. Run it with `cargo run --release -p evenkeel-core --example cron_speed`.
 //!
-//! The first three columns of the output measure each call once. On a busy machine, the longest
-//! call includes a pause in which another program ran. The first row measures an empty call and
-//! shows how long pauses by other programs are. To exclude pauses by other programs, each call is
-//! made three times with the same input. The last column shows the fastest of the three calls, for
-//! the slowest input.
+//! The first three columns of the output measure each call once. On a busy machine, the duration of
+//! the longest call includes a pause in which another program ran. The first row measures an empty
+//! call and shows how long pauses by other programs are. To exclude pauses by other programs, each
+//! call is made three times with the same input. The last column shows the fastest of the three
+//! calls, for the slowest input.
 #![expect(clippy::print_stdout, reason = "it is for reading")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "its expressions and zones are right")]
@@ -23,7 +23,7 @@ const MIX: usize = 2_000;
 
 const BOTH: Dst = Dst { gap: Gap::Shift, overlap: Overlap::Both };
 
-/// A measured case: its name, cron expression, time zone, and the range of years of its run times.
+/// A measured case: its name, cron expression, time zone, and the years of the run times.
 type Case = (&'static str, &'static str, &'static str, (i64, i64));
 
 const CASES: [Case; 22] = [

@@ -16,17 +16,16 @@ pub struct SkippedTimes {
 }
 
 named_enum! {
-    /// Why a scheduled time was skipped. The store saves the discriminants as numbers; 3 is unused.
+    /// Why a scheduled time was skipped. The store saves the variant's number; 3 is unused.
     #[derive(Copy, Clone, PartialEq, Eq, Debug)]
     pub enum SkipReason {
-        /// The scheduled time was missed, and the misfire policy does not run it.
+        /// The scheduled time was missed, and the misfire policy does not make up for it.
         Misfire = 0 => "misfire",
         /// An earlier run of the same job was still active.
         Overlap = 1 => "overlap",
         /// An earlier run of the same job was waiting for its retry.
         RetryPending = 2 => "retry_pending",
-        /// The scheduled time fell into a blackout, and one later run after the blackout makes up
-        /// for it.
+        /// The scheduled time fell into a blackout, and one run after the blackout makes up for it.
         Blackout = 4 => "blackout",
         /// The store has no outcome of an earlier run, because the node of that run was lost or
         /// could not write the outcome. A run without a stored outcome may in fact have finished
@@ -49,9 +48,9 @@ pub struct Advance {
 pub struct DueTime {
     pub due: Timestamp,
     pub now: Timestamp,
-    /// True if the scheduler noticed the scheduled time punctually, and an earlier run of the job
-    /// delayed it. A scheduled time that waited for an earlier run is late, but does not count as
-    /// missed.
+    /// True if the scheduler noticed the scheduled time punctually, but an earlier run of the job
+    /// was still active. A scheduled time that waited for an earlier run is late, but does not
+    /// count as missed.
     pub waited: bool,
     /// The average duration of the job's successful runs.
     pub average: Span,
@@ -59,8 +58,8 @@ pub struct DueTime {
     pub fired: u64,
 }
 
-/// Decides what happens to a job whose next scheduled time is at or before `now`, if the job may
-/// start now.
+/// Decides what happens to a job whose next scheduled time has been reached and that may start a
+/// run now.
 pub fn advance(definition: &Definition, at: DueTime) -> Advance {
     let mut advanced = advance_endless(definition, at);
     let over = |max| at.fired.saturating_add(1) >= max;
@@ -75,8 +74,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     let timetable = definition.timetable();
     let plain = Advance { skip: None, fire: Some(due), next: timetable.next_after(due) };
     if definition.schedule.follows_its_end() {
-        // However late a run of a periodic job starts, the next scheduled time is a whole period
-        // later.
+        // The next scheduled time of a periodic job is a whole period after its run starts, however
+        // late the run starts.
         return Advance { next: timetable.next_after(due.max(now)), ..plain };
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
@@ -99,8 +98,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                 next: timetable.next_after(newest),
             },
         },
-        // Scheduled times after `missed_before` are late but not missed, so one run makes up for
-        // the missed and the late ones.
+        // One run makes up for the missed scheduled times and for the late ones after
+        // `missed_before`.
         MisfirePolicy::Last if due < missed_before => {
             newest_of(definition, at, SkipReason::Misfire)
         }
@@ -124,8 +123,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     }
 }
 
-/// Returns the last scheduled time before `time`. `time` and `due` are scheduled times, and `due`
-/// is the earlier.
+/// Returns the last scheduled time before `time`. Both `due` and `time` are scheduled times, and
+/// `due` is before `time`.
 fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Timestamp {
     definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
 }
@@ -152,8 +151,8 @@ fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advanc
     Advance { skip, fire: Some(newest), next: timetable.next_after(newest) }
 }
 
-/// Returns one record that skips all scheduled times from `due` to `now`, and the next scheduled
-/// time.
+/// Returns a record that skips all scheduled times from `due` to `now`. Also returns the first
+/// scheduled time after `now`.
 pub fn skip_due(
     definition: &Definition,
     due: Timestamp,

@@ -12,7 +12,7 @@ pub enum Then {
     EndRun {
         /// True if the job has no further scheduled times.
         stop_job: bool,
-        /// The job's next scheduled time, if it depends on when this run finished.
+        /// The job's next scheduled time; `None` unless it depends on when this run finished.
         next_at: Option<Timestamp>,
     },
     /// The next attempt may start at `due`; the run stays active.
@@ -23,7 +23,7 @@ impl Then {
     /// The run ends, and the schedule of the job continues.
     pub const END: Self = Self::EndRun { stop_job: false, next_at: None };
 
-    /// Returns the end of the run in place of a retry.
+    /// Replaces a retry with the end of the run.
     #[must_use]
     pub fn without_retry(self) -> Self {
         if let Self::Retry { .. } = self { Self::END } else { self }
@@ -70,15 +70,15 @@ pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
             wait.max(asked.min(RETRY_DELAY_MAX))
         }
     };
-    // The duration of a failed attempt says nothing about the duration of a successful run, so only
-    // the configured average duration counts.
+    // The duration of a failed attempt says nothing about the duration of a successful run, so the
+    // retry time depends only on the configured average duration.
     let average = definition.average(None);
     let due = ended.finished_at.saturating_add(wait);
     Then::Retry { due: definition.may_start_from(due, average) }
 }
 
 /// Ends a run that has failed and has no retries left. The next run of a periodic job starts at
-/// least `pause` later.
+/// least `pause` after the failed run.
 pub fn after_final_failure(definition: &Definition, finished_at: Timestamp, pause: Span) -> Then {
     let stop_job = definition.on_exhausted == OnExhausted::Stop;
     end(definition, finished_at, pause, stop_job)

@@ -1,10 +1,10 @@
 //! Priority aging: a run that waits long gains priority.
 //!
 //! At whole multiples of `every`, each run that has waited longer than `after` gains `step` points
-//! of priority. Aging updates no stored rows: when a run begins to wait, it is already known at
-//! which times its priority will rise. So each run has a constant number, its [`Rise`], that
-//! determines its position among runs ordered by aging. The rank of a run is the higher of two
-//! values: its configured priority, and the priority that it has gained by waiting.
+//! of priority. Aging updates no rows in the database, because the times at which a run gains
+//! priority are known when the run begins to wait. Each run has a constant number, its [`Rise`], by
+//! which waiting runs are ordered. The rank of a run is the higher of two values: its configured
+//! priority, and the priority that follows from its [`Rise`] and the current time.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ use crate::time::{Span, Timestamp};
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aging {
-    /// How often waiting runs gain priority; the intervals are counted from 1970.
+    /// Interval at which waiting runs gain priority; the intervals are counted from 1970.
     pub every: Span,
     /// How long a run must wait before it gains priority.
     pub after: Span,
-    /// Priority points gained per interval; 0 turns aging off.
+    /// Priority points that a waiting run gains per interval; 0 turns aging off.
     pub step: u8,
     /// The highest effective priority that aging can reach.
     pub cap: Priority,
@@ -36,13 +36,13 @@ impl Default for Aging {
     }
 }
 
-/// A constant number that orders waiting runs by aging: the run with the smaller rise starts first.
+/// A constant number that orders waiting runs by aging; the run with the smallest is first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rise(pub i64);
 
 impl Rise {
-    /// Returns the rise of a run whose priority changes from `old` to `new`. The run keeps the
-    /// priority that it has gained by waiting.
+    /// Returns the new [`Rise`] of a run whose configured priority changes from `old` to `new`. The
+    /// run keeps the priority that it has gained by waiting.
     #[must_use]
     pub fn with_priority(self, old: Priority, new: Priority) -> Self {
         Self(self.0 + i64::from(old.get()) - i64::from(new.get()))
@@ -52,21 +52,20 @@ impl Rise {
 /// The rank of a run at a given moment: the run with the higher rank starts first.
 ///
 /// Ranks grow beyond [`Aging::cap`], so that among long-waiting runs the run that has waited
-/// longest starts first. If ranks stopped at the cap, deadlines alone would order the runs that
-/// have reached it.
+/// longest starts first. If ranks stopped growing at the cap, only deadlines would order the runs
+/// whose rank has reached the cap.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rank(pub i64);
 
 impl Aging {
-    /// Returns the rise of a run with this priority that has waited since `since`.
+    /// Returns the [`Rise`] of a run with this configured priority that has waited since `since`.
     pub fn rise(&self, priority: Priority, since: Timestamp) -> Rise {
         let waited = since.as_micros().saturating_add_unsigned(self.after.as_micros());
-        // The run first gains priority when it has waited for more than `after`.
         let first = self.times(waited) + 1;
         Rise(self.step() * first - i64::from(priority.get()))
     }
 
-    /// Returns the rank that a run has gained by waiting, without its configured priority.
+    /// Returns the rank of a run before its configured priority is applied as a minimum.
     pub fn risen(&self, rise: Rise, now: Timestamp) -> Rank {
         Rank(self.level(now) - rise.0)
     }
@@ -75,8 +74,7 @@ impl Aging {
         self.risen(rise, now).max(Rank(i64::from(priority.get())))
     }
 
-    /// Returns the largest rise with which a run reaches `rank` by waiting, without its configured
-    /// priority.
+    /// Returns the largest [`Rise`] for which [`risen`](Self::risen) is at least `rank`.
     pub fn rise_of(&self, rank: Rank, now: Timestamp) -> Rise {
         Rise(self.level(now) - rank.0)
     }
@@ -89,7 +87,7 @@ impl Aging {
         capped.map_or(priority, |capped| capped.max(priority))
     }
 
-    /// Runs that began to wait before the returned time have gained priority by `now`.
+    /// Returns a time T: all runs that began to wait before T have gained priority by `now`.
     pub fn gained_before(&self, now: Timestamp) -> Timestamp {
         if self.step == 0 {
             return Timestamp::MIN;
@@ -98,7 +96,7 @@ impl Aging {
         Timestamp::from_micros(last.saturating_sub_unsigned(self.after.as_micros()))
     }
 
-    /// Returns the total priority gained by a run that has waited since 1970.
+    /// Returns the number from which the [`Rise`] of a run is subtracted to get its rank.
     fn level(&self, now: Timestamp) -> i64 {
         self.step() * (self.times(now.as_micros()) + 1)
     }
@@ -221,8 +219,8 @@ mod tests {
             prop_assert!(rank(now) <= rank(now + later));
         }
 
-        /// Checks that the next runs to start are among the first runs by priority or the first
-        /// runs by rise.
+        /// Checks that the runs with the highest ranks are among the first runs by priority or the
+        /// first runs by [`Rise`].
         #[test]
         fn next_runs_are_among_the_first_by_priority_or_by_rise(
             aging in any_aging(),
@@ -243,8 +241,9 @@ mod tests {
             for run in by_rank.iter().take(count) {
                 prop_assert!(firsts.contains(&run));
             }
-            // Each of the next runs is among the first `count` by priority, or has gained at least
-            // the priority of the last of them.
+            // Each of the `count` runs with the highest ranks is among the first `count` runs by
+            // priority, or has a [`Rise`] that reaches the priority of the last of these `count`
+            // runs.
             if let Some(last) = by_priority.get(count - 1) {
                 let reach = aging.rise_of(Rank(i64::from(last.0.get())), at(now));
                 for run in by_rank.iter().take(count) {

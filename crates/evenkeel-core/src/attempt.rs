@@ -31,7 +31,7 @@ impl Outcome {
         matches!(self, Self::Completed | Self::PartlyFailed)
     }
 
-    /// True if the retry policy applies to this outcome.
+    /// True if the job's retry policy applies to this outcome of an attempt.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut)
     }
@@ -48,7 +48,7 @@ named_enum! {
         Failed => "failed",
         Cancelled => "cancelled",
         TimedOut => "timed_out",
-        /// The attempt never ran, and the reason is recorded.
+        /// The attempt never ran, and the store has the reason.
         Skipped => "skipped",
         PartlyFailed => "partly_failed",
         Superseded => "superseded",
@@ -141,20 +141,20 @@ impl Loss {
     }
 }
 
-/// The state of an attempt. A fence number belongs to the node that claimed the attempt last.
+/// The state of an attempt, with the fence number of the node that claimed the attempt last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttemptState {
     /// Waits to be claimed.
     Ready {
         /// The fence number of the last owner, if a worker ever claimed the attempt.
         fence: Fence,
-        /// Number of workers that were lost while they ran this attempt.
+        /// Number of workers that died while they ran this attempt.
         crashes: u16,
     },
     Running {
         owner: NodeNo,
         fence: Fence,
-        /// Number of workers that were lost earlier while they ran this attempt.
+        /// Number of earlier workers that died while they ran this attempt.
         crashes: u16,
     },
     Ended(Outcome),
@@ -183,7 +183,7 @@ pub enum Event {
     Withdrawn,
 }
 
-/// The error for an event that is not possible in the attempt's current state. Nothing changed.
+/// The error for an event that is not possible in the attempt's current state.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{event:?} is not possible in the state {state:?}")]
 pub struct IllegalStep {
@@ -191,7 +191,7 @@ pub struct IllegalStep {
     pub event: Event,
 }
 
-/// Applies an event. This function is the only way an attempt changes its state.
+/// Returns the state of an attempt after an event. Attempts change their state only through `step`.
 pub fn step(state: AttemptState, event: Event) -> Result<AttemptState, IllegalStep> {
     use AttemptState::{Ended, Ready, Running};
     match (state, event) {
@@ -330,7 +330,7 @@ mod tests {
 
     proptest! {
         /// With `on_lost_worker: fail`, an attempt starts at most once, however its node loses it.
-        /// The attempt is claimed again only if the previous owner certainly did not start it.
+        /// Another node claims the attempt only if the previous owner certainly did not start it.
         #[test]
         fn on_lost_worker_fail_starts_one_body_at_most(
             events in prop::collection::vec(any_event(), 0..60), max_crashes in 0_u16..5,

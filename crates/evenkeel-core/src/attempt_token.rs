@@ -9,19 +9,19 @@ use sha2::Sha256;
 use crate::ids::AttemptKey;
 use crate::lease::Fence;
 
-/// Mints and verifies tokens. Each token is valid for one attempt and one claim of that attempt
-/// (its fence number). Tokens are not stored, because every node that knows the secret can verify
-/// them.
+/// Mints and verifies tokens. Each token is valid for one claim of one attempt, which the fence
+/// number identifies. Tokens are not stored, because every node that knows the secret can verify
+/// tokens.
 #[derive(Clone)]
 pub struct AttemptTokens(Hmac<Sha256>);
 
-/// Makes attempt tokens differ from everything else that is derived from the same secret.
+/// Makes attempt tokens differ from other values that are derived from the same secret.
 const PURPOSE: &[u8] = b"evenkeel attempt token 1";
 
 impl AttemptTokens {
     pub fn new(secret: &[u8]) -> Self {
         let mac = Hmac::new_from_slice(secret);
-        // HMAC accepts keys of any length, so the fallback value is never used.
+        // HMAC accepts keys of any length, so `new_from_slice` never fails.
         Self(mac.unwrap_or_else(|_| Hmac::new(&Default::default())))
     }
 

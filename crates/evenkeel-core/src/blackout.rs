@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Local hours of the day, such as 22:00 to 06:00; they may cross midnight.
+/// Local hours of the day, such as 22:00 to 06:00. A blackout may cross midnight.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Blackout {
     pub start: jiff::civil::Time,
@@ -26,8 +26,8 @@ pub enum BlackoutError {
 
 const DAY: i64 = 86_400 * 1_000_000;
 
-/// Maximum number of steps in the search for the next start or end of a blackout. A day has few
-/// blackouts, and clocks change rarely, so 1,000 steps are enough.
+/// Maximum number of steps in the search for the next start or end of a blackout. A search of 1,000
+/// steps is enough, because a day has few blackouts and clocks change rarely.
 const STEPS_MAX: usize = 1000;
 
 impl Blackout {
@@ -39,7 +39,7 @@ impl Blackout {
         (micros_of_day(self.end) - micros_of_day(self.start)).rem_euclid(DAY)
     }
 
-    /// Returns how long ago this blackout began, if `time_of_day` is in it.
+    /// Returns how long before `time_of_day` this blackout began, if it contains `time_of_day`.
     fn since(self, time_of_day: i64) -> Option<i64> {
         let since = (time_of_day - self.start_of_day()).rem_euclid(DAY);
         (since < self.length()).then_some(since)
@@ -120,7 +120,7 @@ impl<'a> Blackouts<'a> {
     }
 
     /// Returns the start of the blackout that contains `moment` or ends at `moment`. Returns
-    /// `moment` if no blackout contains `moment` or ends at it.
+    /// `moment` if no blackout contains `moment` or ends at `moment`.
     pub fn current_start(self, moment: Timestamp) -> Timestamp {
         let mut since = moment;
         for _ in 0..STEPS_MAX {
@@ -145,8 +145,8 @@ impl<'a> Blackouts<'a> {
         longest_open(self.periods)
     }
 
-    /// Returns how long ago the blackout began that contains `time_of_day`. If several blackouts
-    /// contain the time of day, the earliest start counts.
+    /// Returns how long before `time_of_day` the blackout began that contains `time_of_day`. If
+    /// several blackouts contain the time of day, the earliest start counts.
     fn began(self, time_of_day: i64) -> Option<i64> {
         self.periods.iter().filter_map(|period| period.since(time_of_day)).max()
     }
@@ -224,8 +224,8 @@ mod tests {
         // The hour from 02:00 to 03:00 does not exist on this day, so the blackout ends when the
         // clocks jump forward.
         assert_eq!(blackouts.next_open(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
-        // The hour from 02:00 to 03:00 exists twice on this day, and half of it is in a blackout
-        // both times.
+        // The hour from 02:00 to 03:00 occurs twice on this day, and the blackout covers half of
+        // the hour both times.
         assert_eq!(blackouts.next_open(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
         assert_eq!(
             blackouts.next_start(at("2026-10-25T00:30:00Z")),

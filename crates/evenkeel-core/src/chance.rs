@@ -1,5 +1,5 @@
-//! The source of random numbers. Core draws no random numbers itself, so that a simulation can
-//! replay the whole system from a seed.
+//! The source of random numbers. The crate `evenkeel-core` draws no random numbers itself, so that
+//! a simulation can replay the whole system from a seed.
 
 pub trait Chance: Send + Sync {
     fn bits(&self) -> u64;

@@ -32,19 +32,19 @@ named_enum! {
         NeverRan => "never_ran",
         /// The job is paused or cancelled, so it has no deadline.
         Paused => "paused",
-        /// The job has no further runs and no missed deadline.
+        /// The job has no further runs and has missed no deadline.
         Over => "over",
         LastRunFailed => "last_run_failed",
         /// A run is active, but it will probably finish after the deadline.
         LikelyViolatedRunning => "likely_violated_running",
-        /// The job waits, and a run that started now would probably finish after the deadline.
+        /// The job is not running, and a run started now would probably finish after the deadline.
         LikelyViolatedWaiting => "likely_violated_waiting",
         /// No run succeeded by the deadline.
         Violated => "violated",
         /// The last run failed, and the job has no further runs.
         GivenUp => "given_up",
-        /// No run succeeded by the deadline, and only because a blackout prevented the run. A
-        /// blackout never moves the deadline.
+        /// No run succeeded by the deadline, only because a blackout prevented the run. A blackout
+        /// never moves the deadline.
         HeldByBlackout => "held_by_blackout",
         /// The only run of the job failed more than [`GIVEN_UP_ERROR_FOR`] ago. The failed job no
         /// longer raises an alert.
@@ -53,8 +53,8 @@ named_enum! {
 }
 
 /// How long a job that runs only once stays in `ERROR` after its run has failed. An operator has
-/// one day to retry, cancel or delete the failed job. An alert that never ends would hide the next
-/// alert.
+/// one day to retry, cancel or delete the failed job. If the alert for a failed job never ended, it
+/// would hide the next alert.
 pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
 
 impl Reason {
@@ -76,7 +76,7 @@ impl Reason {
 pub struct Facts<'a> {
     pub definition: &'a Definition,
     pub history: &'a History,
-    /// When the deadline promise began: when the job was created, last rescheduled or last resumed.
+    /// Time at which the job was created, last rescheduled or last resumed.
     pub since: Timestamp,
     /// False while the job is paused or cancelled.
     pub active: bool,
@@ -88,19 +88,19 @@ pub struct Facts<'a> {
     pub running_since: Option<Timestamp>,
 }
 
-/// The condition of a job: its level, the reason, and when it changes next.
+/// The condition of a job: its level, the reason, and when the condition changes next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
     /// The reason also determines the level (OK, WARNING or ERROR).
     pub reason: Reason,
     /// The time by which a run must have succeeded; `None` if the job has no deadline.
     pub deadline: Option<Timestamp>,
-    /// The latest start with which a run probably finishes by the deadline; `None` if the job has
-    /// no deadline.
+    /// The latest time at which a run can start and probably still finish by the deadline; `None`
+    /// if the job has no deadline.
     pub should_start_by: Option<Timestamp>,
-    /// The earliest and the latest start of the next run; `None` if no run follows.
+    /// The earliest and the latest start of the next run; `None` if the job has no next run.
     pub window: Option<StartWindow>,
-    /// When the condition will change if no run starts or finishes and no command is given.
+    /// Time at which the condition changes if no run starts or finishes and no command arrives.
     pub changes_at: Option<Timestamp>,
     /// The end of the blackout, for [`Reason::HeldByBlackout`].
     pub blackout_ends_at: Option<Timestamp>,
@@ -111,12 +111,12 @@ impl Condition {
         self.reason.level()
     }
 
-    /// Returns when the condition must be computed again, because it may change without an event.
-    /// Returns `None` if the job is `OK` and the scheduler will notice the next change.
+    /// Returns when the condition must be computed again, because a condition may change without an
+    /// event. Returns `None` if the job is `OK` and the scheduler will notice the next change.
     ///
-    /// A job that waits for its scheduled time needs no check, because the scheduler notices when
-    /// its run is late. A job that is due or running needs a check, because nothing else would
-    /// notice that its condition changes.
+    /// The condition of a job that waits for its scheduled time need not be computed again, because
+    /// the scheduler notices when its run is late. The condition of a due or running job must be
+    /// computed again, because nothing else would notice that the condition changes.
     pub fn next_check_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);
@@ -208,13 +208,13 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
 #[derive(Copy, Clone)]
 struct Held {
     ends_at: Timestamp,
-    /// Until when the blackout counts as the reason for the missed deadline. After the blackout, a
-    /// run has as much time to succeed as it normally has after its scheduled time.
+    /// Time until which the blackout counts as the reason for the missed deadline. After the
+    /// blackout, a run has as much time to succeed as it normally has after its scheduled time.
     excused_until: Timestamp,
 }
 
-/// Returns the blackout that prevented every start between the scheduled time and the latest start
-/// that would have met the deadline.
+/// Returns the blackout that prevented every start from the scheduled time to the latest start that
+/// would have met the deadline.
 fn held_by_blackout(
     facts: &Facts<'_>,
     past: &Past,
@@ -227,7 +227,7 @@ fn held_by_blackout(
     }
     let could_start = match &definition.schedule {
         // The next scheduled time of a periodic job is unknown while a run is active, so the end of
-        // the cooldown is used.
+        // the job's last cooldown is used.
         Schedule::Periodic(periodic) => {
             let rested = |end: Timestamp| end.saturating_add(periodic.cooldown());
             facts.history.last_end_at.map_or(facts.since, rested).max(facts.since)
@@ -257,7 +257,7 @@ fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
     Condition { changes_at, ..given_up }
 }
 
-/// Returns the scheduled time for which a run must succeed, and the deadline of that run.
+/// Returns the scheduled time for which a run must succeed, and the deadline of this run.
 fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let time = match (&facts.definition.schedule, facts.next_at) {
         (Schedule::Once(_), next) => {
@@ -268,8 +268,7 @@ fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timest
             last_start.is_none_or(|start| start < time).then_some(time)?
         }
         (_, Some(next)) => next,
-        // After the last scheduled time, the deadline of that time counts until a run has
-        // succeeded.
+        // The deadline of the job's last scheduled time counts until a run has succeeded.
         (_, None) => facts.last_fired_at.filter(|fired| *fired > reference)?,
     };
     Some((time, facts.definition.must_be_over_by(time, reference)))
@@ -413,8 +412,8 @@ mod tests {
         ] {
             assert_eq!(condition(&failed, now).reason, reason);
         }
-        // When the error ends, the condition is computed again, and the job leaves the list of
-        // at-risk jobs.
+        // When the job leaves `ERROR`, its condition is computed again, and the job leaves the list
+        // of at-risk jobs.
         let again = |now| condition(&failed, now).next_check_at(&failed, now);
         assert_eq!((again(ended), again(just_after)), (Some(just_after), None));
         assert_eq!(condition(&over(&recurs), Timestamp::MAX).reason, Reason::GivenUp);

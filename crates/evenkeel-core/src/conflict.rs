@@ -1,13 +1,13 @@
 //! Checks whether a job's blackouts leave enough time to meet its deadlines. A blackout never moves
-//! a deadline, so some combinations of schedule and blackouts cannot meet their deadlines.
+//! a deadline, so jobs with some schedules and blackouts cannot meet their deadlines.
 
 use crate::job::Definition;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 use crate::window::Past;
 
-/// Maximum number of blackouts that are checked. The check covers weeks or, if scheduled times
-/// rarely fall into a blackout, years.
+/// Maximum number of blackouts for which the deadlines are checked. The checked time is weeks or,
+/// if scheduled times rarely fall into a blackout, years.
 const STEPS_MAX: usize = 100;
 
 const TICK: Span = Span::from_micros(1);
@@ -15,7 +15,7 @@ const TICK: Span = Span::from_micros(1);
 /// A run that misses its deadline because of a blackout.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BlackoutConflict {
-    /// The scheduled time of the run. A periodic job becomes due at this time during the blackout.
+    /// The scheduled time of the run, or the time at which a periodic job becomes due.
     pub time: Timestamp,
     /// The end of the blackout.
     pub starts_at: Timestamp,
@@ -41,11 +41,11 @@ impl Definition {
             if starts_at > time && time <= should_start_by && starts_at > should_start_by {
                 return Some(BlackoutConflict { time, starts_at, deadline });
             }
-            // Only the first scheduled time in each blackout is checked, because it waits longest
-            // for the end of the blackout.
+            // Only the first scheduled time in each blackout is checked, because its run waits
+            // longest for the end of the blackout.
             let blackout_start = blackouts.next_start(starts_at)?;
             if let Schedule::Periodic(periodic) = &self.schedule {
-                // The previous run starts as late as possible, just before the blackout.
+                // In the worst case, the previous run starts just before the blackout.
                 reference = blackout_start.saturating_sub(TICK).max(starts_at);
                 time = blackout_start.max(starts_at.saturating_add(periodic.cooldown()));
             } else {
@@ -95,7 +95,7 @@ mod tests {
         let found = conflict(&job, "2026-11-16T08:16:00Z").unwrap();
         assert_eq!(found.starts_at, at("2026-11-16T18:00:00Z"));
         assert_eq!(found.deadline, at("2026-11-16T08:46:00Z"));
-        // A job that is created in the evening meets its deadlines until the next morning.
+        // The job of this test, created in the evening, meets its deadlines until the next morning.
         let found = conflict(&job, "2026-11-16T19:16:00Z").unwrap();
         assert_eq!(found.time, at("2026-11-17T08:16:00Z"));
     }

@@ -1,9 +1,9 @@
 //! Deduplication: decides whether a job or run may exist while another job has the same
 //! deduplication key.
 //!
-//! The holder of a deduplication key is the job that took the key last. Whether the holder still
-//! blocks other jobs is decided only when another job needs the key, from the holder's state at
-//! that time. Claiming or finishing a run does not have to update deduplication records.
+//! The holder of a deduplication key is the job that took the key last. When another job needs the
+//! deduplication key, the holder's current state decides whether the holder blocks the other job.
+//! Claiming or finishing a run therefore updates no deduplication records.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::time::{Span, Timestamp};
 pub struct Dedup {
     /// Only jobs of the same tenant and executor can be duplicates of each other.
     pub key: String,
-    /// True if the key is derived from the job's target, and changes when the target changes.
+    /// True if the deduplication key is derived from the job's target and changes with the target.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_target: bool,
     #[serde(default)]
@@ -33,17 +33,17 @@ pub const LONGEST_WINDOW: Span = Span::from_secs(365 * 86_400);
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DedupScope {
-    /// The holder of the key blocks other jobs while it has a next scheduled time or a waiting run.
+    /// The holder of the deduplication key blocks other jobs while it has a next or a waiting run.
     #[default]
     Pending,
-    /// The holder of the key blocks other jobs while it has a next scheduled time, a waiting run or
-    /// an active run.
+    /// The holder of the deduplication key blocks other jobs while it has a next scheduled time, a
+    /// waiting run or an active run.
     PendingOrRunning,
-    /// The holder of the key blocks other jobs for this long after it took the key.
+    /// The holder of the deduplication key blocks other jobs for this long after it took the key.
     Window(Span),
 }
 
-/// The stored hash of a deduplication key and the job's executor type.
+/// The stored hash of the deduplication key and executor type of a job.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DedupKey([u8; 16]);
 
@@ -76,7 +76,7 @@ impl fmt::Debug for DedupKey {
 /// The operation for which a job needs its deduplication key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DedupPurpose {
-    /// The job is created, changes its key or is resumed.
+    /// The job is created, changes its deduplication key or is resumed.
     Exist,
     /// A triggered run starts.
     Run,
@@ -90,10 +90,10 @@ pub enum DedupPurpose {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyHolder {
     pub state: JobState,
-    /// True if the schedule has more than one run time.
+    /// True if the holder's schedule has more than one run time.
     pub recurs: bool,
     pub next_at: Option<Timestamp>,
-    /// True if a run waits for a worker or for its start time.
+    /// True if a run of the holder waits for a worker or for its start time.
     pub waits: bool,
     /// Active runs.
     pub live: u32,
@@ -114,7 +114,7 @@ impl KeyHolder {
     }
 
     /// True if the job has a waiting run or a next scheduled time. A paused recurring job counts as
-    /// pending, because it continues after the pause.
+    /// pending, because its schedule continues after the pause.
     fn is_pending(&self) -> bool {
         let resumes = self.recurs && self.state == JobState::Paused;
         self.waits || self.next_at.is_some() || resumes
@@ -141,12 +141,12 @@ impl DedupScope {
         }
     }
 
-    /// True if the holder of a deduplication key is blocked by its own earlier run.
+    /// True if an earlier run of the deduplication key's holder blocks its new run.
     pub fn blocks_itself(self, holder: &KeyHolder, purpose: DedupPurpose, now: Timestamp) -> bool {
         match (purpose, self) {
             // A requeued run already passed the deduplication check when it was created.
             (DedupPurpose::Exist | DedupPurpose::Requeue, _) => false,
-            // A retried run replaces the failed run, so it is not a duplicate.
+            // A retry replaces the failed run, so the retry is not a duplicate.
             (DedupPurpose::RunAgain, Self::Window(_)) => false,
             (_, Self::Pending) => holder.has_pending_run(now),
             (_, Self::PendingOrRunning) => holder.has_pending_run(now) || holder.live > 0,

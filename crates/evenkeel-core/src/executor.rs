@@ -2,9 +2,9 @@
 //! needs a list of executors.
 //!
 //! The declaration of each executor is next to the executor's code. This module contains only the
-//! types of executor declarations, because the crates for commands and API use them without
-//! depending on the executors. The crates for commands and API need the declarations to redact
-//! configurations, to resolve aliases and to find the default deduplication key.
+//! types of executor declarations, so that the crates for commands and API do not depend on the
+//! executors. The crates for commands and API need the declarations to redact configurations, to
+//! resolve aliases and to find the default deduplication key.
 
 mod config;
 
@@ -20,18 +20,17 @@ pub struct ExecutorDeclaration {
     pub kind: &'static str,
     /// Other values of `executor_type` that are stored as `kind`.
     pub aliases: &'static [&'static str],
-    /// All fields of `executor_config`. The executor refuses unknown fields.
+    /// All fields of `executor_config`. An executor refuses unknown fields.
     pub fields: &'static [ConfigField],
-    /// The field that serves as the deduplication key of a unique job without `dedup_key`,
-    /// `target`, `source_id` and `url`.
+    /// The field of `executor_config` that serves as the deduplication key of a unique job without
+    /// `dedup_key`, `target`, `source_id` and `url`.
     pub dedup_field: Option<&'static str>,
     /// Set only for the executor that runs jobs with a `url` and no `executor_type`.
     pub start: Option<StartFields>,
-    /// False if the executor reads neither secrets nor the payload. Attempts of an executor that
-    /// reads neither secrets nor the payload skip the search for secret references.
+    /// False if the executor reads neither secrets nor the payload.
     pub resolves_secrets: bool,
-    /// A hint that is added to the error message if a job names this executor and the server has
-    /// not enabled it.
+    /// A hint for the error message if a job names this executor and the server has not enabled the
+    /// executor.
     pub disabled_hint: Option<&'static str>,
 }
 
@@ -55,12 +54,12 @@ impl ExecutorDeclaration {
 pub struct ConfigField {
     pub name: &'static str,
     pub kind: FieldKind,
-    /// True if the field may hold `{"secret": "name"}` or `{{secret.name}}`.
+    /// True if the field may refer to a secret with `{"secret": "name"}` or `{{secret.name}}`.
     pub takes_secrets: bool,
 }
 
-/// The kind of data in a field of `executor_config`. How much of a field users with the role viewer
-/// can see depends on its kind.
+/// The kind of data in a field of `executor_config`. The kind determines how much of the field
+/// users with the role viewer can see.
 ///
 /// A field that its executor does not declare is [`Hidden`](Self::Hidden).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -74,7 +73,7 @@ pub enum FieldKind {
     /// An object. Viewers see the keys of the object but not the values.
     HiddenValues,
     /// A program and its arguments. Viewers see the program. Program arguments cannot contain
-    /// secrets, because all users of the machine can read them.
+    /// secrets, because all users of the machine can read program arguments.
     Arguments,
     /// Viewers see only whether the field is set.
     Hidden,
@@ -163,8 +162,8 @@ impl ExecutorCatalog {
     }
 
     /// Returns the configuration fields of an executor. An unknown executor has no known fields, so
-    /// its whole configuration is redacted. A job that still waits for the `url` of its target has
-    /// the fields of the executor that will run it.
+    /// its whole configuration is redacted. A job whose target has no `url` yet has the fields of
+    /// the executor for URLs, which will run the job.
     pub fn fields(self, kind: &str) -> &'static [ConfigField] {
         let kind = match self.for_urls() {
             Some((for_urls, _)) if kind == ExecutorSpec::NONE => for_urls,

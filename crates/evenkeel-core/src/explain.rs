@@ -11,8 +11,8 @@ use crate::overlap::OverlapPolicy;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
-/// The reason why a job does not run now, or [`Running`](Self::Running) if it runs. The value of
-/// `code` and the field names are part of the API.
+/// The reason why a job does not run now, or [`Running`](Self::Running) if it runs. The variant
+/// names (as `code`) and the field names are part of the API.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Why {
@@ -20,14 +20,14 @@ pub enum Why {
         since: Timestamp,
     },
     NotDue {
-        /// When the run starts: at the next scheduled time, or at the end of the blackout that
-        /// contains it.
+        /// Time at which the next run starts: the next scheduled time, or the end of the blackout
+        /// that contains the scheduled time.
         until: Timestamp,
         /// An earlier run of the job that may still be active at the next scheduled time.
         #[serde(flatten)]
         busy: Option<Busy>,
     },
-    /// The job's cooldown after its previous run has not passed yet.
+    /// The job's cooldown after its previous run is not over yet.
     CoolingDown {
         until: Timestamp,
     },
@@ -35,7 +35,7 @@ pub enum Why {
     AfterThisRun {
         /// The cooldown after the active run finishes.
         cooldown: Span,
-        /// The latest possible next run time.
+        /// The latest possible next run time of the job.
         until: Timestamp,
     },
     /// The job is in a blackout, or a run that started now would probably last into a blackout.
@@ -56,12 +56,12 @@ pub enum Why {
     WaitingInQueue {
         scheduled_at: Timestamp,
         since: Timestamp,
-        /// Number of attempts of the same tenant that are ahead in the pool's queue; counting stops
-        /// at 1,000.
+        /// Number of attempts of the same tenant that are ahead of this run in the pool's queue;
+        /// counting stops at 1,000.
         ahead: u32,
-        /// The priority of the run or, if it has none, of its job.
+        /// The priority of the run or, if the run has no priority, of its job.
         priority: Priority,
-        /// The priority after aging.
+        /// The priority of the run after aging.
         effective_priority: Priority,
     },
     /// The job forbids all live workers of its pool (`dont_run_on_nodes`).
@@ -79,13 +79,13 @@ pub enum Why {
     NoExecutor,
     /// The scheduled time has been reached, but all workers are busy.
     NoCapacity {
-        /// When the scheduled time was reached.
+        /// Time at which the scheduled time was reached.
         since: Timestamp,
     },
     /// The scheduled time has been reached, but an earlier run is still active.
     #[serde(rename = "previous_run_going_on")]
     PreviousRunActive {
-        /// When the scheduled time was reached.
+        /// Time at which the scheduled time was reached.
         since: Timestamp,
         #[serde(flatten)]
         busy: Busy,
@@ -103,7 +103,7 @@ pub enum Why {
         scheduled_at: Timestamp,
         since: Timestamp,
         scope: LimitScope,
-        /// The concurrency key, if the limit belongs to a key.
+        /// The concurrency key, if the limit belongs to a concurrency key.
         key: Option<String>,
         /// The lane, if the limit belongs to a lane.
         lane: Option<Lane>,
@@ -114,11 +114,11 @@ pub enum Why {
     },
 }
 
-/// The state of an active run, and how it affects the next scheduled time.
+/// The state of an active run, and how the active run affects the next scheduled time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Busy {
     pub earlier: EarlierRun,
-    /// What happens to a scheduled time that is reached while the run is active.
+    /// What happens to a scheduled time that is reached while a run is active.
     pub overlap: OverlapPolicy,
 }
 
@@ -137,7 +137,7 @@ pub enum EarlierRun {
 }
 
 impl Why {
-    /// Returns the latest time until which the reason applies, if that time is known.
+    /// Returns the latest time until which the job waits for this reason, if known.
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
             Self::NotDue { until, .. }
@@ -168,7 +168,7 @@ pub enum WaitsFor {
     Worker {
         /// The first time at which a worker could have claimed the run.
         since: Timestamp,
-        /// Number of attempts of the same tenant that are ahead in the queue.
+        /// Number of attempts of the same tenant that are ahead of this run in the queue.
         ahead: u32,
         /// No worker may claim the run before this time.
         open_from: Option<Timestamp>,
@@ -220,7 +220,7 @@ pub struct Explanation {
     pub next_possible_start: Option<Timestamp>,
 }
 
-/// If a due run has not started after this time, something blocks it.
+/// If a due run has not started after this time, `explain` reports that all workers are busy.
 const START_DELAY_MAX: Span = Span::from_secs(5);
 
 pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
@@ -243,7 +243,7 @@ pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
             found.check_workers();
         }
     }
-    // If a run waits for a worker or a permit, its start time is unknown.
+    // If a run waits for a worker or a permit, the start time of the run is unknown.
     let next_possible_start = found.starts.into_iter().min().filter(|_| !found.awaits_capacity);
     Explanation { reasons: found.reasons, next_possible_start }
 }
@@ -260,7 +260,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// Returns when a run with the scheduled time `due` can start, at the earliest now. All reasons
-    /// that depend on a blackout show the same end of the blackout.
+    /// get the end of a blackout from `next_start`, so that they show the same time.
     fn next_start(&self, due: Timestamp) -> Timestamp {
         let Facts { definition, average, .. } = *self.facts;
         definition.next_start(due, average, self.now).max(self.now)
@@ -418,7 +418,7 @@ impl Found<'_> {
         })
     }
 
-    /// A missing suitable worker becomes the first reason, because it matters most.
+    /// If no suitable worker exists, this becomes the first reason, because it matters most.
     fn check_workers(&mut self) {
         let Definition { pool, dont_run_on_nodes: forbidden, .. } = self.facts.definition;
         let workers = self.facts.workers;

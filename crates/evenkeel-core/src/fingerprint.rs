@@ -9,8 +9,8 @@ use crate::hash::fnv1a;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u64);
 
-/// Number of characters of an error message that are hashed; the rest is mostly a stack trace or a
-/// web page.
+/// Maximum number of characters of an error message that are hashed; the rest is mostly a stack
+/// trace or a web page.
 const CHARS_MAX: usize = 1000;
 
 impl Fingerprint {
@@ -27,7 +27,7 @@ pub fn normalized(error: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '"' | '`' => {
-                // A quote without a closing quote is an ordinary character.
+                // A quotation mark without a closing quotation mark is an ordinary character.
                 let rest: String = chars.clone().take_while(|next| *next != c).collect();
                 let is_closed = chars.clone().any(|next| next == c);
                 normalized.push(c);

@@ -1,5 +1,5 @@
-//! Hash functions whose results are stored or must agree between nodes, so they never change. These
-//! hash functions are not cryptographic, because an attacker would gain nothing from a collision.
+//! Hash functions that never change, because their results are stored or must agree between nodes.
+//! The hash functions are not cryptographic, because collisions do not help an attacker.
 
 /// FNV-1a, for short texts.
 pub(crate) fn fnv1a(text: &str) -> u64 {

@@ -27,10 +27,10 @@ impl History {
     /// Returns the updated statistics after an attempt that ran from `start` to `end` and has this
     /// `outcome`.
     ///
-    /// Stores compute these statistics inside the SQL statement that finishes an attempt, because
-    /// two runs of a job may finish at the same time. The conformance tests compare the results of
-    /// the stores with this function. A cancelled attempt neither succeeded nor failed, so only its
-    /// start and end times are recorded. If `alpha` is 0, durations are not averaged at all.
+    /// Stores compute a job's statistics inside the SQL statement that finishes an attempt, because
+    /// two runs of a job may finish at the same time. The conformance tests compare the statistics
+    /// of the stores with the result of `after`. A cancelled attempt neither succeeded nor failed,
+    /// so only its start and end times are recorded. If `alpha` is 0, durations are not averaged.
     #[must_use]
     pub fn after(self, outcome: Outcome, start: Timestamp, end: Timestamp, alpha: f64) -> Self {
         let ended = Self { last_start_at: Some(start), last_end_at: Some(end), ..self };

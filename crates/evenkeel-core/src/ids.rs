@@ -10,7 +10,7 @@ use crate::hash::mix;
 use crate::named_enum;
 use crate::time::Timestamp;
 
-/// Defines a type that is parsed, shown and serialized like its only field.
+/// Defines a type with one field that is parsed, shown and serialized like this field.
 macro_rules! newtype {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -46,7 +46,7 @@ newtype! {
     JobNo(i64)
 }
 newtype! {
-    /// The number of one process of a node; a node gets a new number whenever it starts.
+    /// The number of one process of a node. A node gets a new number whenever it starts.
     NodeNo(i32)
 }
 newtype! {
@@ -74,12 +74,12 @@ impl JobId {
 
 impl AttemptNo {
     pub const FIRST: Self = Self(0);
-    /// The highest attempt number that fits into an id.
+    /// The highest attempt number that fits into the id of an attempt.
     pub const MAX: Self = Self(1023);
 
     /// The attempt number as users see it, counted from 1. The field `attempt` in the API, headers,
-    /// environment variables and templates has this number, whereas `retry_attempt` is counted from
-    /// 0.
+    /// environment variables and templates is counted from 1, whereas `retry_attempt` is counted
+    /// from 0.
     pub const fn from_one(self) -> u16 {
         self.0.saturating_add(1)
     }
@@ -96,26 +96,26 @@ named_enum! {
         /// A user or client triggered the job.
         Trigger = 1 => "trigger",
         /// A backfill: the run makes up for one scheduled time in the past. No run has the origin
-        /// `Backfill` yet; it is reserved for future use.
+        /// `Backfill` yet; `Backfill` is reserved for future use.
         Backfill = 2 => "backfill",
         /// A dead letter was redriven.
         Redrive = 3 => "redrive",
         /// A run of another job, on which this job depends, has finished. No run has the origin
-        /// `Dependency` yet; it is reserved for future use.
+        /// `Dependency` yet; `Dependency` is reserved for future use.
         Dependency = 4 => "dependency",
     }
 }
 
 impl Origin {
-    /// Returns `None` for an origin that this version of Evenkeel does not know. Codes have 4 bits.
+    /// Returns `None` for the number of an origin that this version of Evenkeel does not know.
     pub const fn from_bits(bits: u32) -> Option<Self> {
         let index = bits as usize;
         if index < Self::ALL.len() { Some(Self::ALL[index]) } else { None }
     }
 }
 
-/// Distinguishes runs of one job that have the same scheduled time: an origin, and a number that is
-/// unique within the origin.
+/// Distinguishes runs of one job that have the same scheduled time, by an origin and a number that
+/// is unique within the origin.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Sequence {
     origin: Origin,
@@ -123,9 +123,9 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The sequence of all runs that the scheduler fires.
+    /// The [`Sequence`] of all runs that the scheduler fires.
     pub const REGULAR: Self = Self { origin: Origin::Schedule, number: 0 };
-    /// Number of different values of `n` per origin.
+    /// Number of different sequence numbers per origin.
     pub const NUMBERS: u32 = 1 << 16;
 
     /// Takes `n` modulo [`Sequence::NUMBERS`].
@@ -133,8 +133,8 @@ impl Sequence {
         Self { origin, number: (n % Self::NUMBERS) as u16 }
     }
 
-    /// Decodes the stored number; returns `None` if the origin is unknown or more than 20 bits are
-    /// used.
+    /// Decodes the stored number of a sequence. Returns `None` if the origin is unknown or the
+    /// number has more than 20 bits.
     pub const fn from_bits(bits: u32) -> Option<Self> {
         match Origin::from_bits(bits >> 16) {
             Some(origin) => Some(Self::new(origin, bits)),
@@ -173,13 +173,13 @@ impl AttemptKey {
     }
 
     /// Returns the key of the run's first attempt. Two attempts belong to the same run if and only
-    /// if their first attempts have the same key.
+    /// if `first_attempt` is equal for both.
     pub const fn first_attempt(self) -> Self {
         self.with_attempt(AttemptNo::FIRST)
     }
 }
 
-/// This text form is for the server's own log, where job numbers may be shown.
+/// The text form of an attempt key is for the server's log, where job numbers may be shown.
 impl fmt::Display for AttemptKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheduled_at, job_no, sequence, attempt } = self;

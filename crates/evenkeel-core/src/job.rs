@@ -14,7 +14,7 @@ use crate::schedule::{Dst, Schedule};
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Descriptive data of a job. Firing never reads it.
+/// Descriptive data of a job, which firing never reads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct About {
     /// Job name; if set, it is unique within the tenant and `configuration`.
@@ -35,7 +35,7 @@ pub struct About {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The number of the target within the tenant. The target number is stored in a separate
-    /// column, so that deleting a target can clear it in all jobs of the target.
+    /// column, so that deleting a target can clear the number in all jobs of the target.
     #[serde(skip)]
     pub target: Option<i64>,
     /// The original cron expression of a job that now has an interval, kept so that a user can
@@ -46,7 +46,7 @@ pub struct About {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
     /// Rejects duplicates of the job. Firing does not need deduplication keys, so jobs that differ
-    /// only in their keys share a definition in memory.
+    /// only in their deduplication keys share a definition in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup: Option<Dedup>,
     /// True if the job takes its URL and executor from its target; see
@@ -87,7 +87,7 @@ pub struct Definition {
     pub on_failure: OnFailure,
     #[serde(default)]
     pub on_lost_worker: OnLostWorker,
-    /// An attempt fails once it has lost more than this number of workers.
+    /// An attempt fails when more than this number of workers have died while they ran the attempt.
     #[serde(default = "default_max_crashes")]
     pub max_crashes: u16,
     /// An attempt is stopped after this long without output or progress.
@@ -106,17 +106,17 @@ pub struct Definition {
     pub pool: String,
     #[serde(default)]
     pub misfire: MisfirePolicy,
-    /// A scheduled time counts as missed if no run has started this long after it.
+    /// A scheduled time counts as missed if no run has started this long after the scheduled time.
     #[serde(default = "default_misfire_after")]
     pub misfire_after: Span,
     #[serde(default)]
     pub overlap: OverlapPolicy,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blackout_periods: Vec<Blackout>,
-    /// If true, a run does not start if it would probably still be running when a blackout begins.
+    /// True if a run that would probably last into a blackout does not start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub avoid_blackout: bool,
-    /// Used in place of the measured average duration of successful runs.
+    /// User-set average duration of successful runs, in place of the measured average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_override: Option<Span>,
     /// The load of one run, given as a duration; by default, the average duration of successful
@@ -128,14 +128,14 @@ pub struct Definition {
     pub prefer_window: Option<LocalHours>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dont_run_on_nodes: Vec<String>,
-    /// At most `concurrency_limit` runs with this key are active at once.
+    /// At most `concurrency_limit` runs with the same concurrency key are active at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u32>,
 }
 
-/// The executor of a job. Only that executor understands `config`.
+/// The executor of a job, and the configuration that only this executor understands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ExecutorSpec {
     pub kind: String,
@@ -144,8 +144,8 @@ pub struct ExecutorSpec {
 }
 
 impl ExecutorSpec {
-    /// The executor name of a job whose executor is unknown, because its target has no URL yet.
-    /// Runs of a job without an executor fail with [`Self::NO_EXECUTOR`].
+    /// The executor type of a job whose executor is unknown, because the job's target has no URL
+    /// yet. Runs of a job without an executor fail with [`Self::NO_EXECUTOR`].
     pub const NONE: &str = "none";
     pub const NO_EXECUTOR: &str = "no_executor";
 
@@ -185,10 +185,10 @@ pub enum OnExhausted {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLostWorker {
-    /// Another worker starts the attempt again, so its side effects happen at least once.
+    /// Another worker starts the attempt again, so the attempt's side effects happen at least once.
     #[default]
     Retry,
-    /// The attempt fails, so its side effects happen at most once.
+    /// The attempt fails, so the attempt's side effects happen at most once.
     Fail,
 }
 

@@ -2,12 +2,12 @@
 //! may take over.
 //!
 //! Each node holds one lease for all attempts that it runs. Another node takes over a lease in two
-//! steps. First, the other node notices that the owner has stopped pinging, and records a challenge
-//! (`steal_start_at`). Second, the owner has a grace period in which it can still answer the
-//! challenge. The grace period must pass both on the database clock and on the clock of the
-//! challenging node. Time in which the challenging node cannot reach the store does not count
-//! towards the grace period. Neither a jump of the clock nor a database outage can cause a lease to
-//! be taken over.
+//! steps. First, the other node notices that the lease's owner has stopped pinging, and records a
+//! challenge (`steal_start_at`). Second, the lease's owner has a grace period in which it can still
+//! answer the challenge. The grace period must pass both on the database clock and on the clock of
+//! the challenging node. Time in which the challenging node cannot reach the store does not count
+//! towards the grace period. So neither a jump of a clock nor a database outage can cause a node to
+//! lose its lease.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct LeaseTimings {
     pub ping: Span,
     /// If a node has not pinged for this long, other nodes may challenge its lease.
     pub silent_after: Span,
-    /// If a challenged node does not answer within this time, it loses its attempts.
+    /// A node that does not answer a challenge within this time loses its lease.
     pub grace: Span,
 }
 
@@ -50,10 +50,10 @@ impl Default for LeaseTimings {
     }
 }
 
-/// Errors for lease timings with which work could be lost or never be recovered.
+/// Errors for lease timings with which attempts could be lost or never be taken over.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseTimingsError {
-    /// A node must be able to miss one ping without being challenged.
+    /// A node must be able to miss one ping without a challenge of its lease.
     #[error("ping_seconds ({ping}) must be at most half of lease_seconds ({silent_after})")]
     PingTooSlow { ping: Span, silent_after: Span },
     /// A node needs enough time to stop its running attempts.
@@ -67,16 +67,16 @@ impl LeaseTimings {
             let Self { ping, silent_after, .. } = self;
             return Err(LeaseTimingsError::PingTooSlow { ping, silent_after });
         }
-        // Half of the grace period is a safety margin, and killing the process of an attempt may
-        // take a second.
+        // Half of the grace period must be enough to kill the process of an attempt, which may take
+        // a second; the rest is a safety margin.
         if self.grace < Span::from_secs(3) {
             return Err(LeaseTimingsError::GraceTooShort(self.grace));
         }
         Ok(self)
     }
 
-    /// Returns how long after its last answered ping a node must have stopped all its attempts,
-    /// which is half the grace period before another node can take over.
+    /// Returns the time after its last answered ping by which a node must have stopped all its
+    /// attempts. Another node can take over half the grace period later.
     pub fn bodies_must_end_after(self) -> Span {
         let half_grace = Span::from_micros(self.grace.as_micros() / 2);
         self.silent_after.saturating_add(half_grace)
@@ -102,11 +102,11 @@ pub enum LeaseVerdict {
     Steal,
 }
 
-/// Tracks for how long this node has seen no new ping of each other node. Times in which this node
-/// cannot reach the store do not count.
+/// Tracks for how long this node has seen no new ping of each other node. Time in which this node
+/// cannot reach the store does not count.
 #[derive(Debug, Default)]
 pub struct StealWatch {
-    /// For each other node, its last known ping, and when this node first saw that ping.
+    /// For each other node, the time of its last known ping, and when this node first saw the ping.
     silent: BTreeMap<NodeNo, (Timestamp, Duration)>,
     /// For each challenged node, the time of the challenge, and when this node first saw the
     /// challenge.
@@ -115,8 +115,8 @@ pub struct StealWatch {
 
 impl StealWatch {
     /// Decides whether a lease may be challenged or taken over, at `db_now` on the database clock
-    /// and `own_now` on this node's monotonic clock. A ping with a time in the future counts as a
-    /// ping now.
+    /// and `own_now` on this node's monotonic clock. A ping with a time in the future counts as if
+    /// it were sent now.
     pub fn judge(
         &mut self,
         timings: LeaseTimings,
@@ -135,8 +135,8 @@ impl StealWatch {
         let Some(challenged_at) = lease.steal_start_at else {
             self.watched.remove(&lease.node);
             // The owner of a lease stops its attempts by its own clock, counted from its last ping.
-            // If the database clock jumped, the owner may have pinged a moment ago and be too busy
-            // to answer the challenge in time.
+            // If the database clock jumped, the owner of the lease may have pinged a moment ago and
+            // may be too busy to answer a challenge in time.
             let silent_for = own_now.saturating_sub(since);
             let silent =
                 ping == lease.last_ping_at && silent_for >= Duration::from(timings.silent_after);

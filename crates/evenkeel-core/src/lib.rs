@@ -1,8 +1,8 @@
 //! The decision logic of Evenkeel, without side effects.
 //!
-//! Every function in this crate is pure: it computes a decision from the current state, an event
+//! Every function in this crate is pure and computes a decision from the current state, an event
 //! and the time. No function reads a clock, draws a random number or writes anything. The engine
-//! calls these functions, and the stores save the results.
+//! calls the functions of this crate, and the stores save the results.
 //!
 //! Jobs and their times:
 //! - [`job`]: the definition of a job

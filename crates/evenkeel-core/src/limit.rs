@@ -2,9 +2,9 @@
 //! lane.
 //!
 //! A run that starts takes a permit of each limit that applies to it, and holds these permits as
-//! long as it is active. A run for which a limit has no free permit is parked: it moves from the
-//! main queue to the queue of that limit, where it does not delay other runs, until a permit is
-//! free.
+//! long as it is active. A run for which a limit has no free permit is parked: the run moves from
+//! the main queue to the queue of that limit and waits there until a permit is free. A parked run
+//! does not delay the runs in the main queue.
 
 mod release;
 
@@ -23,8 +23,8 @@ pub use release::{OwnPermits, ReleasePass, ReleasedRuns};
 
 pub const KEY_CHARS_MAX: usize = 255;
 pub const KEY_LIMIT_MAX: u32 = 10_000;
-/// Maximum value of a limit; it is bounded because each claim counts the active runs of a tenant or
-/// lane.
+/// Maximum value of a tenant or lane limit. The value is bounded, because each claim counts the
+/// active runs of the tenant or lane.
 pub const SHARED_LIMIT_MAX: u32 = 100_000;
 
 named_enum! {
@@ -39,7 +39,7 @@ named_enum! {
 }
 
 impl LimitScope {
-    /// Reads the scope from `code`, the second and third character of a limit queue's pool name.
+    /// Reads the scope of a limit from `code`, characters 2 and 3 of the pool name of its queue.
     pub fn of_queue_pool_code(code: &str) -> Option<Self> {
         let code = code.parse::<usize>().ok()?;
         Self::ALL.get(code.checked_sub(1)?).copied()
@@ -75,14 +75,14 @@ pub struct KeyLimit {
 }
 
 impl Definition {
-    /// Returns the limit that the job sets for its `concurrency_key`, if it has one.
+    /// Returns the limit that the job sets for its `concurrency_key`, if the job has one.
     pub fn key_limit(&self) -> Option<KeyLimit> {
         let text = self.concurrency_key.as_deref()?;
         Some(KeyLimit { digest: KeyDigest::of(text), most: self.concurrency_limit.unwrap_or(1) })
     }
 }
 
-/// Identifies a limit. The first byte of the key is the position of the scope in
+/// Identifies a limit. The first byte of a limit key is the position of the limit's scope in
 /// [`LimitScope::ALL`], counted from 1.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey([u8; Self::BYTES]);
@@ -134,12 +134,12 @@ impl LimitKey {
         (1..=LimitScope::ALL.len()).contains(&bytes[0].into()).then_some(Self(bytes))
     }
 
-    /// Returns the name of the limit's queue, which is a pool that no worker serves.
+    /// Returns the pool name of the limit's queue. No worker serves this pool.
     pub fn queue_pool(self) -> String {
         format!("{}{self}", Self::QUEUE_POOL)
     }
 
-    /// Returns the limit to whose queue this pool name belongs; `None` for ordinary pools.
+    /// Returns the limit whose queue has this pool name; `None` for ordinary pools.
     pub fn of_queue_pool(pool: &str) -> Option<Self> {
         let hex = pool.strip_prefix(Self::QUEUE_POOL)?;
         if hex.len() != 2 * Self::BYTES || !hex.is_ascii() {
@@ -203,10 +203,10 @@ impl Limits {
             && self.lanes.iter().all(|lane| lane.is_none())
     }
 
-    /// Returns the highest limit that applies to any run in the queue of `key`, or `None` if no
-    /// limit applies any more. `parked` is the highest limit that is stored with the parked runs.
-    /// The limit of a concurrency key is stored with each parked run, but limits of tenants and
-    /// lanes are taken from these settings, which may have changed.
+    /// Returns the highest limit of any run in the queue of the limit `key`, or `None` if the limit
+    /// no longer exists. `parked` is the highest limit that is stored with the parked runs. The
+    /// limit of a concurrency key is stored with each parked run, but limits of tenants and lanes
+    /// come from [`Limits`], which operators can change.
     pub fn max_in_queue(&self, key: LimitKey, parked: u32) -> Option<u32> {
         match key.scope() {
             LimitScope::Key => Some(parked),
@@ -231,11 +231,11 @@ pub enum Admission {
     /// The run moves to the queue of this limit.
     Park(Limit),
     /// The run stays in the main queue, because another transaction is changing the permits of one
-    /// of its limits.
+    /// of the run's limits.
     Defer,
 }
 
-/// The number of active runs per limit, during one claim.
+/// The number of active runs per limit, counted during one claim.
 #[derive(Clone, Debug, Default)]
 pub struct PermitCounts {
     /// `None` while another transaction is changing the number of active runs.
@@ -257,8 +257,8 @@ impl PermitCounts {
         self.running.get(&key).copied().flatten()
     }
 
-    /// Decides whether a run may start under these limits. If the run may start, it is counted as
-    /// active.
+    /// Decides whether a run may start under its `limits`. If the run may start, the run is counted
+    /// as active.
     pub fn admit(&mut self, limits: &[Limit]) -> Admission {
         let mut full = None;
         for limit in limits {

@@ -1,7 +1,7 @@
 //! Names of enum variants, as the API and the CLI show them.
 
-/// Defines an enum whose variants have names. Adds the constant `ALL`, which lists all variants in
-/// the order of their definition, and the method `as_str`, which returns the name.
+/// Defines an enum whose variants have names. The enum has the constant `ALL`, which lists all
+/// variants in order, and the method `as_str`, which returns the name of a variant.
 #[macro_export]
 macro_rules! named_enum {
     (

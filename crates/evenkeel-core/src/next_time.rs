@@ -15,14 +15,14 @@ pub struct ScheduleState {
     /// Active runs.
     pub live: u32,
     pub last_outcome: Option<Outcome>,
-    /// When the schedule was last changed, if known.
+    /// Time at which the schedule was last changed, if known.
     pub since: Option<Timestamp>,
 }
 
 /// Returns the next scheduled time of a job that is resumed at `now`. The start time is chosen
 /// anew, so scheduled times that passed during the pause do not count as missed. A job that runs
-/// once gets a scheduled time only if it has not run yet; a run that was cancelled by the pause
-/// does not count. `choose` returns a start time after the moment that is passed to it.
+/// once gets a scheduled time only if it has not run yet. A run that the pause cancelled does not
+/// count as a run. `choose(moment)` returns a start time after `moment`.
 pub fn next_after_resume(
     definition: &Definition,
     state: ScheduleState,
@@ -30,7 +30,7 @@ pub fn next_after_resume(
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     if let Schedule::Once(once) = &definition.schedule {
-        // The scheduled time was changed since the last run: to a later time, or to "run now".
+        // `is_other` is true if the scheduled time was changed since the last run.
         let later = once.at.is_some_and(|at| state.last_fired_at.is_none_or(|last| last < at));
         let anew = state.last_fired_at.is_some_and(|last| state.since.is_some_and(|it| it > last));
         let is_other = later || (once.at.is_none() && anew);
@@ -42,7 +42,7 @@ pub fn next_after_resume(
 }
 
 /// Returns the next scheduled time of a job that had stopped after failures and is retried at
-/// `now`. `choose` returns a start time after the moment that is passed to it.
+/// `now`. `choose(moment)` returns a start time after `moment`.
 pub fn next_after_retry(
     definition: &Definition,
     state: ScheduleState,
@@ -56,8 +56,8 @@ pub fn next_after_retry(
 }
 
 /// Returns the next scheduled time of a job whose schedule has changed at `now`. A job that runs
-/// once runs again if its scheduled time is changed. `choose` returns a start time after the moment
-/// that is passed to it.
+/// once runs again if its scheduled time is changed. `choose(moment)` returns a start time after
+/// `moment`.
 pub fn next_after_change(
     definition: &Definition,
     state: ScheduleState,

@@ -17,7 +17,7 @@ pub enum OnFailure {
     /// The job is paused after this many consecutive failed runs.
     Pause {
         after: u16,
-        /// A note that users see together with the reason for the pause.
+        /// A note that users see together with the reason why the job is paused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -42,8 +42,8 @@ named_enum! {
         RetriesExhausted => "retries_exhausted",
         /// The attempt reported that a retry cannot succeed.
         NotRetryable => "not_retryable",
-        /// The worker was lost, and the job does not allow another worker or has lost too many
-        /// workers.
+        /// The worker was lost, and the job's settings do not allow another worker to start the
+        /// attempt again.
         WorkerLost => "worker_lost",
     }
 }
@@ -64,17 +64,17 @@ impl DeathReason {
 pub enum Hook {
     #[default]
     None,
-    /// Counts a consecutive failure, and marks the job to be paused after `pause_after` failures.
+    /// Counts a failed run, and marks the job to be paused after `pause_after` failed runs.
     CountFailure {
         pause_after: u16,
     },
     DeadLetter(DeathReason),
 }
 
-/// Returns the follow-up action (hook) for a finished attempt; `then` is the decision about a
-/// retry.
+/// Returns the follow-up action (hook) for a finished attempt. `then` says whether the attempt is
+/// retried.
 pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
-    // The random number changes only the delay of a retry, not the number of retries.
+    // The random number is 0, because it changes only the delay of a retry.
     let verdict = definition.retry.after_failure(ended.attempt, 0.0);
     let reason = match (verdict, ended.again) {
         (Verdict::RetryAfter(_), RetryHint::Never) => DeathReason::NotRetryable,
@@ -97,8 +97,8 @@ pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
 }
 
 /// Returns the note for a job that is paused after `failures` consecutive failures. Returns `None`
-/// if the job must not be paused, because its policy may have changed since the failures were
-/// counted.
+/// if the job must not be paused, which can happen if its policy has changed since the failures
+/// were counted.
 pub fn pause_note(on_failure: &OnFailure, failures: u32) -> Option<String> {
     let OnFailure::Pause { after, note } = on_failure else { return None };
     if failures < u32::from(*after) {

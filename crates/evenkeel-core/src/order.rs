@@ -8,7 +8,7 @@ use crate::named_enum;
 use crate::time::Timestamp;
 
 named_enum! {
-    /// A lane of the dispatch queue. Attempts of earlier lanes start first.
+    /// A lane of the dispatch queue; the order of lanes is critical, standard, batch.
     #[derive(
         Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
     )]
@@ -17,7 +17,7 @@ named_enum! {
         Critical => "critical",
         #[default]
         Standard => "standard",
-        /// Attempts in this lane start when the other lanes leave workers free, and always on the
+        /// Attempts in the lane `batch` start on the workers that other lanes leave free, and on a
         /// guaranteed share of workers.
         Batch => "batch",
     }

@@ -15,7 +15,7 @@ newtype! {
 const NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_3c52_88a4_4b0e_9d27_5a64_1c0b_7e93);
 
 impl PageId {
-    /// Returns the id of the page at `url`, which must be normalized, for this job.
+    /// Returns the page id for this job and `url`, which must be normalized.
     pub fn of(job: JobNo, url: &str) -> Self {
         Self(Uuid::new_v5(&NAMESPACE, format!("{job} {url}").as_bytes()))
     }
@@ -35,8 +35,8 @@ pub struct PageContent {
     pub etag: Option<String>,
     /// For conditional requests.
     pub last_modified: Option<String>,
-    /// The SHA-256 hash of the significant content. If this hash differs from the stored one, the
-    /// page has changed.
+    /// The SHA-256 hash of the significant content. If the content hash of a page differs from the
+    /// stored hash, the page has changed.
     pub content_hash: [u8; 32],
     /// Number of links between the start page and this page.
     pub depth: u16,
@@ -68,8 +68,8 @@ pub struct KnownPage {
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     pub content_hash: [u8; 32],
-    /// The links of the page, which a crawl follows if the page is unchanged and not downloaded
-    /// again.
+    /// The links of the page. A crawl follows these links if the page is unchanged and not
+    /// downloaded again.
     pub links: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ pub struct Progress {
 pub const MESSAGE_CHARS_MAX: usize = 500;
 
 impl Progress {
-    /// Replaces the fields that are set in `news`.
+    /// Replaces the progress fields that are set in `news`.
     pub fn update(&mut self, news: Self) {
         let Self { done, total, items_processed, items_saved, message } = news;
         self.done = done.or(self.done);

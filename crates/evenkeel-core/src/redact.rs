@@ -3,7 +3,7 @@
 //! A redacted value is replaced with `{"redacted": true}`, a redacted part of a URL with `***`.
 //! Neither `{"redacted": true}` nor `***` can be a real value. When a client sends a redacted job
 //! to the server, [`restore`] replaces unchanged redactions with the stored values. [`redacted_in`]
-//! finds redactions for which no stored value exists.
+//! finds the redactions that are left.
 
 use serde_json::{Map, Value, json};
 
@@ -47,7 +47,7 @@ fn field(value: &mut Value, kind: FieldKind) {
         }
         (FieldKind::HiddenValues, Value::Object(values)) => values.values_mut().for_each(whole),
         (FieldKind::Arguments, Value::Array(items)) => items.iter_mut().skip(1).for_each(whole),
-        // This arm covers `Hidden` fields and values that do not have the declared type.
+        // `Hidden` fields, and values that do not have the declared type, are redacted completely.
         (_, value) => whole(value),
     }
 }
@@ -57,12 +57,11 @@ pub fn payload(payload: &mut Value) {
 }
 
 /// Redacts the user, password, query values and fragment of a URL. `text` may also be a longer text
-/// that begins with a URL. Template placeholders stay.
+/// that begins with a URL. Template placeholders are not redacted.
 pub fn url(text: &str) -> String {
     let Some(start) = text.find("://").map(|at| at + 3) else { return text.to_owned() };
     let authority = text[start..].find(['/', '?', '#', '\\']).map_or(text.len(), |at| start + at);
-    // A password may contain unescaped characters, so the last `@` before the path ends the
-    // password.
+    // A password may contain an unescaped `@`, so the last `@` before the path ends the password.
     let user_end = text[start..authority].rfind('@').map_or(start, |at| start + at);
     let mut shown = text[..start].to_owned();
     if user_end > start {
@@ -83,7 +82,7 @@ pub fn url(text: &str) -> String {
     shown
 }
 
-/// Redacts the value of a query parameter. If the parameter has no `=`, it is redacted completely,
+/// Redacts the value of a query parameter. A query parameter without `=` is redacted completely,
 /// because it may be a value.
 fn pair(text: &str) -> String {
     let is_place = |value: &str| value.starts_with("{{") && value.ends_with("}}");
@@ -113,8 +112,8 @@ pub fn job(shown: &mut Map<String, Value>, declared: &[ConfigField]) {
     }
 }
 
-/// Replaces redactions in `sent`, the job that a client sends, with the values of `seen`, the
-/// stored job.
+/// Replaces redactions in `sent`, the job that a client sends, with values from `seen`, the stored
+/// job.
 pub fn restore(sent: &mut Map<String, Value>, seen: &Map<String, Value>, declared: &[ConfigField]) {
     let mut hidden = seen.clone();
     job(&mut hidden, declared);

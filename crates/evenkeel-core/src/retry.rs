@@ -27,13 +27,13 @@ pub enum Backoff {
     Fixed {
         delay: Span,
     },
-    /// The delays are used one after the other; the last one repeats.
+    /// The retries use these delays one after the other; the last delay repeats.
     Stages {
         delays: Vec<Span>,
     },
 }
 
-/// How much a random number changes a delay, in percent. Applied after the cap.
+/// How much a random number changes the delay of a retry, in percent, even beyond the cap.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Jitter {
@@ -50,8 +50,8 @@ pub enum Jitter {
 }
 
 named_enum! {
-    /// Named retry policies: the default, and one for each specification document that Evenkeel
-    /// implements.
+    /// Named retry policies: the default policy, and one policy for each specification document
+    /// that Evenkeel implements.
     #[derive(Copy, Clone, PartialEq, Eq, Debug)]
     pub enum Preset {
         Standard => "standard",
@@ -77,7 +77,7 @@ impl Preset {
         }
     }
 
-    /// Returns the preset whose fields all equal those of `policy`.
+    /// Returns the preset that equals `policy` in all fields.
     pub fn of(policy: &RetryPolicy) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.policy() == *policy)
     }
@@ -109,7 +109,7 @@ impl RetryPolicy {
         Self { jitter: Jitter::None, ..Self::standard() }
     }
 
-    /// The delay starts at 1 min and doubles up to 1 day, with ±20 % jitter.
+    /// The delay of retries starts at 1 min and doubles up to 1 day, with ±20 % jitter.
     pub fn queue() -> Self {
         Self {
             backoff: Backoff::Exponential {
@@ -120,7 +120,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The delays are 5 min, 1 h, and then always 4 h.
+    /// The delays of retries are 5 min, 1 h, and then always 4 h.
     pub fn deadline() -> Self {
         let delays = [300, 3600, 14_400].map(Span::from_secs).to_vec();
         Self {
@@ -130,7 +130,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The delay starts at 2 s and doubles up to 5 min, with up to 30 % added jitter.
+    /// The delay of retries starts at 2 s and doubles up to 5 min, with up to 30 % added jitter.
     pub fn cron_service() -> Self {
         Self {
             max_retries: 3,

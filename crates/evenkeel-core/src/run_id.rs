@@ -1,8 +1,8 @@
 //! Ids of runs and attempts: UUIDs that contain the attempt's key, in which the job number is
 //! encrypted.
 //!
-//! An id is computed from the attempt's key. The id is known before the attempt is stored, and the
-//! server can decode it without a database lookup. The 122 free bits of a UUIDv8, highest first:
+//! The id of an attempt is computed from the attempt's key. The id is known before the attempt is
+//! stored, and decoding it needs no database lookup. The 122 free bits of a UUIDv8, highest first:
 //!
 //! | bits | content                                                                    |
 //! |-----:|----------------------------------------------------------------------------|
@@ -12,9 +12,9 @@
 //! |   16 | number within the origin, for runs of a job in the same microsecond         |
 //! |   10 | attempt, counted from 0; 0 in the id of a run                               |
 //!
-//! Job numbers are consecutive. Unencrypted job numbers would show a tenant how many jobs all tenants
-//! have. The encryption also depends on the scheduled time, the origin and the number within the
-//! origin, so two ids do not show whether they belong to the same job.
+//! Job numbers are consecutive. Unencrypted job numbers would show a tenant how many jobs all
+//! tenants have. The encryption of the job number also depends on the rest of the id, except the
+//! attempt number, so two run ids do not show whether the runs belong to the same job.
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,7 +37,7 @@ const fn mask(bits: u32) -> u128 {
     (1 << bits) - 1
 }
 
-/// The id of a run, which all its attempts share.
+/// The id of a run, which is the same for all attempts of the run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct RunId(Uuid);
@@ -57,13 +57,13 @@ impl AttemptId {
         AttemptNo((self.0.as_u128() & mask(ATTEMPT_BITS)) as u16)
     }
 
-    /// The encryption key is not needed, because the attempt number is not encrypted.
+    /// Needs no encryption key, because the attempt number is not encrypted.
     pub fn with_attempt(self, attempt: AttemptNo) -> Self {
         let run = self.0.as_u128() & !mask(ATTEMPT_BITS);
         Self(Uuid::from_u128(run | (u128::from(attempt.0) & mask(ATTEMPT_BITS))))
     }
 
-    /// The encryption key is not needed, because the scheduled time is not encrypted.
+    /// Needs no encryption key, because the scheduled time is not encrypted.
     pub fn scheduled_at(self) -> Timestamp {
         let micros = custom_bits(self.0) >> (JOB_BITS + SEQUENCE_BITS + ATTEMPT_BITS);
         Timestamp::from_micros(micros as i64)
@@ -125,7 +125,7 @@ impl FromStr for AttemptId {
     }
 }
 
-/// Encodes attempt keys as ids and decodes them. All nodes of an installation must use the same
+/// Encodes attempt keys as ids, and decodes the ids. All nodes of an installation must use the same
 /// secret.
 #[derive(Copy, Clone)]
 pub struct RunIds(SipHasher24);
@@ -142,7 +142,7 @@ impl RunIds {
     /// Derives the 128-bit encryption key from a secret of any length.
     pub fn new(secret: &[u8]) -> Self {
         let mac = Hmac::<Sha256>::new_from_slice(secret);
-        // HMAC accepts keys of any length, so the fallback value is never used.
+        // HMAC accepts keys of any length, so `new_from_slice` never fails.
         let mut mac = mac.unwrap_or_else(|_| Hmac::new(&Default::default()));
         mac.update(b"evenkeel run ids 1");
         let digest = mac.finalize().into_bytes();
@@ -171,8 +171,8 @@ impl RunIds {
         AttemptKey {
             scheduled_at: Timestamp::from_micros(time.cast_signed()),
             job_no: self.decrypt(job, Purpose::Id, time, sequence),
-            // The origin of an `AttemptId` is always known, because `AttemptId::from_u128` checks
-            // it.
+            // The origin of an `AttemptId` is always known, because `AttemptId::from_u128` refuses
+            // unknown origins.
             sequence: Sequence::from_bits(sequence).unwrap_or(Sequence::REGULAR),
             attempt: id.attempt(),
         }
@@ -183,8 +183,8 @@ impl RunIds {
         self.key(id.into())
     }
 
-    /// Encrypts a job number for a page cursor. `context` is the rest of the cursor, so that the
-    /// same job number looks different in different cursors.
+    /// Encrypts a job number for a page cursor. `context` is the rest of the page cursor. With
+    /// `context`, the same job number looks different in different cursors.
     pub fn hide_job(&self, job: JobNo, context: u64) -> u64 {
         self.encrypt(job, Purpose::Cursor, context, 0)
     }
@@ -329,13 +329,13 @@ mod tests {
                 set_bits += bits.count_ones();
             }
         }
-        // Without encryption, small job numbers would leave the upper bits zero. With encryption,
-        // about half of all bits are set.
+        // Without encryption, the upper bits of small job numbers would be zero. With encryption,
+        // about half of the bits of all job numbers are set.
         let expected = 2_000 * JOB_BITS / 2;
         assert!(set_bits.abs_diff(expected) < expected / 20, "{set_bits} of {expected}");
     }
 
-    /// The expected id was computed with an independent implementation.
+    /// The expected attempt id of this test was computed with an independent implementation.
     #[test]
     fn attempt_id_layout_never_changes() {
         let key = AttemptKey {

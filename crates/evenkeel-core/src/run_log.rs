@@ -1,16 +1,16 @@
-//! The log of an attempt: its standard output and standard error in order of arrival, with
-//! timestamps.
+//! The log of an attempt: the standard output and standard error of the attempt in order of
+//! arrival, with timestamps.
 //!
-//! An offset is the number of bytes that the attempt printed earlier, including bytes that were not
-//! stored. A reader that remembers its last offset gets only new text, and can tell missing bytes
-//! from no output.
+//! The offset of a piece of output is the number of bytes that the attempt printed before it,
+//! including bytes that were not stored. A reader that remembers its last offset gets only new
+//! text. The offset also shows whether bytes before the new text were not stored.
 
 use serde::Serialize;
 
 use crate::named_enum;
 use crate::time::{Span, Timestamp};
 
-/// The first characters of every stored log, which distinguish it from plain text. A stored text
+/// The first characters of every stored log, which distinguish a log from plain text. A stored text
 /// without `MARK` is the response to an HTTP call, or the output of an older version that stored
 /// only standard output.
 const MARK: &str = "\u{1e}log1 ";
@@ -22,7 +22,7 @@ named_enum! {
     #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum LogStream {
-        /// Standard output, and all output that does not belong to a stream.
+        /// Standard output, and all output that belongs to no stream.
         Stdout => "stdout",
         Stderr => "stderr",
     }
@@ -37,11 +37,11 @@ impl LogStream {
     }
 }
 
-/// A piece of output that arrived together on one stream.
+/// A piece of an attempt's output that arrived at one time on one stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogChunk {
     pub stream: LogStream,
-    /// When the first byte of the piece arrived; `None` for plain text.
+    /// Time at which the first byte of the piece arrived; `None` for plain text.
     pub at: Option<Timestamp>,
     /// Number of bytes that the attempt printed on both streams before this piece.
     pub offset: u64,
@@ -57,8 +57,8 @@ impl LogChunk {
 /// The stored part of an attempt's output.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunLog {
-    /// Pieces of output in order of arrival. If the offset of a piece is larger than the end of the
-    /// previous piece, the text between them was not stored.
+    /// Pieces of output in order of arrival. If a piece begins after the end of the previous piece,
+    /// the text between the two pieces was not stored.
     pub chunks: Vec<LogChunk>,
     /// Total number of bytes that the attempt printed.
     pub total: u64,
@@ -68,23 +68,23 @@ pub struct RunLog {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LogLine {
     pub stream: LogStream,
-    /// When the first byte of the line arrived; `None` if that was not recorded.
+    /// Time at which the first byte of the line arrived; `None` if the time was not recorded.
     pub at: Option<Timestamp>,
     /// Number of bytes that the attempt printed on both streams before this line.
     pub offset: u64,
-    /// Number of bytes directly before this line that were not stored.
+    /// Number of bytes of output directly before this line that were not stored.
     pub left_out_before: u64,
     /// Without the newline.
     pub text: String,
-    /// True if the end of the line has not arrived or was not stored.
+    /// True if the end of the log line has not arrived or was not stored.
     pub is_partial: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogLines {
-    /// Lines in the order in which their first byte arrived.
+    /// Log lines in the order in which their first bytes arrived.
     pub lines: Vec<LogLine>,
-    /// Number of bytes after the last line that were not stored.
+    /// Number of bytes of output after the last line that were not stored.
     pub left_out_after: u64,
 }
 
@@ -111,8 +111,8 @@ impl RunLog {
         encoded
     }
 
-    /// Reads the stored form. Decoding never fails: a text that is not a valid log counts as plain
-    /// text, and a truncated log keeps everything before the cut.
+    /// Reads the stored form of a log. A text that is not a valid log counts as plain text. From a
+    /// truncated log, everything before the cut is kept.
     pub fn decode(text: &str) -> Self {
         Self::read(text).unwrap_or_else(|| Self::plain(text))
     }
@@ -153,11 +153,11 @@ impl RunLog {
         Self { chunks: if text.is_empty() { Vec::new() } else { vec![chunk] }, total }
     }
 
-    /// Returns the lines of one stream or of both, without the first `from` bytes of output.
+    /// Returns the lines of one or both streams, without the first `from` bytes of output.
     pub fn lines(&self, from: u64, only: Option<LogStream>) -> LogLines {
         let mut all: Vec<LogLine> = Vec::new();
-        // The index of the unfinished line of each stream; the other stream may print before that
-        // line ends.
+        // The index of the unfinished line of each stream. The other stream may print before the
+        // unfinished line ends.
         let mut open: [Option<usize>; 2] = [None; 2];
         let (mut expected, mut left_out) = (from, 0);
         for chunk in self.chunks.iter().filter(|chunk| chunk.end() > from) {

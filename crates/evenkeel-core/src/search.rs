@@ -12,10 +12,10 @@ pub struct SearchQuery {
 /// A phrase of one or more consecutive words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// Words of letters, digits and diacritics, in lower case; the list is never empty. Stores
-    /// remove diacritics from the words of a query, as they do from page texts.
+    /// Words of letters, digits and diacritics, in lower case; a term has at least one word. Stores
+    /// remove diacritics from the words of a search query, as they do from page texts.
     pub words: Vec<String>,
-    /// True if the last word matches all words that begin with it.
+    /// True if the last word of the term matches all words that begin with it.
     pub prefix: bool,
 }
 
@@ -33,8 +33,8 @@ impl SearchQuery {
     /// Parses a query such as `rust "job scheduler" sched* -python`.
     ///
     /// A parsed query can never contain database syntax, because terms consist only of words of
-    /// letters, digits and diacritics. All other characters separate words, so `foo-bar` is the
-    /// phrase `foo bar`.
+    /// letters, digits and diacritics. Characters other than letters, digits and diacritics
+    /// separate words, so `foo-bar` is the phrase `foo bar`.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text.trim_start();

@@ -2,8 +2,8 @@
 //!
 //! A stored job never contains the value of a secret. A job refers to a secret with `{"secret":
 //! "name"}` in place of a text, or with `{{secret.name}}` inside a text. The secret value is
-//! inserted in memory when an attempt starts, and [`Masks`] removes it from everything that the
-//! attempt reports.
+//! inserted in memory when an attempt starts, and [`Masks`] removes the value from everything that
+//! the attempt reports.
 
 mod masks;
 mod places;
@@ -47,8 +47,8 @@ pub type SecretValues<'a> =
 /// Looks up the values of secrets when an attempt starts.
 pub trait SecretSource: Send + Sync {
     /// Returns the values of the secrets `names` in the same order, with `None` for a name that the
-    /// tenant does not have. The error is a sentence that is stored with the attempt and contains
-    /// no secret value.
+    /// tenant does not have. The returned error is a sentence without secret values, which is
+    /// stored with the attempt.
     fn values<'a>(&'a self, tenant: TenantNo, names: &'a [String]) -> SecretValues<'a>;
 }
 

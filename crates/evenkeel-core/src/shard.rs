@@ -19,15 +19,15 @@ impl Shard {
     }
 }
 
-/// Returns the shards that the node `me` schedules if `nodes` are the scheduler nodes.
+/// Returns the shards that the node `me` schedules, if `nodes` is the list of all scheduler nodes.
 ///
-/// Uses rendezvous hashing: all nodes compute the same result from the same list. When a node joins
-/// or leaves, no shard moves between the other nodes.
+/// With rendezvous hashing, all nodes compute the same owners of shards from the same list of
+/// nodes. When a node joins or leaves, no shard moves between the other nodes.
 pub fn shards_of(me: NodeNo, nodes: &[NodeNo]) -> Vec<Shard> {
     Shard::all().filter(|shard| owner_of(*shard, nodes) == Some(me)).collect()
 }
 
-/// Returns the node that schedules a shard if `nodes` are the scheduler nodes.
+/// Returns the node that schedules a shard, if `nodes` is the list of all scheduler nodes.
 pub fn owner_of(shard: Shard, nodes: &[NodeNo]) -> Option<NodeNo> {
     nodes.iter().copied().max_by_key(|node| weight(*node, shard))
 }

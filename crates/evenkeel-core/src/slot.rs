@@ -1,4 +1,4 @@
-//! Time slots of 15 minutes: load is counted per time slot, and the scheduler loads upcoming jobs
+//! Time slots of 15 minutes. Load is counted per time slot, and the scheduler loads upcoming jobs
 //! one time slot at a time.
 
 use serde::{Deserialize, Serialize};

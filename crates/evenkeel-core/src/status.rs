@@ -35,7 +35,7 @@ named_enum! {
     }
 }
 
-/// The facts that determine a job's status and the allowed commands.
+/// The facts that determine a job's status and the commands that the job allows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFacts {
     pub state: JobState,
@@ -46,15 +46,15 @@ pub struct JobFacts {
     /// True if the job has a next scheduled time.
     pub has_next: bool,
     /// True if the next scheduled time has been reached, so that the run only waits for a worker.
-    /// False while a blackout delays the job; see
+    /// `is_due` is false while a blackout delays the job; see
     /// [`Definition::next_start`](crate::Definition::next_start).
     pub is_due: bool,
     pub last_outcome: Option<Outcome>,
 }
 
 impl JobFacts {
-    /// Returns the status. The status depends on the last command (such as pause), then on active
-    /// runs, then on the next scheduled time, then on the last outcome.
+    /// Returns the status of the job, which depends first on the last command (such as pause), then
+    /// on active runs, then on the next scheduled time, then on the last outcome.
     pub fn status(self) -> JobStatus {
         match self.state {
             JobState::Cancelled | JobState::Deleted => JobStatus::Cancelled,
@@ -71,8 +71,7 @@ impl JobFacts {
         }
     }
 
-    /// Decides what a command does to the job. The effects of commands are decided only in this
-    /// function.
+    /// Decides what a command does to the job. The effects of commands are decided only in `apply`.
     pub fn apply(self, command: Command) -> Result<Effect, NotAllowed> {
         if !self.allows(command) {
             let allowed = Command::ALL.into_iter().filter(|other| self.allows(*other)).collect();
@@ -94,7 +93,7 @@ impl JobFacts {
         })
     }
 
-    /// A retry is allowed only if no run is active, because otherwise two runs would be active.
+    /// The command `retry` is allowed only without an active run, to avoid two active runs.
     fn allows(self, command: Command) -> bool {
         let status = self.status();
         let is_over = matches!(self.state, JobState::Cancelled | JobState::Deleted);

@@ -1,11 +1,11 @@
-//! Timestamps and durations in microseconds, with the same precision in PostgreSQL and SQLite.
+//! Timestamps and durations in microseconds, a precision that both PostgreSQL and SQLite can store.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Implements `Debug` and `Serialize` with the text form that `Display` writes. With `parsed`, also
-/// implements `Deserialize` with `FromStr`.
+/// Implements `Debug` and `Serialize` of a type with the text form that `Display` writes. With
+/// `parsed`, also implements `Deserialize` with `FromStr`.
 macro_rules! text_form {
     ($type:ty) => {
         impl std::fmt::Debug for $type {
@@ -111,7 +111,7 @@ text_form!(Timestamp, parsed);
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
-/// The units in the text form of durations, longest first.
+/// The units in the text form of durations, the longest unit first.
 const UNITS: [(&str, u64); 7] = [
     ("w", 7 * 24 * 3600 * 1_000_000),
     ("d", 24 * 3600 * 1_000_000),

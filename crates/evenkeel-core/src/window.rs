@@ -1,5 +1,5 @@
-//! Computes the start window, the central concept of the scheduler: the earliest and the latest
-//! start of the next run, for every kind of schedule.
+//! Computes the start window of a job: the earliest and the latest start of its next run, for every
+//! kind of schedule.
 
 use crate::blackout::Blackouts;
 use crate::history::History;
@@ -9,10 +9,10 @@ use crate::time::{Span, Timestamp};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StartWindow {
-    /// The earliest start. A retry or a blackout makes the earliest start later.
+    /// The earliest start of the next run. A retry or a blackout makes the earliest start later.
     pub can_start_by: Timestamp,
-    /// The latest start with which the run probably finishes by its deadline. Retries and blackouts
-    /// do not change the latest start.
+    /// The latest time at which the next run can start and probably still finish by its deadline.
+    /// Retries and blackouts do not change the latest start.
     pub should_start_by: Timestamp,
 }
 
@@ -20,14 +20,14 @@ pub struct StartWindow {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Past {
     /// The start of the last successful run. If no run has succeeded since the job was created,
-    /// rescheduled or resumed, the reference is the time of that event.
+    /// rescheduled or resumed, `reference` is the time of the creation, change or resumption.
     pub reference: Timestamp,
     /// The average duration of successful runs; zero if unknown.
     pub average: Span,
 }
 
 impl Definition {
-    /// Returns the data on which the deadlines depend, if the deadline promise began at `since`.
+    /// Returns the data on which deadlines depend, if the deadline promise began at `since`.
     pub fn past(&self, history: &History, since: Timestamp) -> Past {
         let last_success = history.last_good_start_at;
         Past {
@@ -52,17 +52,17 @@ impl Definition {
     }
 
     /// Returns the first time at or after `moment` at which the job may start. The job may not
-    /// start in a blackout. With `avoid_blackout`, a run of `average` length must also finish
-    /// before the next blackout. With `avoid_blackout`, a run that is longer than every gap between
-    /// blackouts starts anyway, because it would never start otherwise.
+    /// start in a blackout. With `avoid_blackout`, a run with the duration `average` must also
+    /// finish before the next blackout. With `avoid_blackout`, a run that is longer than every gap
+    /// between blackouts starts anyway, because it would never start otherwise.
     pub fn may_start_from(&self, moment: Timestamp, average: Span) -> Timestamp {
         let blackouts = self.blackouts();
         let mut start = blackouts.next_open(moment);
         if blackouts.is_empty() || !self.fits_between_blackouts(average) {
             return start;
         }
-        // On a day with a clock change, the gap between two blackouts may be too short, so gaps of
-        // the following day are tried as well.
+        // On a day with a clock change, the gap between two blackouts may be too short for a run,
+        // so gaps of the following day are tried as well.
         for _ in 0..=4 * self.blackout_periods.len() {
             match blackouts.next_start(start) {
                 Some(blackout_start) if blackout_start < start.saturating_add(average) => {
@@ -75,9 +75,9 @@ impl Definition {
     }
 
     /// Returns when the run for the scheduled time `time` can start, as seen at `now`: at the
-    /// scheduled time, or at the end of the blackout that contains it. If the result is at or
-    /// before `now`, the run only waits for a worker. All parts of the program that show the next
-    /// start of a job use this function.
+    /// scheduled time, or at the end of the blackout that contains the scheduled time. If the
+    /// returned time is at or before `now`, the run only waits for a worker. All parts of the
+    /// program that show the next start of a job call `next_start`.
     pub fn next_start(&self, time: Timestamp, average: Span, now: Timestamp) -> Timestamp {
         let start = self.may_start_from(time, average);
         if start > now {
@@ -97,8 +97,8 @@ impl Definition {
         self.avoid_blackout && needed <= self.blackouts().longest_open()
     }
 
-    /// Returns the latest time until which the job may start, if it may start at `moment`; `None`
-    /// if it has no blackouts.
+    /// Returns until when the job may start, if it may start at `moment`. Returns `None` if the job
+    /// has no blackouts.
     pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
         let blackouts = self.blackouts();
         let blackout_start = blackouts.next_start(moment)?;
@@ -107,7 +107,7 @@ impl Definition {
     }
 
     /// Returns the deadline of the run for the scheduled time `time`. If an earlier scheduled time
-    /// has no successful run yet, its earlier deadline counts.
+    /// has no successful run yet, the deadline of the earlier scheduled time counts.
     pub fn must_be_over_by(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
         let unmet = || self.unmet(time, reference);
         match &self.schedule {
@@ -122,8 +122,8 @@ impl Definition {
     }
 
     /// Returns the first scheduled time up to `time` that has no successful run. For a periodic
-    /// job, the result is `time` itself, because its scheduled times depend on when its runs
-    /// finish.
+    /// job, returns `time` itself, because the scheduled times of a periodic job depend on when its
+    /// runs finish.
     pub(crate) fn unmet(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
         match &self.schedule {
             Schedule::Once(_) | Schedule::Periodic(_) => time,
@@ -156,8 +156,8 @@ impl Definition {
         self.bounds.start_at.map_or(reference, |start| reference.max(start.saturating_sub(tick)))
     }
 
-    /// Returns the latest start with which the run for the scheduled time `time` finishes by
-    /// `deadline`, if it takes `average`.
+    /// Returns the latest time at which the run for the scheduled time `time` can start and still
+    /// finish by `deadline`, if the run takes `average`.
     pub fn should_start_by(
         &self,
         time: Timestamp,
@@ -166,8 +166,8 @@ impl Definition {
     ) -> Timestamp {
         let should = deadline.saturating_sub(average);
         match self.schedule {
-            // For a job that runs once, the deadline is for its start, so it cannot be late before
-            // its scheduled time.
+            // For a job that runs once, the deadline is for its start, so the job cannot be late
+            // before its scheduled time.
             Schedule::Once(_) => should.max(time),
             _ => should,
         }

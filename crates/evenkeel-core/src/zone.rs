@@ -19,7 +19,7 @@ pub struct Zone(Arc<Rules>);
 struct Rules {
     zone: TimeZone,
     /// All periods of constant offset from before 1970 until after [`Timestamp::MAX`], in
-    /// chronological order, never empty. Consecutive periods have different offsets.
+    /// chronological order, at least one. Consecutive periods have different offsets from UTC.
     periods: Box<[ConstantOffset]>,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct ConstantOffset {
     pub offset: i32,
 }
 
-/// The rules begin one year before the earliest possible run, so that the first moment of 1970
-/// needs no special case.
+/// The rules of a time zone are read from one year before the earliest possible run, so that the
+/// first moment of 1970 needs no special case.
 const EARLIEST_SECS: i64 = -366 * 86_400;
 
 /// Cache of the time zones that were used so far. The keys are names from the bundled time zone
@@ -50,7 +50,7 @@ impl Rules {
         let latest = jiff_time(Timestamp::MAX);
         for change in zone.following(earliest).take_while(|change| change.timestamp() <= latest) {
             let offset = change.offset().seconds();
-            // Some transitions change only the abbreviation of the zone, not its offset; they are
+            // Transitions that change only the abbreviation of the time zone, not its offset, are
             // ignored.
             if periods.last().is_some_and(|even| even.offset != offset) {
                 periods.push(ConstantOffset { start: change.timestamp().as_second(), offset });
@@ -69,7 +69,7 @@ pub struct ZoneError;
 pub struct OffsetPeriod {
     /// In seconds.
     pub offset: i32,
-    /// The start of the first period is a time long before any possible run.
+    /// The start of the time zone's first period is a time long before any possible run.
     pub start: Timestamp,
     /// The first moment after the period; [`Timestamp::MAX`] if the offset never changes again.
     pub end: Timestamp,
@@ -101,7 +101,7 @@ impl OffsetPeriod {
 impl Zone {
     /// Returns the time zone with this name; upper and lower case do not matter.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
-        // Operating systems also list the same time zones with the prefix `posix/`.
+        // Operating systems list each time zone a second time with the prefix `posix/`.
         let name = name.strip_prefix("posix/").unwrap_or(name);
         let zone = TimeZone::get(name).map_err(|_| ZoneError)?;
         let known = zone.iana_name().filter(|_| !zone.is_unknown()).ok_or(ZoneError)?;
@@ -141,13 +141,14 @@ impl Zone {
         &self.0.periods
     }
 
-    /// Returns the index of the period that contains the moment `secs` seconds after 1970.
+    /// Returns the index of the constant-offset period that contains the moment `secs` seconds
+    /// after 1970.
     pub(crate) fn period_index(&self, secs: i64) -> usize {
-        // The first period is skipped in the search, because it has no real start.
+        // The search skips the first constant-offset period, because it has no real start.
         self.0.periods[1..].partition_point(|even| even.start <= secs)
     }
 
-    /// Returns the local time at `moment` as text, with its offset from UTC.
+    /// Returns the local time at `moment` as text, with the offset from UTC.
     pub fn local_text(&self, moment: Timestamp) -> String {
         let local = jiff_time(moment).to_zoned(self.0.zone.clone());
         local.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string()

@@ -1,5 +1,5 @@
-//! Decides which addresses jobs may call, so that no job reaches the private network, such as the
-//! cloud's metadata service or the admin port of a database.
+//! Decides which IP addresses jobs may call, so that no job reaches the private network, such as
+//! the cloud's metadata service or the admin port of a database.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub struct Refused {
     host: String,
 }
 
-/// The error for a host name without an address that jobs may call. The message is the same for
-/// host names that do not exist and for private addresses. With different messages, a client that
-/// can create jobs could explore the private network name by name.
+/// The error for a host name without an address that jobs may call. The error message is the same
+/// for host names that do not exist and for private addresses. With different error messages, a
+/// client that can create jobs could find out which host names of the private network exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{host} has no address that jobs may call: it does not exist, or it is at one which is not public; \
@@ -29,19 +29,19 @@ pub struct NoAddress {
     host: String,
 }
 
-/// The rule that decides which addresses may be called. Cloning it is cheap.
+/// The rule that decides which IP addresses jobs may call.
 #[derive(Clone, Debug)]
 pub struct Guard(Arc<[IpNet]>);
 
 impl Guard {
-    /// Returns a guard that allows public addresses and these networks.
+    /// Returns a guard that allows public IP addresses and `allow_networks`.
     pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self(allow_networks.into())
     }
 
-    /// Checks a URL whose host is an address, because the resolver never sees such a host. The URL
-    /// parser has already normalised decimal, octal and hexadecimal forms of addresses, and the
-    /// connector uses the same parser.
+    /// Checks a URL whose host is an IP address, because the resolver never sees such a host. The
+    /// URL parser has already normalised decimal, octal and hexadecimal IP addresses. The HTTP
+    /// client connects with the result of the same parser.
     pub fn check_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
@@ -57,7 +57,7 @@ impl Guard {
     }
 }
 
-/// A resolver that checks all addresses of a host name before they are used.
+/// A resolver that checks all IP addresses of a host name before HTTP calls use them.
 pub(crate) struct GuardedResolver {
     guard: Guard,
     resolver: Arc<dyn Resolver>,
@@ -70,9 +70,9 @@ impl GuardedResolver {
 }
 
 impl Resolve for GuardedResolver {
-    /// Resolves a host name and checks its addresses. The connection uses exactly the checked
-    /// addresses, so a later change of the name in DNS has no effect. A host name with one
-    /// forbidden address is refused, because such a name is likely an attack.
+    /// Resolves a host name and checks its IP addresses. The HTTP client connects only to the
+    /// checked addresses, so a later change in DNS has no effect. A host name with one forbidden
+    /// address is refused, because such a name is likely an attack.
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.guard.clone();
         let found = self.resolver.resolve(name.as_str());
@@ -89,7 +89,7 @@ impl Resolve for GuardedResolver {
             })?;
             for address in &mut addresses {
                 if !guard.allows(address.ip()) {
-                    // The address is written to the log only, because only the operator may see it.
+                    // Only the log contains the refused address, because only operators may see it.
                     tracing::info!(
                         host,
                         address = %address.ip(),
@@ -97,8 +97,7 @@ impl Resolve for GuardedResolver {
                     );
                     return Err(no_address().into());
                 }
-                // The port must come from the URL, but a port set by the resolver would take
-                // precedence.
+                // The HTTP client would prefer a port from the resolver to the port in the URL.
                 address.set_port(0);
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -113,8 +112,8 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// True for addresses that the IANA registry lists as globally reachable, except those that cloud
-/// platforms use internally.
+/// True for IPv4 addresses that the IANA registry lists as globally reachable, except addresses
+/// that cloud platforms use internally.
 fn is_public_v4(ip: Ipv4Addr) -> bool {
     let [a, b, c, d] = ip.octets();
     let special = match a {
@@ -143,10 +142,9 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false, // Teredo, documentation
         [0x2002, ..] => false,                                              // 6to4 hides any IPv4
         [0x3fff, second, ..] if second < 0x1000 => false,                   // documentation
-        // An ISATAP address embeds a private IPv4 address after any prefix, so it is refused.
+        // ISATAP addresses are refused, because they can embed private IPv4 addresses.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => false,
-        // Global unicast is 2000::/3. Loopback, mapped, link-local, ULA and multicast addresses are
-        // outside 2000::/3.
+        // Loopback, mapped, link-local, ULA and multicast addresses are outside 2000::/3.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

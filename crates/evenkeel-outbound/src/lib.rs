@@ -1,10 +1,10 @@
 //! Makes HTTP calls to URLs that users choose.
 //!
-//! A client that can create a job chooses a URL, and the node calls this URL from inside the
-//! operator's network. Every call goes through an [`Outbound`], which refuses addresses that are
-//! not public (unless they are allowed) and connects to exactly the address it checked. An
-//! [`Outbound`] follows no redirects and uses no proxy, because a proxy would resolve names where
-//! the guard cannot check them.
+//! A client that creates a job chooses a URL, and a node calls the URL from inside the operator's
+//! network. Every call goes through an [`Outbound`], which refuses IP addresses that are neither
+//! public nor allowed by the operator. An [`Outbound`] connects only to IP addresses that it has
+//! checked. An [`Outbound`] follows no redirects and uses no proxy, because a proxy would resolve
+//! host names where the guard cannot check them.
 //!
 //! - `guard`: which addresses may be called
 //! - `resolver`: how names become addresses
@@ -66,29 +66,29 @@ pub enum CallError {
     Refused(#[from] Refused),
     #[error(transparent)]
     NoAddress(#[from] NoAddress),
-    /// The machine has no trusted certificates.
+    /// The machine has no trusted root certificates.
     #[error("https can't be used on this node: {0}")]
     NoTls(rustls::Error),
-    /// The HTTP call failed. The message names all causes, but not the URL, which may hold a
-    /// secret.
+    /// The error message of a failed HTTP call names all causes, but not the URL, which may contain
+    /// a secret.
     #[error("{}", describe(.0))]
     Failed(reqwest::Error),
 }
 
-/// Maximum number of idle connections per host, about as many as a node runs attempts.
+/// Maximum number of idle connections per host: about as many as a node runs attempts at once.
 const IDLE_MAX: usize = 4096;
 
-/// Makes HTTP calls to checked addresses. Clones are cheap and share their connections.
+/// Makes HTTP calls to checked addresses. All clones of an `Outbound` share their connections.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     client: Client,
     shared: Arc<Shared>,
-    /// Why https does not work on this machine. Plain http still works, so the server starts
+    /// Why https does not work on this machine. Plain http works without TLS, so the server starts
     /// anyway.
     tls_fault: Option<rustls::Error>,
 }
 
-/// Settings shared by clients with different TLS options.
+/// Settings that HTTP clients with different TLS options share.
 #[derive(Debug)]
 struct Shared {
     guard: Guard,
@@ -101,8 +101,8 @@ impl Outbound {
         Self::build(Arc::new(Shared { guard, settings }), &TlsOptions::default())
     }
 
-    /// Returns a client with the same address guard and settings, but with other TLS options and
-    /// separate connections. The function reads the machine's certificates, which takes some
+    /// Returns an HTTP client with the same address guard and settings, but with other TLS options
+    /// and separate connections. `with_tls` reads the machine's certificates, which takes some
     /// milliseconds.
     pub fn with_tls(&self, tls: &TlsOptions) -> Result<Self, SetupError> {
         Self::build(Arc::clone(&self.shared), tls)
@@ -127,8 +127,8 @@ impl Outbound {
             .tcp_nodelay(true)
             .tcp_keepalive(Duration::from_secs(15))
             .pool_max_idle_per_host(IDLE_MAX)
-            // Idle connections are closed earlier than most servers close them, because a call on a
-            // closed connection fails.
+            // The HTTP client closes idle connections earlier than most servers do, because a call
+            // on a connection that the server has closed fails.
             .pool_idle_timeout(Duration::from_secs(30))
             .user_agent(&settings.user_agent)
             .build()?;
@@ -146,7 +146,7 @@ impl Outbound {
         self.client.execute(request).await.map_err(CallError::from_client)
     }
 
-    /// Moves the credentials out of the URL, so that all URL parsers find the same host in it.
+    /// Moves the credentials out of the URL, so that all URL parsers find the same host in the URL.
     fn take_credentials(&self, request: &mut Request) -> Result<(), CallError> {
         if request.url().username().is_empty() && request.url().password().is_none() {
             return Ok(());
@@ -176,8 +176,8 @@ impl CallError {
     }
 }
 
-/// Returns the message of an error with all its causes. The message contains the URL, which may
-/// hold a secret, unless the URL was removed from the error.
+/// Returns the message of an HTTP error with all its causes. The message contains the URL, which
+/// may contain a secret, unless the caller removed the URL from the error.
 pub fn describe(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

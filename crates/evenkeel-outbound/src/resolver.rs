@@ -7,13 +7,13 @@ use std::pin::Pin;
 
 use tokio::sync::Semaphore;
 
-/// The addresses of a host name, whose ports are ignored.
+/// The IP addresses of a host name. The port of each `SocketAddr` is ignored.
 pub type ResolvedAddresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// Resolves host names. The guard checks all results, so a wrong resolver cannot lead to a
-/// forbidden address.
+/// Resolves host names. The guard checks all resolved IP addresses, so a wrong resolver cannot
+/// cause a call to a forbidden address.
 pub trait Resolver: Debug + Send + Sync + 'static {
-    /// Resolves `host`, which is always a name and never an address.
+    /// Resolves `host`, which is always a host name and never an IP address.
     fn resolve(&self, host: &str) -> ResolvedAddresses;
 }
 
@@ -21,8 +21,9 @@ pub trait Resolver: Debug + Send + Sync + 'static {
 #[derive(Copy, Clone, Default, Debug)]
 pub struct SystemResolver;
 
-/// Limits concurrent DNS look-ups; further look-ups wait, within the connection timeout. Each DNS
-/// look-up occupies a thread until the system's resolver answers, even if the caller has given up.
+/// Limits concurrent DNS look-ups; further look-ups wait, at most for the connection timeout. Each
+/// DNS look-up occupies a thread until the system's resolver answers, even if the caller has given
+/// up.
 static THREADS: Semaphore = Semaphore::const_new(64);
 
 impl Resolver for SystemResolver {
@@ -32,8 +33,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Runs `work` on a thread that may block. The work holds the permit until it finishes, even if the
-/// caller has given up.
+/// Runs `work` on a thread that may block. The permit of `threads` is returned when `work`
+/// finishes, even if the caller has given up.
 async fn on_a_thread<T: Send + 'static>(
     threads: &'static Semaphore,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

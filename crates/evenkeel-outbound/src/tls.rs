@@ -12,7 +12,7 @@ use rustls_platform_verifier::Verifier;
 
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// Certificates that are trusted in addition to the machine's certificates.
+    /// Root certificates that the client trusts in addition to the machine's root certificates.
     pub extra_roots: Roots,
     /// True if TLS 1.2 is refused.
     pub only_tls13: bool,
@@ -59,7 +59,7 @@ impl Roots {
 pub struct Identity(Arc<CertifiedKey>);
 
 impl Identity {
-    /// Reads a PEM text with the client certificate, its issuers if needed, and the private key.
+    /// Reads a PEM text with the client certificate, its private key, and optionally its issuers.
     pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
         let chain = certificates(pem)?;
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(PemError::Unreadable)?;
@@ -79,7 +79,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Returns the TLS configuration of a client, and an error if the client cannot verify any server.
+/// Returns the TLS configuration of a client, and an error if it has no root certificates.
 pub(crate) fn config(
     options: &TlsOptions,
 ) -> Result<(ClientConfig, Option<rustls::Error>), rustls::Error> {

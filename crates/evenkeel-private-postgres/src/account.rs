@@ -1,4 +1,4 @@
-//! PostgreSQL refuses to run as root, so a root process runs the server as another user.
+//! Chooses the user that runs the PostgreSQL server, because PostgreSQL refuses to run as root.
 
 use crate::Error;
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user that runs the server if this process is root.
+/// The user that runs the PostgreSQL server if this process is root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     uid: u32,
@@ -15,7 +15,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns `None` if this process is not root, because the server then runs as the current
+    /// Returns `None` if this process is not root, because PostgreSQL then runs as the current
     /// user.
     pub fn for_server() -> Result<Option<Self>, Error> {
         if !rustix::process::geteuid().is_root() {
@@ -35,9 +35,9 @@ impl Account {
     }
 }
 
-/// Returns the parent of temporary folders. The system's temporary folder is not used if the
-/// server's user cannot access it or if its path is too long. A socket path has at most 108 bytes,
-/// of which the file name takes up to 40.
+/// Returns the folder in which temporary folders are created. Uses `/tmp` if PostgreSQL's user
+/// cannot access the system's temporary folder, or if the path of that folder is too long. The path
+/// of a Unix socket has at most 108 bytes, of which the file name takes up to 40.
 pub fn temporary_root(account: Option<Account>) -> PathBuf {
     let usual = std::env::temp_dir();
     let usual = usual.canonicalize().unwrap_or(usual);

@@ -1,4 +1,4 @@
-//! The ports and URLs of a server.
+//! Ports and URLs of a PostgreSQL server.
 
 use crate::Error;
 use std::collections::hash_map::RandomState;
@@ -7,11 +7,11 @@ use std::hash::BuildHasher;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-/// Name of the superuser and of the first database.
+/// Name of PostgreSQL's superuser and of the first database.
 pub const NAME: &str = "evenkeel";
 
-/// These ports are below the system's range of ephemeral ports, so that the port of a stopped
-/// server is still free when the server restarts.
+/// Ports below the system's range of ephemeral ports. The port of a stopped PostgreSQL server is
+/// therefore still free when the server restarts.
 const PORTS: std::ops::Range<u16> = 15_000..30_000;
 
 pub fn free_port() -> Result<u16, Error> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Returns the folder of a complete PostgreSQL server: the newest version that Debian's packages
-/// installed, or else the server in the PATH.
+/// Returns the folder with the programs of the newest PostgreSQL server that Debian's packages
+/// installed, or else of the PostgreSQL server in the PATH.
 pub fn find() -> Option<PathBuf> {
     newest_under(Path::new("/usr/lib/postgresql")).or_else(|| {
         let in_path = answer("pg_config", &["--bindir"]).map(PathBuf::from);
@@ -29,7 +29,7 @@ fn newest_under(root: &Path) -> Option<PathBuf> {
     versions.max().map(|(_, folder)| folder)
 }
 
-/// A client-only installation has only some of the programs.
+/// An installation of only the PostgreSQL client does not contain all three programs.
 fn is_complete(folder: &Path) -> bool {
     ["initdb", "postgres", "createdb"].iter().all(|program| folder.join(program).is_file())
 }

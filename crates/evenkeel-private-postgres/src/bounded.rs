@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Time between two polls.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Polls `ready` until it returns a value. `None` after `limit`.
+/// Polls `ready` until it returns a value. Returns `None` after `limit`.
 ///
 /// # Errors
 /// The first error of `ready`.
@@ -31,10 +31,10 @@ pub fn poll<T, E>(
     }
 }
 
-/// Waits for `child` to end. Returns `None` if the child is still running after `limit`.
+/// Waits for `child` to end. Returns `None` if the child process is still running after `limit`.
 ///
 /// # Errors
-/// If the system cannot report the state of the child.
+/// If the operating system cannot report the state of the child process.
 pub fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     poll(limit, || child.try_wait())
 }

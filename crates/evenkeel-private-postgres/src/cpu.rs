@@ -1,4 +1,4 @@
-//! CPU time of the server's processes, from `/proc`.
+//! CPU time of a PostgreSQL server's processes, from `/proc`.
 
 use std::fs;
 
@@ -11,14 +11,14 @@ struct Stat {
 }
 
 /// Returns the CPU seconds that process `root` and its direct children have used, including exited
-/// children. The CPU time of an exited child is counted once, because the system adds it to the
-/// parent's total.
+/// children. The CPU time of an exited child process is counted once, because the operating system
+/// adds it to the parent's total.
 pub fn seconds(root: u32) -> f64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0.0 };
     let ticks: u64 = processes
         .filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            // A process may exit after it was listed and before its file is read.
+            // A process may exit before its file in `/proc` is read.
             let stat = parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
             (pid == root || stat.parent == root).then_some(stat.ticks)
         })
@@ -27,8 +27,8 @@ pub fn seconds(root: u32) -> f64 {
 }
 
 fn parse(stat: &str) -> Option<Stat> {
-    // The second field is the program's name in parentheses and may contain any character, even
-    // `)`.
+    // The second field of `/proc/PID/stat` is the program's name in parentheses, which may contain
+    // any character, even `)`.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;

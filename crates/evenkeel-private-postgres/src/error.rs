@@ -10,15 +10,15 @@ pub enum Error {
          `cargo xtask test` installs them"
     )]
     NoBinaries,
-    /// This process is root, and no other user can run the server.
+    /// This process is root, and no other user exists that can run PostgreSQL.
     #[error("PostgreSQL refuses to run as root, and neither `postgres` nor `nobody` exists here")]
     NoAccount,
     #[error("no free TCP port found on 127.0.0.1")]
     NoPort,
-    /// The server was stopped and not restarted.
+    /// The PostgreSQL server was stopped and not restarted.
     #[error("the private server is stopped")]
     Stopped,
-    /// A file or folder of the server could not be read, written or given to another user.
+    /// A file or folder of PostgreSQL could not be read, written or given to another user.
     #[error("cannot use {path}")]
     File { path: PathBuf, source: io::Error },
     /// A program could not be started, waited for or signalled.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The last lines that the program printed.
         output: String,
     },
-    /// A program, or the start of the server, exceeded its time limit.
+    /// A program, or the start of the PostgreSQL server, exceeded its time limit.
     #[error("{program} did not finish within {limit:?}: {output}")]
     TooSlow {
         program: String,
@@ -52,7 +52,7 @@ impl Error {
         move |source| Self::Run { program: program.to_owned(), source }
     }
 
-    /// True if the server failed to start because another process took its port first.
+    /// True if PostgreSQL failed to start because another process already uses the port.
     pub(crate) fn is_port_taken(&self) -> bool {
         matches!(self, Self::Failed { output, .. } if output.contains("Address already in use"))
     }

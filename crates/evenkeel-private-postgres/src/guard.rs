@@ -1,4 +1,4 @@
-//! Cleans up after an owner process that was killed.
+//! Stops the PostgreSQL server and removes its folder if the process that owns it is killed.
 
 use crate::{Error, bounded};
 use std::io;
@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A shell process that reads from a pipe whose other end this process holds open. When this
-/// process ends for any reason, the system closes the pipe, and the shell stops the server and
-/// removes its folder.
+/// A shell script that reads from a pipe whose other end this process holds open. When this process
+/// ends for any reason, the operating system closes the pipe. Then the shell script stops the
+/// PostgreSQL server and removes its folder.
 ///
-/// The shell identifies the server by its working directory, because another process may have got
-/// the process id in a stale `postmaster.pid`. A zombie process is not mistaken for the server,
-/// because it has no working directory.
+/// The shell script identifies the PostgreSQL server by its working directory, because the process
+/// id in an outdated `postmaster.pid` may belong to another process. A zombie process is not
+/// mistaken for the PostgreSQL server, because a zombie process has no working directory.
 const SCRIPT: &str = r#"
 read -r _
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 pub struct Guard(Child);
 
 impl Guard {
-    /// Guards the server in `folder`, a path without symbolic links.
+    /// Guards the PostgreSQL server in `folder`, which must be a path without symbolic links.
     pub fn watch(folder: &Path) -> Result<Self, Error> {
         Command::new("sh")
             .args(["-c", SCRIPT, "evenkeel-private-postgres-guard"])
@@ -42,15 +42,15 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // The guard has a separate process group, so that Ctrl-C in the terminal does not stop
-            // the guard.
+            // The guard process has its own process group, so that Ctrl-C in the terminal does not
+            // end it.
             .process_group(0)
             .spawn()
             .map(Self)
             .map_err(Error::run("sh"))
     }
 
-    /// Ends the guard without stopping the server.
+    /// Ends the guard process without stopping the PostgreSQL server.
     pub fn stand_down(&mut self) -> Result<(), Error> {
         self.0.kill().and_then(|()| self.0.wait()).map(drop).map_err(Error::run("sh"))
     }

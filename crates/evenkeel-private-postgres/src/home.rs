@@ -1,4 +1,4 @@
-//! The folder of a server, and commands that run PostgreSQL's programs in this folder.
+//! The folder of a PostgreSQL server, and commands that run PostgreSQL's programs in this folder.
 
 use crate::account::{Account, temporary_root};
 use crate::{Error, bounded};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The folder of a server, which is removed on drop.
+/// The folder of a PostgreSQL server. Dropping the `Home` removes the folder.
 #[derive(Debug)]
 pub struct Home {
     binaries: PathBuf,
@@ -37,8 +37,8 @@ impl Home {
         self.folder.path()
     }
 
-    /// Returns a command for one of PostgreSQL's programs, with the right user and working
-    /// directory, and without the PostgreSQL environment variables of the caller.
+    /// Returns a command that runs one of PostgreSQL's programs as the server's user, without the
+    /// environment variables of this process.
     pub fn command(&self, program: &str) -> Result<Command, Error> {
         let path = self.output_of(program);
         let output =
@@ -80,7 +80,7 @@ impl Home {
         }
     }
 
-    /// Returns the last lines that a program printed.
+    /// Returns the last 20 lines that a program printed.
     pub fn last_output(&self, program: &str) -> String {
         let text = fs::read(self.output_of(program)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

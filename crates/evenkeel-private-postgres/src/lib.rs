@@ -1,9 +1,9 @@
 //! A temporary PostgreSQL server for tests and benchmarks.
 //!
-//! One temporary folder contains the data, the logs and the Unix socket. When the
+//! One temporary folder contains the data, the logs and the Unix socket of the server. When the
 //! [`PrivatePostgres`] is dropped or the owning process is killed, the server stops and the folder
-//! is removed. All functions block: asynchronous callers start the server before their runtime, or
-//! on a separate thread.
+//! is removed. All functions of [`PrivatePostgres`] block the calling thread. Asynchronous programs
+//! start the server before their runtime, or on a separate thread.
 
 mod account;
 mod address;
@@ -30,16 +30,16 @@ use std::time::Duration;
 
 /// Time limit for `initdb` and `createdb`, which take 1 to 2 s on an idle machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(120);
-/// Time limit for the server to accept connections. After a crash, a benchmark server may have to
-/// replay much WAL.
+/// Time limit for the PostgreSQL server to accept connections. After a crash, the PostgreSQL server
+/// of a benchmark may have to replay much WAL.
 const READY_LIMIT: Duration = Duration::from_secs(300);
-/// Time limit for an immediate stop. The postmaster kills remaining sessions after 5 s.
+/// Time limit for an immediate stop; PostgreSQL kills remaining sessions after 5 s.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// Number of tries to start the server on a free port, because another process may take the port
-/// first.
+/// Maximum number of tries to start PostgreSQL, each on a new port. A try fails if another process
+/// takes the port first.
 const PORT_ATTEMPTS: u32 = 5;
 
-/// A private PostgreSQL server. Dropping it stops the server and removes its folder.
+/// Dropping a `PrivatePostgres` stops the server and removes its folder.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     /// `None` while stopped.
@@ -47,20 +47,20 @@ pub struct PrivatePostgres {
     port: u16,
     url: String,
     tcp_url: String,
-    // Fields are dropped in this order, so the folder is already removed when the guard exits.
+    // Rust drops `home` before `guard`, so the folder is removed before the guard process exits.
     home: Home,
     guard: Guard,
 }
 
 impl PrivatePostgres {
-    /// Returns the folder of the newest PostgreSQL server's programs.
+    /// Returns the folder with the programs of the newest PostgreSQL server.
     #[must_use]
     pub fn find_binaries() -> Option<PathBuf> {
         binaries::find()
     }
 
-    /// Creates a cluster with a superuser and a database `evenkeel`, and starts it on a port of
-    /// 127.0.0.1 and a Unix socket. No password is needed.
+    /// Creates a PostgreSQL cluster with a superuser and a database, both named `evenkeel`. Starts
+    /// the server on a port of 127.0.0.1 and on a Unix socket. No password is needed.
     ///
     /// # Errors
     /// If PostgreSQL is not installed or does not start.
@@ -83,13 +83,13 @@ impl PrivatePostgres {
         Ok(server)
     }
 
-    /// The superuser's URL through the Unix socket, which is faster than TCP.
+    /// Returns the superuser's database URL for the Unix socket, which is faster than TCP.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The superuser's URL through TCP, for clients without Unix sockets.
+    /// Returns the superuser's database URL for TCP, for clients that do not support Unix sockets.
     #[must_use]
     pub fn tcp_url(&self) -> &str {
         &self.tcp_url
@@ -100,10 +100,10 @@ impl PrivatePostgres {
         &self.home.data
     }
 
-    /// Creates an empty database and returns its URL through the Unix socket.
+    /// Creates an empty database and returns its URL for the Unix socket.
     ///
     /// # Errors
-    /// If the server is stopped or the name is taken.
+    /// If the PostgreSQL server is stopped or the database exists already.
     pub fn create_database(&self, name: &str) -> Result<String, Error> {
         if self.postmaster.is_none() {
             return Err(Error::Stopped);
@@ -117,17 +117,17 @@ impl PrivatePostgres {
         Ok(address::socket_url(self.home.folder(), self.port, name))
     }
 
-    /// Stops the server as a crash would: without a checkpoint, and with open sessions
-    /// disconnected. Succeeds without effect if the server is already stopped.
+    /// Stops the PostgreSQL server without a checkpoint and disconnects open sessions, as in a
+    /// crash. Has no effect if the PostgreSQL server is already stopped.
     ///
     /// # Errors
-    /// If the server's process cannot be signalled or waited for.
+    /// If the operating system cannot signal the PostgreSQL server or wait for its end.
     pub fn stop_immediately(&mut self) -> Result<(), Error> {
         let Some(mut postmaster) = self.postmaster.take() else { return Ok(()) };
         if postmaster.try_wait().map_err(Error::run("postgres"))?.is_some() {
             return Ok(());
         }
-        // `pg_ctl stop -m immediate` sends the same signal.
+        // `pg_ctl stop -m immediate` also sends SIGQUIT.
         kill_process(Pid::from_child(&postmaster), Signal::QUIT)
             .map_err(|errno| Error::run("postgres")(errno.into()))?;
         let stopped = bounded::wait(&mut postmaster, STOP_LIMIT).map_err(Error::run("postgres"))?;
@@ -137,8 +137,8 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// Restarts the server with the same data and port. If the server is running, calls
-    /// [`stop_immediately`](Self::stop_immediately) first. Every URL stays valid.
+    /// Restarts the PostgreSQL server with the same data, port and URLs. If the PostgreSQL server
+    /// is running, calls [`stop_immediately`](Self::stop_immediately) first.
     ///
     /// # Errors
     /// If the server does not start.
@@ -147,8 +147,8 @@ impl PrivatePostgres {
         self.boot()
     }
 
-    /// CPU seconds that the running server has used since its start: the postmaster, its children,
-    /// and ended sessions. 0 while stopped.
+    /// Returns the CPU seconds that PostgreSQL's postmaster and its child processes, including
+    /// ended sessions, have used since the start. Returns 0 while the server is stopped.
     #[must_use]
     pub fn server_cpu_seconds(&self) -> f64 {
         self.postmaster.as_ref().map_or(0.0, |postmaster| cpu::seconds(postmaster.id()))
@@ -168,17 +168,16 @@ impl PrivatePostgres {
     fn boot(&mut self) -> Result<(), Error> {
         let mut command = self.home.command("postgres")?;
         command.arg("-D").arg(&self.home.data).arg("-p").arg(self.port.to_string());
-        // The server has a separate process group, so that Ctrl-C in the terminal does not stop the
-        // server.
+        // PostgreSQL has its own process group, so that Ctrl-C in the terminal does not stop it.
         command.process_group(0);
         let mut postmaster = command.spawn().map_err(Error::run("postgres"))?;
         let outcome = self.await_ready(&mut postmaster);
-        // The process is stored before the server is ready, so that drop stops it in any case.
+        // A PostgreSQL process that did not become ready is stored too, so that drop stops it.
         self.postmaster = Some(postmaster);
         outcome
     }
 
-    /// Polls the file into which the postmaster writes its state, as `pg_ctl -w` does.
+    /// Polls the file into which PostgreSQL's postmaster writes its state, as `pg_ctl -w` does.
     fn await_ready(&self, postmaster: &mut Child) -> Result<(), Error> {
         let state = self.home.data.join("postmaster.pid");
         let pid = postmaster.id().to_string();
@@ -199,7 +198,7 @@ impl PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Leaves the server running and its folder in place, for inspection.
+    /// Leaves the PostgreSQL server running, so that a developer can inspect its data.
     pub fn leave_running(mut self) -> Result<(), Error> {
         self.guard.stand_down()?;
         std::mem::forget(self);
@@ -234,8 +233,8 @@ fn init(home: &Home, options: &Options) -> Result<(), Error> {
     file.and_then(|mut file| file.write_all(lines.as_bytes())).map_err(Error::file(path))
 }
 
-/// True if `state`, the text of a `postmaster.pid`, belongs to process `pid` and reports that the
-/// server accepts connections.
+/// True if `state`, the text of a `postmaster.pid`, belongs to process `pid` and says that
+/// PostgreSQL accepts connections.
 fn is_ready(state: &str, pid: &str) -> bool {
     let mut lines = state.lines().map(str::trim);
     lines.next() == Some(pid) && lines.nth(6) == Some("ready")

@@ -1,12 +1,12 @@
 /// Settings of a private server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// True if a commit must survive a crash of the machine: sets `fsync`, `synchronous_commit` and
-    /// `full_page_writes`, and the WAL settings of a production server.
+    /// True if a commit must survive a crash of the machine. A durable server has `fsync`,
+    /// `synchronous_commit`, `full_page_writes` and the WAL settings of a production server.
     pub durable: bool,
     pub shared_buffers_mb: u32,
     pub max_connections: u32,
-    /// Additional settings of `postgresql.conf`, which override all other settings.
+    /// Additional settings of `postgresql.conf`, which override all other settings of this type.
     pub extra: Vec<(String, String)>,
 }
 
@@ -17,14 +17,14 @@ impl Options {
         Self { durable: false, shared_buffers_mb: 128, max_connections: 200, extra: Vec::new() }
     }
 
-    /// Settings that make commits as durable as on a production server.
+    /// Returns settings that make commits as durable as on a production server.
     #[must_use]
     pub fn benchmark() -> Self {
         Self { durable: true, shared_buffers_mb: 2048, max_connections: 200, extra: Vec::new() }
     }
 
-    /// The settings of `postgresql.conf`, in order. If a name occurs twice, PostgreSQL uses the
-    /// last value.
+    /// Returns the lines of `postgresql.conf`. If a setting occurs twice, PostgreSQL uses the last
+    /// value.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let switch = if self.durable { "on" } else { "off" };
         let mut settings = vec![

@@ -1,5 +1,5 @@
-//! Starts real servers. These tests fail if PostgreSQL is not installed. `cargo xtask test`
-//! installs it.
+//! Starts real PostgreSQL servers. These tests fail if PostgreSQL is not installed; `cargo xtask
+//! test` installs PostgreSQL.
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use evenkeel_private_postgres::{Error, Options, PrivatePostgres, bounded};
@@ -87,7 +87,7 @@ fn cpu_time_includes_ended_sessions() {
     let server = start();
     let before = server.server_cpu_seconds();
     ask(server.url(), "SELECT sum(n) FROM generate_series(1, 1000000) n");
-    // The CPU time of a session that ends while `/proc` is read may be missing from one reading.
+    // If a PostgreSQL session ends while `/proc` is read, its CPU time may be missing from the sum.
     let grown = || Ok::<_, ()>((server.server_cpu_seconds() > before).then_some(()));
     assert_eq!(bounded::poll(Duration::from_secs(30), grown), Ok(Some(())));
 }
@@ -116,7 +116,7 @@ fn drop_removes_the_process_and_the_folder() {
     assert!(!folder.exists());
 }
 
-/// Not a test, but the process that owns a PostgreSQL server and that the next test kills.
+/// Runs as a separate process that owns a PostgreSQL server and that the next test kills.
 #[test]
 #[ignore = "run by killing_the_owner_removes_the_server"]
 fn owner_that_waits_to_be_killed() {

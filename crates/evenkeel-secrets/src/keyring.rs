@@ -12,11 +12,11 @@ use ring::digest;
 
 const KEY_BYTES: usize = 32;
 
-/// Maximum number of keys, which is more than a key rotation needs.
+/// Maximum number of keys in a keyring, which is more than a key rotation needs.
 const KEYS_MAX: usize = 16;
 
-/// Keys for AES-256-GCM. The first key encrypts new values; the other keys only decrypt older
-/// values.
+/// Keys for AES-256-GCM. The first key encrypts new secret values; the other keys only decrypt
+/// older values.
 pub struct Keyring(Vec<Key>);
 
 struct Key {
@@ -24,8 +24,8 @@ struct Key {
     key: LessSafeKey,
 }
 
-/// Why a text does not contain valid keys. The error does not quote the text, which may be part of
-/// a key.
+/// Why a text does not contain valid keys. The error message does not quote the text, because the
+/// text may be part of a key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("it holds no key")]
@@ -51,8 +51,8 @@ pub enum OpenError {
 }
 
 impl Keyring {
-    /// Reads keys separated by line breaks or commas; the newest key comes first. Empty lines and
-    /// lines that begin with `#` are ignored.
+    /// Reads encryption keys separated by line breaks or commas; the newest key comes first. Empty
+    /// lines and lines that begin with `#` are ignored.
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
         let parts = lines.flat_map(|line| line.split(',')).map(str::trim);
@@ -70,7 +70,7 @@ impl Keyring {
         if keys.is_empty() { Err(KeyError::None) } else { Ok(Self(keys)) }
     }
 
-    /// Generates a key in the form that [`read`](Self::read) accepts.
+    /// Generates an encryption key in the form that [`read`](Self::read) accepts.
     pub fn draw(chance: &dyn Chance) -> String {
         let mut bytes = [0; KEY_BYTES];
         for part in bytes.chunks_mut(8) {
@@ -79,13 +79,13 @@ impl Keyring {
         STANDARD.encode(bytes)
     }
 
-    /// Returns the id of the key that encrypts new values.
+    /// Returns the id of the key that encrypts new secret values.
     pub fn newest(&self) -> &str {
         &self.0[0].id
     }
 
-    /// Encrypts the value of a secret. The result can be decrypted only for the same tenant and
-    /// secret name.
+    /// Encrypts the value of a secret. The encrypted value can be decrypted only with the same
+    /// tenant and secret name.
     pub fn seal(&self, tenant: TenantNo, name: &str, value: &str, chance: &dyn Chance) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&chance.bits().to_le_bytes());
@@ -93,7 +93,7 @@ impl Keyring {
         let mut bytes = value.as_bytes().to_vec();
         let once = Nonce::assume_unique_for_key(nonce);
         let Key { id, key } = &self.0[0];
-        // Encryption fails only for values beyond 64 GiB.
+        // AES-GCM encryption fails only for values beyond 64 GiB.
         if key
             .seal_in_place_append_tag(once, Aad::from(bound_to(tenant, name)), &mut bytes)
             .is_err()
@@ -127,8 +127,8 @@ impl Key {
             _ => STANDARD.decode(word).ok()?,
         };
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).ok()?);
-        // Clients that may list secrets see the id of the key. The id is a hash, so it reveals
-        // nothing about the key.
+        // Clients that may list secrets see the id of the encryption key. The id is a hash, so it
+        // reveals nothing about the key.
         let mut hashed = digest::Context::new(&digest::SHA256);
         hashed.update(b"evenkeel secret key ");
         hashed.update(&bytes);
@@ -142,8 +142,8 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(pair).collect()
 }
 
-/// Returns the additional data that binds an encrypted value to its tenant and name. The tenant
-/// number has a fixed length, so different pairs of tenant and name give different data.
+/// Returns the additional data that binds an encrypted value to its tenant and secret name. The
+/// tenant number has a fixed length, so different tenants or names give different data.
 fn bound_to(tenant: TenantNo, name: &str) -> Vec<u8> {
     [b"evenkeel secret ", &tenant.0.to_be_bytes()[..], name.as_bytes()].concat()
 }

@@ -14,16 +14,16 @@ use tokio::sync::Semaphore;
 use crate::keyring::{Keyring, OpenError};
 
 /// Maximum number of attempts that read secrets at the same time. Reads of secrets share database
-/// connections with the scheduler and must not delay it.
+/// connections with the scheduler and must not delay the scheduler.
 const LOOK_UPS: usize = 4;
 
-/// Number of values that one transaction re-encrypts.
+/// Maximum number of secret values that one transaction re-encrypts.
 const BATCH: u32 = 100;
 
 /// Maximum number of secrets that one call of [`Secrets::rotate`] reads.
 const ROTATED_MAX: u32 = 1000;
 
-/// Access to the secrets in a store, with the keys to encrypt and decrypt them.
+/// Gives access to the secrets in a store, with the keys to encrypt and decrypt them.
 pub struct Secrets {
     store: Arc<dyn Store>,
     keys: Option<Keyring>,
@@ -47,11 +47,11 @@ pub enum SecretError {
 /// The result of a key rotation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Rotated {
-    /// Number of values that were re-encrypted.
+    /// Number of secret values that were re-encrypted.
     pub resealed: u64,
     /// Names of the secrets that could not be decrypted, with the reason.
     pub unreadable: Vec<(String, OpenError)>,
-    /// Position after which the rotation continues; `None` if all secrets were read.
+    /// The last secret that the key rotation read; `None` if the rotation has read all secrets.
     pub next: Option<(TenantNo, String)>,
 }
 
@@ -65,8 +65,8 @@ impl Secrets {
         self.keys.as_ref().map(Keyring::newest)
     }
 
-    /// Stores a value and returns the version of the secret. Version 1 means that the secret did
-    /// not exist.
+    /// Stores a secret value and returns the version of the secret. Version 1 means that the secret
+    /// did not exist before.
     pub async fn put(
         &self,
         scope: &Scope,
@@ -83,8 +83,8 @@ impl Secrets {
         Ok(self.store.put_secret(scope, secret, Now::Database).await?)
     }
 
-    /// Re-encrypts secret values with the newest key, in batches. Reads a limited number of secrets
-    /// after `after`, and returns the position at which to continue.
+    /// Re-encrypts secret values with the newest key. One call reads a limited number of secrets,
+    /// beginning after the secret `after`.
     pub async fn rotate(
         &self,
         scope: &Scope,
@@ -189,7 +189,7 @@ mod tests {
     fn secrets(store: &Arc<dyn Store>, keys: &[u8]) -> Secrets {
         let text: Vec<String> = keys.iter().map(|key| format!("{key:02x}").repeat(32)).collect();
         let keys = (!keys.is_empty()).then(|| Keyring::read(&text.join("\n")).unwrap());
-        // Keyrings of different sizes start the random numbers at different values, so that no
+        // The test's random numbers start at a value that depends on the number of keys, so that no
         // nonce repeats.
         let start = u64::from(text.iter().map(String::len).sum::<usize>() as u32) << 32;
         Secrets::new(Arc::clone(store), keys, Arc::new(Counting(AtomicU64::new(start))))

@@ -133,7 +133,7 @@ fn each_algorithm_accepts_only_its_own_tokens() {
     }
 }
 
-/// In a known attack, the public key of the provider is used as a shared secret.
+/// In a known attack, a forged token is signed with the provider's public key as a secret.
 #[test]
 fn public_key_is_never_used_as_a_secret() {
     for own in ExternalAlgorithm::ALL {
@@ -150,7 +150,7 @@ fn token_must_be_signed_by_the_configured_key() {
     let mut header = Header::new(Algorithm::EdDSA);
     let forged = encode(&header, &claims(), &other);
     assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Invalid(_))));
-    // A key inside the token, or the URL of a key, is ignored.
+    // The verifier ignores the URL of a key inside the token.
     header.jku = Some("https://evil.example/keys".into());
     header.kid = Some("../../other".into());
     let forged = encode(&header, &claims(), &other);
@@ -251,8 +251,7 @@ fn jwk_of(key: &SigningKey, kid: Option<&str>) -> Value {
             json!({"kty": "RSA", "alg": "RS256", "n": text(&n), "e": text(&e)})
         }
         SigningKey::Ec(key) => {
-            // The first byte of the public key means that both coordinates follow, with 32 bytes
-            // each.
+            // After its first byte, the public key consists of two coordinates with 32 bytes each.
             let (x, y) = key.public_key().as_ref()[1..].split_at(32);
             json!({"kty": "EC", "alg": "ES256", "crv": "P-256", "x": text(x), "y": text(y)})
         }

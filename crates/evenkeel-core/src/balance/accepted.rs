@@ -7,17 +7,16 @@ use super::load_profile::Hours;
 use super::loads::Horizon;
 use crate::blackout::Blackouts;
 
-/// Maximum number of different combinations of blackouts and preferred hours. Jobs with further
-/// combinations of blackouts and preferred hours count as if they could start in every time slot.
-/// Each combination of blackouts and preferred hours costs computing time, so their number is
-/// limited.
+/// Maximum number of different combinations of blackouts and preferred hours, because each
+/// combination costs computing time. Jobs with further combinations of blackouts and preferred
+/// hours count as if they could start in every time slot.
 const HOURS_MAX: usize = 1000;
 /// Maximum number of time slots that are stored for all combinations of blackouts and preferred
-/// hours together. This maximum limits memory use if a day has very many time slots.
+/// hours together. `SLOTS_MAX` limits memory use if a day has very many time slots.
 const SLOTS_MAX: usize = 4_096_000;
 
-/// For each combination of blackouts and preferred hours, the time slots of the first day in which
-/// jobs may start.
+/// For each combination of blackouts and preferred hours, the time slots of the balancing horizon's
+/// first day in which jobs may start.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Accepted {
     /// Distinct sets of time slots. Combinations of blackouts and preferred hours that allow the
@@ -54,8 +53,8 @@ impl Accepted {
     }
 }
 
-/// Returns the time slots of the first day in which jobs with these blackouts and preferred hours
-/// may start.
+/// Returns the time slots of the balancing horizon's first day in which jobs with these blackouts
+/// and preferred hours may start.
 fn slots_of(hours: &Hours, horizon: Horizon) -> Arc<[bool]> {
     let grid = horizon.grid();
     let blackouts = Blackouts::new(&hours.blackouts, &hours.zone);
@@ -78,7 +77,7 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000);
 
-    /// Preferred hours from `secs` seconds after midnight until noon.
+    /// Returns preferred hours from `secs` seconds after midnight until noon.
     fn preferring(secs: i32) -> Hours {
         let start = jiff::civil::time(0, 0, 0, 0) + jiff::SignedDuration::from_secs(secs.into());
         let preferred = LocalHours { start, end: jiff::civil::time(12, 0, 0, 0) };

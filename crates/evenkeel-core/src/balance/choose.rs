@@ -18,7 +18,7 @@ pub(super) fn next(
     // If no other tenant has jobs, the tenant's load equals the load of all tenants.
     let all = if is_alone { Cow::Borrowed(&*own) } else { all.next_of(candidates) };
     let Some(wanted) = wanted else { return least(&own, &all, candidates, turn) };
-    // Candidates that are not wanted count as full, so that they are not chosen.
+    // Unwanted candidate time slots get the highest possible load, so that they are not chosen.
     let only = |of: &[i32]| -> Vec<i32> {
         of.iter().zip(wanted).map(|(load, wanted)| if *wanted { *load } else { i32::MAX }).collect()
     };
@@ -60,7 +60,7 @@ fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: Nod
 /// Returns the smallest value of `all` among the positions where `own` equals `own_least`.
 fn least_of_all(own: &[i32], all: &[i32], own_least: i32) -> i32 {
     // Where `own` is larger than `own_least`, the value of `all` is replaced with the largest
-    // number.
+    // integer.
     let only = |own: i32, all: i32| all | if own == own_least { 0 } else { i32::MAX };
     let (own, own_rest) = own.as_chunks::<LANES>();
     let (all, all_rest) = all.as_chunks::<LANES>();
@@ -148,8 +148,8 @@ impl Series {
     }
 
     /// Adds to `met`, for each candidate start time, the squared load of the time slot of one
-    /// future run. `slot` is the time slot of the future run of the first candidate. Candidates are
-    /// in consecutive time slots.
+    /// future run. `slot` is the time slot of the future run of the first candidate. The candidate
+    /// start times are in consecutive time slots.
     fn meet(&self, slot: usize, met: &mut [f64]) {
         let (before, after) = self.loads.split_at(slot);
         let (head, tail) = met.split_at_mut(after.len().min(met.len()));
@@ -178,8 +178,8 @@ impl Loads {
     }
 
     /// Returns the load per time slot; the time slots are as long as those of the candidates. The
-    /// load is the cost of the runs, plus the average cost of a run for each run. So a time slot is
-    /// busy if it has many short runs, and also if it has few long runs.
+    /// load of a time slot is the total cost of its runs, plus the average cost of a run for each
+    /// of its runs. So a time slot is busy if it has many short runs or few long runs.
     fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
         let weighted = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
@@ -200,7 +200,7 @@ impl Loads {
     }
 
     /// Extends the load beyond the balancing horizon (the next seven days) by repeating it. Runs of
-    /// jobs whose interval is longer than the balancing horizon are not repeated, because their
+    /// jobs whose interval is longer than the balancing horizon are not repeated, because their run
     /// times are known.
     fn extend(&self, loads: &mut Vec<f64>, each: f64) {
         let (cost, runs) = (&self.far.slow_cost, &self.far.slow_runs);

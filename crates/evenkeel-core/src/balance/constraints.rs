@@ -36,13 +36,13 @@ pub(super) fn best(
 /// The future run times of all candidate start times.
 struct Times {
     candidates: Candidates,
-    /// Number of future run times per candidate.
+    /// Number of future run times per candidate start time.
     each: i64,
 }
 
 impl Times {
     /// Returns when `periods` (blackouts or preferred hours) begin and end, up to the last run time
-    /// of any candidate.
+    /// of any candidate start time.
     fn spans_of(&self, periods: Blackouts<'_>) -> Vec<(i64, i64)> {
         let last = self.candidates.time(self.candidates.count - 1);
         let until = last + (self.each - 1) * self.candidates.every;
@@ -58,7 +58,7 @@ impl Times {
         spans
     }
 
-    /// Counts for each candidate start time how many of its run times are inside the time spans.
+    /// Counts for each candidate start time how many of its run times are inside `spans`.
     fn within(&self, spans: &[(i64, i64)]) -> Vec<i64> {
         let mut counts = vec![0; self.candidates.count];
         for nth in 0..self.each {

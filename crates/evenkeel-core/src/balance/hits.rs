@@ -19,9 +19,9 @@ pub(super) struct Grid {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hit {
     pub slot: usize,
-    /// Number of runs, in units of [`whole`](Grid::whole).
+    /// Number of runs in the time slot, in units of [`whole`](Grid::whole).
     pub times: i64,
-    /// True if the time slot contains the job's first run in the counted time span.
+    /// True if the time slot contains the job's first run within the [`Grid`].
     pub first: bool,
 }
 
@@ -63,12 +63,12 @@ impl Grid {
                     hit(Hit { slot, times: self.whole(), first: true });
                 }
             }
-            // The run times of a periodic job are unknown: it may run at any time.
+            // The run times of a periodic job are unknown, because it may run at any time.
             Recurrence::Often(_) => {}
         }
     }
 
-    /// Returns the time slot of the first run at or after `from`.
+    /// Returns the time slot of the first run, at or after `from`, of a job with this load profile.
     pub fn first_of(self, profile: &LoadProfile, from: i64) -> Option<usize> {
         let from = profile.from.map_or(from, |start| start.start().as_micros().max(from));
         let time = match &profile.recurrence {
@@ -104,7 +104,7 @@ impl Grid {
         }
     }
 
-    /// Visits all possible time slots of runs whose exact times are unknown.
+    /// Calls `hit` for all possible time slots of runs whose exact run times are unknown.
     fn visit_steps(self, every: i64, rest: i64, step: i64, from: i64, hit: &mut impl FnMut(Hit)) {
         let mut time = from - step + 1 + (rest - (from - step + 1)).rem_euclid(every);
         let mut first = true;

@@ -4,7 +4,7 @@ use super::load_profile::{LoadProfile, LoadProfileKey};
 use crate::job::Definition;
 use crate::time::{Span, Timestamp};
 
-/// The assumed cost of a run while the job has no successful run.
+/// The assumed cost of a run until a run of the job has succeeded.
 pub const ASSUMED_COST: Span = Span::from_secs(60);
 
 /// Maximum cost of a run, so that sums over many jobs do not overflow.
@@ -13,7 +13,7 @@ pub const COST_MAX: Span = Span::from_secs(30 * 86_400);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
     pub key: LoadProfileKey,
-    /// The load profile as JSON, as it is stored.
+    /// The job's load profile as JSON, in the form that is stored.
     pub profile: String,
     /// At most [`COST_MAX`].
     pub cost: Span,

@@ -23,7 +23,7 @@ pub struct LoadProfile {
     /// True if a rebalance may not move the job to other start times.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed: bool,
-    /// The first time slot in which a run is possible.
+    /// The first time slot in which a run of the job is possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Slot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ impl Recurrence {
 
 impl LoadProfile {
     /// Returns the load profile of a job whose next scheduled time is `next_at`. Returns `None` for
-    /// a job that runs once as soon as possible, because it causes no foreseeable load.
+    /// a job that runs once as soon as possible, because such a job causes no foreseeable load.
     pub fn of(definition: &Definition, next_at: Timestamp) -> Option<Self> {
         let recurrence = match &definition.schedule {
             Schedule::Interval(interval) => Recurrence::every(interval.every(), next_at),
@@ -126,7 +126,7 @@ impl LoadProfile {
         Self { recurrence, ..self.clone() }
     }
 
-    /// Returns the load profile as JSON, as it is stored.
+    /// Returns the load profile as JSON, in the form that is stored.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -139,7 +139,7 @@ impl LoadProfileKey {
     }
 }
 
-/// Removes the deadline tolerance of a schedule, which does not affect load.
+/// Removes the deadline tolerance of a schedule, because the tolerance does not affect load.
 fn without_tolerance(schedule: &Schedule) -> Schedule {
     match schedule {
         Schedule::Cron(by) => {

@@ -43,10 +43,10 @@ pub struct Loads {
     /// The load of the first 24 hours that a rebalance cannot move.
     pub(super) fixed: Sums,
     /// For each time slot of the first 24 hours, the highest known cost of one run. If one call of
-    /// `add` adds several jobs, only their average cost is known.
+    /// `add` adds several jobs, only the average cost of these jobs is known.
     pub(super) heaviest: Vec<i64>,
     /// The load of the first 24 hours that a rebalance can move, grouped by the time slots to which
-    /// it can move.
+    /// the load can move.
     pub(super) movable: BTreeMap<Destination, Amounts>,
     /// The time slots in which jobs with blackouts or preferred hours may start.
     pub(super) accepted: Accepted,
@@ -70,8 +70,8 @@ pub(super) type Amounts = PerMeasure<i64>;
 /// Sums per time slot.
 pub(super) type Sums = PerMeasure<Vec<i64>>;
 
-/// The time slots to which a rebalance may move a job: the first `window` time slots, except those
-/// that its blackouts or preferred hours exclude.
+/// The time slots to which a rebalance may move a job: the first `window` time slots, except time
+/// slots that the job's blackouts or preferred hours exclude.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Destination {
     pub window: usize,
@@ -85,9 +85,8 @@ pub(super) struct MonthLoads {
     pub grid: Grid,
     /// Number of jobs whose next run is in the time slot.
     pub next: Vec<i32>,
-    /// Runs of jobs whose interval is longer than the [`Horizon`]. The values are whole numbers,
-    /// but stored as `f64` because the computation of start times uses `f64` and conversions would
-    /// dominate its run time.
+    /// Runs of jobs whose interval is longer than the [`Horizon`]. Numbers of runs are stored as
+    /// `f64`, because converting integers would take most of the time of choosing a start time.
     pub slow_runs: Vec<f64>,
     pub slow_cost: Vec<f64>,
 }
@@ -96,11 +95,11 @@ const DAY: Span = Span::from_secs(86_400);
 const WEEK: Span = Span::from_secs(7 * 86_400);
 /// Maximum number of time slots of the balancing horizon, unless one day has more.
 const SLOTS_MAX: u64 = 4096;
-/// Maximum number of different search windows (see `Destination`). If a day has more time slots,
-/// the lengths of search windows are rounded down. Each search window costs time whenever the
-/// evenness of the load is computed.
+/// Maximum number of different search windows (see `Destination`). If a day has more time slots
+/// than this maximum, the lengths of search windows are rounded down. Each search window costs time
+/// whenever the evenness of the load is computed.
 const WINDOWS_MAX: usize = 512;
-/// How far ahead, at most, the balancer chooses the first run time of a job.
+/// Maximum time from now to the first run time that the balancer chooses for a job.
 pub(super) const FAR: Span = Span::from_secs(31 * 86_400);
 
 impl Horizon {
@@ -172,8 +171,8 @@ impl Loads {
         let far = Grid {
             start: start - start.rem_euclid(micros(far_slot)),
             slot: micros(far_slot),
-            // Two extra time slots are needed, because the first one may begin in the past and the
-            // last one is incomplete.
+            // Two extra time slots are needed, because the first time slot may begin in the past
+            // and the last time slot is incomplete.
             slots: (FAR.as_micros() / far_slot.as_micros()) as usize + 2,
         };
         Self {
@@ -202,7 +201,7 @@ impl Loads {
     }
 
     /// Adds the load of `jobs` jobs with this load profile. `cost` is the total cost of one run of
-    /// each of these jobs.
+    /// each of the jobs.
     pub fn add(&mut self, profile: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_add(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);

@@ -3,8 +3,8 @@
 //!
 //! Jobs whose runs fall into the same time slots (of 15 minutes or less) share a [`LoadProfile`],
 //! and load is counted per profile. Firing a job does not change its load profile, so only commands
-//! such as create, pause and delete change the counts. Memory use depends on the number of load
-//! profiles, not on the number of jobs.
+//! such as create, pause and delete change the counted load. Memory use depends on the number of
+//! load profiles, not on the number of jobs.
 
 mod accepted;
 mod choose;

@@ -1,7 +1,7 @@
 //! Encodes the list of jobs that a rebalance moves to other start times.
 //!
 //! The encoding consists of a version, the unit of time and the list of moves. Numbers have a
-//! variable length with seven bits per byte, and most are stored as the difference from the
+//! variable length with seven bits per byte. Most numbers are stored as the difference from the
 //! previous move. The key of each load profile is stored once. Each moved job takes about ten
 //! bytes.
 
@@ -18,11 +18,11 @@ pub struct Move {
     /// The job is moved only if it still has this generation and its next scheduled time is still
     /// `old_at`.
     pub generation: i32,
-    /// The next scheduled time before the move.
+    /// The job's next scheduled time before the move.
     pub old_at: Timestamp,
-    /// The next scheduled time after the move.
+    /// The job's next scheduled time after the move.
     pub new_at: Timestamp,
-    /// The load profile after the move.
+    /// The job's load profile after the move.
     pub profile: LoadProfileKey,
 }
 
@@ -65,7 +65,7 @@ pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
     let [VERSION, are_whole @ (0 | 1), rest @ ..] = stored else { return Err(MovesError) };
     let unit = if *are_whole == 1 { SECOND } else { 1 };
     let mut rest = rest;
-    // `moves` and `keys` grow with the bytes that were read, not by a stored length, so a corrupt
+    // The lists grow while bytes are read and are not allocated by a stored length, so a corrupt
     // record cannot exhaust the memory.
     let (mut moves, mut keys) = (Vec::new(), Vec::new());
     let (mut job, mut old_at) = (0_i64, 0_i64);

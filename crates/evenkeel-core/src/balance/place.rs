@@ -25,11 +25,11 @@ pub struct JobToPlace<'a> {
 }
 
 /// The position of a node among all nodes that choose start times for new jobs. Nodes learn with a
-/// delay which start times other nodes have chosen. To avoid choosing the same time slot, each node
-/// prefers a different subset of equally good time slots.
+/// delay which start times other nodes have chosen. To avoid choosing the same time slot as another
+/// node, each node prefers a different subset of equally good time slots.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct NodeTurn {
-    /// The index of this node, from 0.
+    /// The index of this node among all nodes, from 0.
     pub mine: u32,
     /// The number of nodes.
     pub of: u32,
@@ -62,9 +62,9 @@ impl Definition {
     }
 }
 
-/// Returns the first scheduled time of a job that is created or restarted. The time slot with the
-/// least load of the job's tenant (`own`) is preferred, then the one with the least load of all
-/// tenants (`all`, which includes `own`), then the earliest.
+/// Returns the first scheduled time of a job that is created or restarted. The best time slot has
+/// the least load of the job's tenant (`own`), then the least load of all tenants (`all`, which
+/// includes `own`), then the earliest time.
 pub fn first_time(
     settings: &BalanceSettings,
     job: JobToPlace<'_>,
@@ -96,9 +96,9 @@ pub fn first_time(
     Some(Timestamp::from_micros(spread.unwrap_or(time)))
 }
 
-/// Chooses the start time of a job whose interval is shorter than a time slot. The job gets the
-/// least busy second or, if load is not counted by second for its interval, a second computed from
-/// its seed.
+/// Chooses the start time of a job whose interval is shorter than a time slot. The job starts in
+/// the least busy second. If load is not counted by second for its interval, the job starts in a
+/// second that is computed from its seed.
 fn place_short_interval(
     interval: Interval,
     job: JobToPlace<'_>,
@@ -126,8 +126,7 @@ pub(super) fn offset_within(length: Span, seed: u64) -> i64 {
 }
 
 /// Returns the length of the time slots in which start times of jobs with this interval are
-/// compared. Start times are compared in time slots that are at least as long as the resolution of
-/// load profiles.
+/// compared. The returned length is at least the resolution of load profiles.
 pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     if every >= Span::from_secs(3600) {
         slot.max(Slot::LENGTH)
@@ -139,7 +138,7 @@ pub(super) fn unit_of(every: Span, slot: Span) -> Span {
 /// The possible first run times of a job: one in each of several consecutive time slots.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Candidates {
-    /// The earliest candidate, in microseconds since 1970.
+    /// The earliest candidate start time, in microseconds since 1970.
     pub first: i64,
     /// Length of a time slot.
     pub unit: i64,
@@ -193,13 +192,13 @@ impl Candidates {
         // The first and the last time slot are only partly inside the search window.
         let is_possible = |at: &i64| (self.after + 1..=self.latest).contains(at);
         if self.every == self.unit {
-            // A job that runs in every time slot may also have its first run in the next time slot.
+            // If a job runs in every time slot, its first run may also be in the next time slot.
             return [at, at + self.every, at - self.every].into_iter().find(is_possible);
         }
         Some(at).filter(is_possible)
     }
 
-    /// Number of the first candidate's time slot, counted from 1970.
+    /// Number of the time slot of the first candidate start time, counted from 1970.
     pub fn slot(self) -> i64 {
         self.first.div_euclid(self.unit)
     }

@@ -2,12 +2,12 @@
 //!
 //! The plan makes the number of runs per time slot as equal as possible. To do so, the planner
 //! lowers the sum of the squared numbers of runs per time slot. In the first rounds of planning,
-//! the cost of runs counts as much as their number, so that each move improves both. In later
-//! rounds of planning, the cost of runs counts less, and in the last round not at all. Finally,
-//! expensive jobs swap start times with cheap jobs, as long as the number of runs per time slot
-//! stays as even as before. Moves are listed roughly in the order of their benefit, and the plan
-//! ends where further moves no longer improve the evenness score. The evenness score after a
-//! rebalance is never lower than before it.
+//! the cost of runs counts as much as the number of runs. In later rounds of planning, the cost of
+//! runs counts less, and in the last round not at all. Finally, expensive jobs swap start times
+//! with cheap jobs, as long as the number of runs per time slot stays as even as before. Moves are
+//! listed roughly in the order of their benefit, and the plan ends where further moves no longer
+//! improve the evenness score. The evenness score after a rebalance is never lower than before the
+//! rebalance.
 
 mod classes;
 mod costs;
@@ -67,8 +67,8 @@ named_enum! {
         ProtectionWindow => "protection_window",
         /// The job's start time was chosen or changed recently.
         PlacementCooldown => "placement_cooldown",
-        /// The balancer does not choose this job's start times, because the user or the schedule
-        /// fixes them.
+        /// The user or the schedule fixes the job's start times, so the balancer may not change
+        /// them.
         NotMovable => "not_movable",
         /// The job was changed after the rebalance was planned.
         Changed => "changed",
@@ -108,11 +108,11 @@ impl Plan {
     }
 }
 
-/// Moves are sorted by job number within batches of this size.
+/// Number of moves per batch. The moves in each batch of a plan are sorted by job number.
 const BATCH: usize = 1000;
 
 /// Plans a rebalance of `jobs`, which must be ordered by job number. `own` is the load of the jobs'
-/// tenant and `all` the load of all tenants; both include these jobs at their current start times.
+/// tenant, and `all` is the load of all tenants. Both loads include `jobs` at their current times.
 ///
 /// The most beneficial moves come first, so that a rebalance that is stopped early has done the
 /// most important part.
@@ -132,8 +132,8 @@ pub fn plan(
     let mut skipped = Vec::new();
     let mut movers = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
-        // A job is not moved if it next runs after the balancing horizon, or if its class of
-        // similar jobs does not fit into memory.
+        // A job is not moved if it has no run within the balancing horizon, or if its class of
+        // similar jobs is beyond `CELLS_MAX`.
         let class = job.profile.and_then(|key| classes.cells.get(&key));
         let place = class.and_then(|(class, home)| Some((*class, (*home)?)));
         if let Some(reason) = reason_to_stay(job, place.is_some(), settings, now) {
@@ -178,8 +178,8 @@ pub fn plan(
 }
 
 /// Records the cost of one run of the most expensive job with this load profile, in microseconds.
-/// `loads` has only the total cost of all jobs of a profile, but the evenness score needs the cost
-/// of the most expensive single run.
+/// `loads` has only the total cost of all jobs with a load profile, but the evenness score needs
+/// the cost of the most expensive run.
 fn note_heaviest(loads: &mut Loads, profile: &LoadProfile, cost: u64) {
     let (grid, day) = (loads.horizon().grid(), loads.horizon().day());
     grid.visit(profile, |hit| {
@@ -189,7 +189,7 @@ fn note_heaviest(loads: &mut Loads, profile: &LoadProfile, cost: u64) {
     });
 }
 
-/// Change in the number and cost of the jobs with a load profile.
+/// How much a rebalance changes the number and cost of the jobs with one load profile.
 #[derive(Copy, Clone, Default)]
 struct Flow {
     jobs: i64,
@@ -215,8 +215,8 @@ impl PlanState<'_> {
         for step in &self.steps {
             let mover = &self.movers[step.mover as usize];
             let home = &mut at[step.mover as usize];
-            // Each job is listed at most once, however often the planner moved it. A job that is
-            // back at its original start time is not listed.
+            // Each moved job is listed once, however often the planner moved it. A job that is back
+            // at its original start time is not listed.
             let to = std::mem::replace(home, mover.home);
             if to == mover.home {
                 continue;

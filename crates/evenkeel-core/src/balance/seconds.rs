@@ -1,8 +1,8 @@
-//! Counts in which second runs start, to spread them within a time slot.
+//! Counts the runs that start in each second, so that runs can be spread within a time slot.
 //!
 //! For jobs whose interval is shorter than 15 minutes, the start second is known from their load
-//! profile. For other jobs, only the time slot is counted, and their second is chosen by the number
-//! of jobs in that time slot.
+//! profile. For other jobs, only the time slot is known, and their start second is computed from
+//! the number of jobs in that time slot.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::spread::Spread;
 use crate::time::{Span, Timestamp};
 
 const SECOND: u64 = 1_000_000;
-/// Start seconds are counted for intervals shorter than this many seconds.
+/// Start seconds are counted only for jobs with an interval shorter than this many seconds.
 const COUNTED_BELOW: u64 = 900;
-/// The number of seconds over which evenness by second is computed.
+/// The number of seconds over which the evenness of start seconds is computed.
 const HOUR: usize = 3600;
 /// The golden ratio as a fraction of 2^64. Multiples of the golden ratio, modulo 2^64, are spread
 /// almost evenly, however many of them are used.
@@ -38,8 +38,8 @@ impl Seconds {
         }
     }
 
-    /// Returns for each second of an interval how many runs of other jobs start on average at the
-    /// same moment as a run in that second.
+    /// Returns for each second of an interval how many runs of other jobs start in that second on
+    /// average.
     fn met(&self, secs: usize) -> Vec<f64> {
         let mut met = vec![0.0; secs];
         for (other, counts) in &self.0 {
@@ -72,8 +72,8 @@ impl Seconds {
         starts
     }
 
-    /// Returns how evenly the runs of the hour from `start` are spread over its seconds, or `None`
-    /// if no job is counted by second.
+    /// Returns how evenly the runs of the hour from `start` are spread over its seconds. Returns
+    /// `None` if no job is counted by second.
     pub fn spread(&self, start: Timestamp) -> Option<Spread> {
         let starts = self.of_hour(start);
         let total: f64 = starts.iter().sum();
@@ -101,10 +101,10 @@ fn gcd(one: usize, other: usize) -> usize {
     if other == 0 { one } else { gcd(other, one % other) }
 }
 
-/// Returns the best start second within the interval for a new job. The second with the fewest runs
-/// of the job's tenant (`own`) is preferred, then the fewest runs of all tenants (`all`), then a
-/// second that this node prefers, then the second farthest from busy ones. Returns `None` if runs
-/// with this interval are not counted by second.
+/// Returns the best start second within the interval for a new job. The best second has the fewest
+/// runs of the job's tenant (`own`), then the fewest runs of all tenants (`all`). Among equally
+/// good seconds, this node's preferred seconds come first, then the second farthest from busy
+/// seconds. Returns `None` if runs with this interval are not counted by second.
 pub(super) fn best_second(
     every: Span,
     own: &Seconds,
@@ -127,8 +127,8 @@ pub(super) fn best_second(
     best.into_iter().find(|second| apart[*second] == farthest).map(|second| second as i64)
 }
 
-/// Returns for each second the distance, on a circle, to the nearest second that is busier than the
-/// least busy one.
+/// Returns for each second the distance to the nearest second that has more than the fewest runs.
+/// The last second is next to the first.
 fn distances(met: &[f64]) -> Vec<usize> {
     let secs = met.len();
     let least = met.iter().copied().fold(f64::INFINITY, f64::min);
@@ -151,12 +151,13 @@ fn distances(met: &[f64]) -> Vec<usize> {
 
 /// Returns the offset within a time slot, in microseconds, for a new job if `before` runs are
 /// already in that time slot. Each new job gets a start second in one of the widest gaps between
-/// the start seconds of existing jobs. The first chosen second differs between time slots, so that
-/// not all time slots are busy in the same seconds.
+/// the start seconds of existing jobs. The start second of the first job differs between time
+/// slots, so that not all time slots are busy in the same seconds.
 pub(super) fn offset_after(before: u64, slot_no: i64, length: Span, turn: NodeTurn) -> i64 {
     let secs = (length.as_micros() / SECOND).max(1);
     let nth = before.wrapping_mul(u64::from(turn.of.max(1))).wrapping_add(turn.mine.into());
-    // Multiplying by another irrational fraction gives each time slot a different first second.
+    // Multiplying the slot number by another fraction gives each time slot a different first
+    // second.
     let first = slot_no.cast_unsigned().wrapping_mul(0xd1b5_4a32_d192_ed03);
     let part = first.wrapping_add(nth.wrapping_mul(GOLDEN));
     let second = (u128::from(part) * u128::from(secs)) >> 64;
@@ -257,8 +258,8 @@ mod tests {
             placed.sort_unstable();
             let around = placed[0] + every as i64;
             let gaps = placed.windows(2).map(|two| two[1] - two[0]).chain([around - placed[jobs - 1]]);
-            // Evenly spread jobs have gaps of `every / jobs`; the test accepts gaps of at least a
-            // third of that.
+            // Perfectly spread jobs start `every / jobs` seconds apart; the test accepts a third of
+            // this distance.
             let least = gaps.min().unwrap();
             prop_assert!(least as usize >= every as usize / jobs / 3, "{placed:?}");
         }

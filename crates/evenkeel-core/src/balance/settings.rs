@@ -20,10 +20,10 @@ pub enum Policy {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchWindow {
-    /// Searches one interval of the job, so that its first run is at most one interval away.
+    /// The search covers one interval of the job, so the first run is at most one interval away.
     #[default]
     Interval,
-    /// Searches one day, or one interval of the job if that is longer.
+    /// The search covers one day, or one interval of the job if the interval is longer.
     Document,
 }
 
@@ -33,7 +33,7 @@ pub struct BalanceSettings {
     pub search_window: SearchWindow,
     /// Length of a time slot.
     pub slot: Span,
-    /// A rebalance does not move jobs whose next run starts within this time.
+    /// A rebalance does not move jobs whose next run starts within this time from now.
     pub protection: Span,
     /// A rebalance does not move jobs whose start time was chosen or changed less than this time
     /// ago.

@@ -9,7 +9,7 @@ use super::loads::{Destination, Loads, Measure};
 pub enum Granularity {
     /// The time slots of the next 24 hours.
     Slot,
-    /// The hours of the day in UTC; the first begins at midnight.
+    /// The hours of the day in UTC; the first hour begins at midnight.
     Hour,
 }
 
@@ -17,7 +17,7 @@ pub enum Granularity {
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spread {
     /// The evenness score from 0 to 1: the share of the load that is not above the ideal level of
-    /// its time slot or hour. A score of 1 means that the load is as even as these jobs allow.
+    /// its time slot or hour. The evenness score is 1 if the load is as even as possible.
     pub score: f64,
     /// The highest load of any time slot or hour.
     pub peak: f64,
@@ -25,11 +25,11 @@ pub struct Spread {
     pub peak_at: usize,
     /// The average load of a time slot or hour.
     pub mean: f64,
-    /// The lowest possible peak if the jobs were moved in the best way.
+    /// The lowest possible peak load, if a rebalance moved the jobs in the best way.
     pub least_peak: f64,
 }
 
-/// Load that a rebalance can move, and the time slots or hours to which it can move.
+/// Load that a rebalance can move, and the time slots or hours to which the load can move.
 struct Movable {
     amount: f64,
     accepted: Vec<bool>,
@@ -90,8 +90,8 @@ impl Loads {
         let mut ground: Vec<f64> =
             self.fixed.of(measure).iter().map(|sum| (*sum as f64 * unit).max(0.0)).collect();
         self.add_often(&mut ground, measure);
-        // After a job is removed, the highest cost of the remaining runs is unknown, so it is
-        // limited to the remaining load.
+        // After a job is removed, the highest cost of a remaining run is unknown; it is at most the
+        // remaining load.
         let left = load.iter().zip(&ground).map(|(load, ground)| load - ground);
         let heaviest = self.heaviest.iter().zip(left);
         let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
@@ -127,8 +127,8 @@ impl Loads {
         }
     }
 
-    /// Adds the load of periodic jobs in equal parts to every time slot, because they may run at
-    /// any time.
+    /// Adds the load of periodic jobs in equal parts to every time slot, because periodic jobs may
+    /// run at any time.
     fn add_often(&self, loads: &mut [f64], measure: Measure) {
         let slot = self.horizon().slot.as_micros() as f64;
         for (period, amounts) in &self.often {
@@ -188,8 +188,8 @@ impl Day {
             .fold(0, |best, part| if self.load[part] > self.load[best] { part } else { best });
         let peak = self.load.get(peak_at).copied().unwrap_or(0.0);
         let least_peak = self.least_peak(in_wholes).min(peak);
-        // Load with the fewest allowed time slots is distributed first, so that more flexible load
-        // fills the other time slots.
+        // Load that may move to the fewest time slots is distributed first, so that more flexible
+        // load fills the other time slots.
         self.movable.sort_by_key(|it| it.accepted.iter().filter(|accepted| **accepted).count());
         let mut ideal = self.ground.clone();
         for it in &self.movable {
@@ -224,8 +224,8 @@ impl Day {
     }
 }
 
-/// Returns the load level that results when `amount` is spread over the allowed parts, on top of
-/// the load `ground` that cannot move.
+/// Returns the load level if `amount` is spread evenly over the accepted time slots or hours, on
+/// top of the load `ground` that cannot move.
 fn level_of(ground: &[f64], accepted: &[bool], amount: f64) -> f64 {
     let parts = ground.iter().zip(accepted).filter(|(_, accepted)| **accepted);
     let mut sorted: Vec<f64> = parts.map(|(ground, _)| *ground).collect();

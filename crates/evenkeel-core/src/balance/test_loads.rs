@@ -12,18 +12,18 @@ pub(super) fn interval(secs: i64) -> Definition {
     Definition::noop(Schedule::Interval(Interval::new(every, None).unwrap()))
 }
 
-/// A job that runs every `secs` seconds, `offset` seconds after 1970 plus whole intervals.
+/// Returns the profile of a job that runs every `secs` seconds, from `offset` seconds after 1970.
 pub(super) fn every(secs: i64, offset: i64) -> LoadProfile {
     let time = Timestamp::from_micros((offset + 100 * secs) * 1_000_000);
     LoadProfile::of(&interval(secs), time).unwrap()
 }
 
-/// A job that runs daily in this time slot of the day, in UTC.
+/// Returns the load profile of a job that runs daily in this time slot of the day, in UTC.
 pub(super) fn daily(slot: i64) -> LoadProfile {
     every(86_400, slot * 900)
 }
 
-/// A job that runs daily at nine by the local clock.
+/// Returns the load profile of a job that runs daily at nine by the local clock.
 pub(super) fn nine() -> LoadProfile {
     let cron = Cron::parse("0 9 * * *").unwrap().resolved(7, true);
     let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });

@@ -32,8 +32,8 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads an object and returns an error if it has undeclared fields. Null counts as an empty
-    /// object.
+    /// Reads the object `config` and returns an error if it has undeclared fields. Null counts as
+    /// an empty object.
     pub fn read(config: &'a Value, declared: &[ConfigField]) -> Result<Self, ConfigFault> {
         let known: Vec<&str> = declared.iter().map(|field| field.name).collect();
         match config {
@@ -51,8 +51,8 @@ impl<'a> Fields<'a> {
     ) -> Result<Self, ConfigFault> {
         let path = if path.is_empty() { String::new() } else { format!("{path}.") };
         match fields.keys().find(|key| !known.contains(&key.as_str())) {
-            // Unknown fields are errors, because users might notice an ignored misspelt field only
-            // in production.
+            // Unknown fields are errors. If misspelt fields were ignored, users might notice the
+            // mistake only in production.
             Some(key) => {
                 let message = format!("is not one of {}", known.join(", "));
                 Err(ConfigFault::new(&format!("{path}{key}"), message))

@@ -19,7 +19,7 @@ fn job() -> Definition {
     Definition::noop(Schedule::Interval(every))
 }
 
-/// A job with a blackout from `from` to `to` o'clock; the tests run at noon.
+/// Returns a job with a blackout from `from` to `to` o'clock; the simulated time is noon.
 fn in_blackout(from: i8, to: i8) -> Definition {
     let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
     Definition { blackout_periods: vec![Blackout { start: hour(from), end: hour(to) }], ..job() }
@@ -137,7 +137,7 @@ fn queued_run_names_its_position() {
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
     let why = explain(&queued, NOW);
     assert_eq!(codes(&why), ["waiting_in_queue", "not_due"]);
-    // The start time is unknown, because the run starts when the next worker is free.
+    // The run's start time is unknown, because it starts when the next worker is free.
     assert_eq!(why.next_possible_start, None);
     let closed = [in_queue(None, Some(earlier(1)))];
     let in_blackout = in_blackout(11, 13);
@@ -207,7 +207,7 @@ fn retry_and_cooldown_name_their_end() {
     assert_eq!(why.next_possible_start, Some(later(30)));
     let late = [retry(later(900))];
     let before = Facts { live: 1, waiting: &late, ..facts(&job, &workers) };
-    // The scheduled times before the end of the blackout are skipped.
+    // The job skips the scheduled time before the retry, because its overlap policy is `skip`.
     assert_eq!(explain(&before, NOW).next_possible_start, Some(later(900)));
     let came = explain(&Facts { next_at: Some(earlier(1)), ..before }, NOW);
     assert_eq!(came.reasons[1], Why::PreviousRunActive { since: earlier(1), busy: retried },);
@@ -272,7 +272,7 @@ fn next_time_of_a_running_periodic_job_is_unknown() {
     let why = explain(&running, NOW);
     assert_eq!(why.reasons, [Why::Running { since: earlier(60) }, after.clone()]);
     assert_eq!(why.next_possible_start, None);
-    // While the retry waits, no other run of the job may start.
+    // While a retry of the periodic job waits, no other run of the job may start.
     let waits_for = WaitsFor::Time(later(30));
     let waiting = [Waiting { attempt: AttemptNo(1), waits_for, ..in_queue(None, None) }];
     let why = explain(&Facts { running_since: None, waiting: &waiting, ..running }, NOW);

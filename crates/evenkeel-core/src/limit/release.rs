@@ -1,30 +1,31 @@
-//! Selects the runs that leave the queue of a concurrency limit, and where they move.
+//! Selects the runs that leave the queue of a concurrency limit, and their next queues.
 //!
-//! Runs in the queue of a tenant or lane limit may need permits of other limits as well. If another
-//! limit of a run has no free permit, the run would only delay the runs behind it. A run that
-//! another limit blocks moves to the queue of that limit, and takes no permit of the limit whose
-//! queue it leaves. If the blocking limit is narrower, all runs that it blocks move to its queue,
-//! because a narrower limit does not apply to all runs behind them. A wider limit, such as that of
-//! the lane, applies to all runs in the queue of a narrower one. Only as many runs move to the
-//! queue of a wider limit as the narrower limit has free permits. In the queue of the wider limit,
-//! these runs compete for its next permit. The frequent release pass does not know how many runs
-//! already wait in the queue of the wider limit, so it moves no runs there (`to_wider`).
+//! Runs in the queue of a tenant or lane limit may need permits of other limits as well. A run
+//! whose other limit has no free permit would only delay the runs behind it in the queue. A run
+//! that another limit blocks moves to the queue of that limit, and takes no permit of the limit
+//! whose queue it leaves. If the blocking limit is narrower, all runs that it blocks move to its
+//! queue, because the narrower limit does not apply to all other runs. A wider limit, such as the
+//! limit of a lane, applies to all runs in the queue of a narrower limit. Only as many runs move to
+//! the queue of a wider limit as the narrower limit has free permits. In the queue of the wider
+//! limit, the moved runs compete for its next permit. The frequent release pass does not know how
+//! many runs already wait in the queue of a wider limit, so it moves no runs to that queue
+//! (`to_wider`).
 
 use std::collections::BTreeMap;
 
 use super::{Admission, Limit, LimitKey, PermitCounts};
 
-/// The permits of the limit whose queue is processed.
+/// The permits of the concurrency limit whose queue is processed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnPermits {
     /// The number of active runs. Each queued run has its own limit, which is at most `highest`.
     Running { running: u32, highest: u32 },
-    /// The number of free permits, if it is the same for all queued runs.
+    /// The number of free permits, if this number is the same for all queued runs.
     Free(u32),
 }
 
 impl OwnPermits {
-    /// Returns the number of free permits for a run whose limit is `most`; `None` means no limit.
+    /// Returns the number of free permits for a run with the limit `most`; `None` means no limit.
     fn free(self, most: Option<u32>) -> u32 {
         match (self, most) {
             (Self::Free(free), _) => free,
@@ -55,7 +56,7 @@ pub struct ReleasedRuns<R> {
     pub to_queue: Vec<R>,
     /// Runs that move to the queues of other limits.
     pub to_limits: Vec<(R, Limit)>,
-    /// True if permits are still free and more runs of this queue could leave.
+    /// True if permits are still free and more runs could leave the limit's queue.
     pub has_more: bool,
 }
 
@@ -68,18 +69,18 @@ impl<R> ReleasedRuns<R> {
 /// One pass over the queue of a concurrency limit.
 #[derive(Clone, Debug)]
 pub struct ReleasePass {
-    /// The limit whose queue is processed.
+    /// The concurrency limit whose queue is processed.
     pub queue: LimitKey,
     pub own: OwnPermits,
     /// The number of active runs under each other limit that applies to the queued runs.
     pub others: PermitCounts,
-    /// True if runs that a wider limit blocks may move to the queue of that limit.
+    /// True if a run that a wider limit blocks may move to the queue of the wider limit.
     pub to_wider: bool,
 }
 
 impl ReleasePass {
-    /// Selects up to `most` runs that leave the queue. `waiting` is in dispatch order, and each run
-    /// is listed with its limits, the narrowest first.
+    /// Selects up to `most` runs that leave the queue of the limit. `waiting` lists the queued runs
+    /// in dispatch order, each with its limits, the narrowest first.
     pub fn select<R>(
         mut self,
         waiting: impl IntoIterator<Item = (R, Vec<Limit>)>,
@@ -185,8 +186,7 @@ mod tests {
         assert!(stays.is_empty());
         let leaving = pass.select(waiting(), 100);
         assert_eq!(leaving.to_limits, [(0, of[1]), (1, of[1])]);
-        // The wider limit blocks all queued runs alike, so looking at more runs finds none that
-        // could start.
+        // The wider limit blocks all queued runs alike, so no other queued run could start.
         assert!(leaving.to_queue.is_empty() && !leaving.has_more);
     }
 

@@ -11,8 +11,8 @@ use crate::time::{Span, Timestamp, text_form};
 use crate::zone::{Local, Zone};
 
 /// A calendar interval of years, months, weeks and days, plus hours, in ISO 8601 form: `P1M`,
-/// `P1DT12H`. One day means until the same local time of the next day, even if a clock change makes
-/// that day shorter or longer.
+/// `P1DT12H`. One day lasts until the same local time of the next day, even if a clock change makes
+/// the day shorter or longer.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct CalendarSpan {
     months: u32,
@@ -22,7 +22,7 @@ pub struct CalendarSpan {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {
-    /// The text is not an ISO 8601 duration, or has no years, months, weeks or days.
+    /// The text is not an ISO 8601 duration, or it contains no years, months, weeks or days.
     #[error("not a calendar duration: write it like P1D, P1M or P1DT12H")]
     Unreadable,
     /// Longer than 100 years.
@@ -105,8 +105,8 @@ impl CalendarSpan {
         Span::from_micros(days.as_micros() + self.time.as_micros())
     }
 
-    /// Returns `date` plus `n` calendar intervals, without their hours. In a shorter month, the
-    /// last day replaces the 31st.
+    /// Returns `date` plus `n` calendar intervals, without the hours of the intervals. In a shorter
+    /// month, the last day of the month replaces the 31st.
     fn date_after(self, date: Date, n: i64) -> Option<Date> {
         let span = |unit: u32| i64::from(unit).checked_mul(n);
         let months = jiff::Span::new().try_months(span(self.months)?).ok()?;
@@ -115,21 +115,21 @@ impl CalendarSpan {
     }
 }
 
-/// Run times are counted from the anchor, so a job that began on the 31st returns to the 31st after
-/// a shorter month.
+/// All run times are computed from the anchor (the first run time), so a job that began on the 31st
+/// returns to the 31st after a shorter month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CalendarInterval {
     pub every: CalendarSpan,
-    /// The first run time. If no anchor is given, the anchor is the time when the job is created.
+    /// The first run time; by default, the time when the job is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Timestamp>,
-    /// The deadline of a run: how long after its scheduled time it must have finished.
+    /// Maximum time from the scheduled time of a run to its end (the deadline).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Span>,
 }
 
 impl CalendarInterval {
-    /// Returns the first run time after `after`, and whether a clock change moved it.
+    /// Returns the first run time after `after`, and whether a clock change moved this run time.
     pub(super) fn next_after(
         self,
         after: Timestamp,
@@ -140,8 +140,9 @@ impl CalendarInterval {
         if self.anchor.is_some_and(|anchor| anchor > after) {
             return Some((anchor, false));
         }
-        // The search starts four days early, because the estimate from average month lengths is
-        // wrong by less than four days.
+        // The number of passed intervals is estimated from average month lengths. The search for
+        // the run time starts four days early, because the estimate is wrong by less than four
+        // days.
         const OFF: u64 = 4 * 86_400 * 1_000_000;
         let passed = after.since(anchor).as_micros().saturating_sub(OFF);
         let mut n = i64::try_from(passed / self.every.roughly().as_micros()).ok()?.max(1);
@@ -153,12 +154,12 @@ impl CalendarInterval {
         }
     }
 
-    /// Returns the `n`-th run time after the anchor; the anchor itself is number 0. The result is
-    /// at most [`Timestamp::MAX`], and `None` if no anchor is set. If clocks skip a local time, the
-    /// result is the first moment after the clock change, even with
+    /// Returns the `n`-th run time after the anchor; the anchor itself is number 0. The run time is
+    /// at most [`Timestamp::MAX`], and `None` if no anchor is set. If clocks skip the local time,
+    /// the run time is the first moment after the clock change, even with
     /// [`Gap::Skip`](super::Gap::Skip).
     ///
-    /// Computing the run time takes equally long for any `n`.
+    /// Computing the `n`-th run time takes equally long for any `n`.
     pub fn nth_time(self, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let anchor = self.anchor?;
         if n == 0 {
@@ -169,8 +170,8 @@ impl CalendarInterval {
         Some(nth.map_or(Timestamp::MAX, |(time, _)| time))
     }
 
-    /// Returns the `n`-th run time after the anchor. The outer `None` means that the date is beyond
-    /// the calendar, the inner `None` that a clock change skips this run.
+    /// Returns the `n`-th run time after the anchor. An outer `None` means that the date is beyond
+    /// the calendar. An inner `None` means that a clock change skips this run.
     fn nth(
         self,
         anchor: Timestamp,

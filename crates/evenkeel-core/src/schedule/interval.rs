@@ -35,7 +35,7 @@ impl Interval {
     const SHORTEST: Span = Span::from_secs(1);
     const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
-    /// If an anchor is given, the run times are `anchor` plus whole intervals.
+    /// If `anchor` is given, the run times are `anchor` plus whole intervals.
     pub fn new(every: Span, anchor: Option<Timestamp>) -> Result<Self, IntervalError> {
         if every < Self::SHORTEST {
             Err(IntervalError::TooShort(every))
@@ -53,7 +53,7 @@ impl Interval {
     }
 
     /// If `exact` is true, runs start at the beginning of a time slot, and the balancer never moves
-    /// them.
+    /// the job.
     #[must_use]
     pub fn with_exact(self, exact: bool) -> Self {
         Self { exact, ..self }
@@ -63,7 +63,7 @@ impl Interval {
         self.exact
     }
 
-    /// Returns how long after its scheduled time a run must have finished; one interval by default.
+    /// Maximum time from the scheduled time of a run to its end; one interval by default.
     pub fn tolerance(self) -> Span {
         self.tolerance.unwrap_or(self.every)
     }
@@ -88,8 +88,8 @@ impl Interval {
         self.anchor
     }
 
-    /// Returns the first run time after `now`, which is at most one interval later unless the
-    /// anchor is later.
+    /// Returns the first run time after `now`: the anchor or, if the anchor is not after `now`, a
+    /// time at most one interval later.
     pub(super) fn first_after(self, now: Timestamp) -> Option<Timestamp> {
         match self.anchor {
             None => now.checked_add(self.every),

@@ -36,17 +36,17 @@ pub enum Schedule {
 pub struct CronSchedule {
     #[serde(flatten)]
     pub cron: Cron,
-    /// How long after its scheduled time a run must have finished; by default, until the next
-    /// scheduled time.
+    /// Maximum time from the scheduled time of a run to its end; by default, a run must end by the
+    /// next scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<Span>,
 }
 
 impl Schedule {
-    /// Returns the schedule for the job `id`, created at `now`, with all values filled in that
-    /// depend on the job or its creation time. By default, cron jobs run exactly at the times of
-    /// their expression; if `exact` is false, each job gets a different second of the minute. By
-    /// default, jobs with an interval start at different seconds of a time slot.
+    /// Returns the schedule with all values filled in that depend on the job `id` or its creation
+    /// time `now`. By default, cron jobs run exactly at the times of their cron expression; if
+    /// `exact` is false, each job gets a different second of the minute. By default, jobs with an
+    /// interval start at different seconds of a time slot.
     #[must_use]
     pub fn resolved(self, id: JobId, now: Timestamp, exact: Option<bool>) -> Self {
         match self {

@@ -6,7 +6,7 @@ use crate::time::{Span, Timestamp};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Once {
-    /// The scheduled time; if it is absent or in the past, the job runs as soon as possible.
+    /// The scheduled time; without it, or if it is in the past, the job runs as soon as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
     /// The deadline: the job must start within this time after its scheduled time.

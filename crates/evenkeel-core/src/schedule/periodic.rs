@@ -7,9 +7,9 @@ use crate::time::{Span, Timestamp};
 /// A periodic schedule promises that at any time, the last successful run began less than `period`
 /// ago.
 ///
-/// Unlike with an interval, a run starts as soon as the cooldown is over and a worker is free, so
-/// the next run time depends on when the previous run finishes. While a run is active, the stored
-/// next scheduled time is the latest possible next run time.
+/// A run of a periodic job starts as soon as the cooldown after the previous run is over and a
+/// worker is free, so the next run time depends on when the previous run finishes. While a run is
+/// active, the stored next scheduled time is the latest possible next run time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]
 pub struct Periodic {
@@ -31,7 +31,7 @@ pub enum PeriodicError {
     /// Longer than 100 years.
     #[error("a period of {0} is longer than 36500d, the longest period")]
     TooLong(Span),
-    /// The cooldown is so long that the next run could not succeed within the period.
+    /// The cooldown after a run is so long that the next run could not succeed within the period.
     #[error("a cooldown of {cooldown} is not shorter than the period of {period}")]
     CooldownTooLong { cooldown: Span, period: Span },
 }
@@ -70,7 +70,7 @@ impl Periodic {
         self.cooldown
     }
 
-    /// Returns the latest possible scheduled time after the run for `scheduled`.
+    /// Returns the latest possible next scheduled time after the scheduled time `scheduled`.
     pub(super) fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
         scheduled.checked_add(self.period)
     }

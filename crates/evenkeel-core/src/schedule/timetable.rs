@@ -15,7 +15,7 @@ pub struct Timetable<'a> {
 }
 
 named_enum! {
-    /// Why a run starts at another time than its schedule names.
+    /// Why a run starts at another time than the job's schedule names.
     #[derive(Copy, Clone, PartialEq, Eq, Debug)]
     pub enum MovedBy {
         /// Clocks skip the scheduled local time.
@@ -43,11 +43,11 @@ impl Timetable<'_> {
         self.in_bounds(first)
     }
 
-    /// Returns the next scheduled time after `scheduled`; `None` if `scheduled` was the last.
+    /// Returns the next scheduled time after `scheduled`; `None` if no scheduled time follows.
     ///
-    /// The result depends only on the schedule and on the scheduled time `scheduled`. Slow runs,
-    /// retries and downtime never shift later scheduled times. For a periodic job, the result is
-    /// the latest possible next scheduled time.
+    /// The next scheduled time depends only on the schedule and on the scheduled time `scheduled`.
+    /// Slow runs, retries and downtime never shift later scheduled times. For a periodic job,
+    /// `next_after` returns the latest possible next scheduled time.
     pub fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
         let next = match self.schedule {
             Schedule::Once(_) => None,
@@ -71,8 +71,8 @@ impl Timetable<'_> {
         self.bounds.end_at.is_none_or(|end| time <= end).then_some(time)
     }
 
-    /// Returns the number of scheduled times in `from..until`, and the last of them. `from` must be
-    /// a scheduled time.
+    /// Returns the number of scheduled times in `from..until`, and the last of these times. `from`
+    /// must be a scheduled time.
     pub fn times_before(self, from: Timestamp, until: Timestamp) -> Option<(u64, Timestamp)> {
         if until <= from {
             return None;
@@ -84,8 +84,8 @@ impl Timetable<'_> {
             Schedule::Interval(interval) => interval.times_before(from, until),
             Schedule::Calendar(_) => {
                 let (mut count, mut last) = (1, from);
-                // Scheduled times of a calendar interval are days apart, so even 100 years are
-                // counted quickly.
+                // Scheduled times of a calendar interval are days apart, so even the scheduled
+                // times of 100 years are counted quickly.
                 while let Some(next) = self.next_after(last).filter(|next| *next < until) {
                     (count, last) = (count + 1, next);
                 }
@@ -106,7 +106,7 @@ impl Timetable<'_> {
         if let Schedule::Interval(interval) = self.schedule {
             return from.saturating_add(interval.every().saturating_mul(n));
         }
-        // Searches for the earliest moment by which `n` + 1 scheduled times have passed.
+        // The binary search finds the earliest moment by which `n` + 1 scheduled times have passed.
         let (mut low, mut high) = (from.as_micros(), until.as_micros());
         while low < high {
             let middle = low + (high - low) / 2;

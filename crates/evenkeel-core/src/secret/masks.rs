@@ -6,12 +6,12 @@ use std::fmt;
 const MASK: &str = "***";
 
 /// Minimum length in bytes of a line of a multi-line secret that is masked on its own. Shorter
-/// lines, such as the `}` of a JSON document, are not masked because they occur in any text.
+/// lines, such as the `}` of a JSON document, are not masked, because they occur in any text.
 const LINE_BYTES_MIN: usize = 8;
 
 /// Replaces secret values with `***`. A secret value is found in several forms: unchanged, escaped
-/// as in JSON or in a URL, and each line of a multi-line value. If the value is a URL, its
-/// confidential parts are found as well.
+/// as in JSON or in a URL, and each line of a multi-line value. If a secret value is a URL, its
+/// confidential parts are masked as well.
 #[derive(Clone, Default)]
 pub struct Masks(Vec<String>);
 
@@ -28,7 +28,8 @@ impl Masks {
             }
         }
         needles.retain(|needle| !needle.is_empty());
-        // Longer values are replaced first, because a shorter value may be part of a longer one.
+        // Longer secret values are replaced first, because a shorter one may be part of a longer
+        // one.
         needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         needles.dedup();
         Self(needles)
@@ -61,9 +62,8 @@ impl Masks {
         }
     }
 
-    /// Takes from `held`, the buffer of an output stream, all text that can no longer be part of a
-    /// secret value, and returns it masked. Text that may be the beginning of a secret value stays
-    /// in the buffer.
+    /// Removes from `held`, the buffer of an output stream, all text except an end that may be the
+    /// beginning of a secret value. Returns the removed text with secret values masked.
     pub fn drain(&self, held: &mut String) -> String {
         let (masked, rest) = self.mask_until(held, |rest| self.open_in(rest));
         let (over, open) = rest.split_at(self.open_in(rest));
@@ -74,7 +74,7 @@ impl Masks {
 
     /// Masks the secret values that start before `end`, a position in the text after the last
     /// masked value. Returns the masked text and the rest of the text. The text is searched in one
-    /// pass, so that inserted `***` are not searched again.
+    /// pass, so that the search ignores the inserted `***`.
     fn mask_until<'t>(&self, text: &'t str, end: impl Fn(&str) -> usize) -> (String, &'t str) {
         let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
         while let Some((at, needle)) = self.first_in(rest).filter(|(at, _)| *at < end(rest)) {
@@ -85,7 +85,7 @@ impl Masks {
         (masked, rest)
     }
 
-    /// Returns the position in the text at which an incomplete secret value may begin.
+    /// Returns the position at which an incomplete secret value at the end of the text may begin.
     fn open_in(&self, text: &str) -> usize {
         let longest = self.0.first().map_or(0, String::len);
         let from = text.len().saturating_sub(longest.saturating_sub(1));
@@ -97,8 +97,8 @@ impl Masks {
         places.find(is_open).unwrap_or(text.len())
     }
 
-    /// Returns the position of the first secret value in the text. If two values start at the same
-    /// position, the longer one is returned.
+    /// Returns the position of the first secret value in the text. If two secret values start at
+    /// the same position, the longer value is returned.
     fn first_in(&self, text: &str) -> Option<(usize, &str)> {
         let found = self.0.iter().filter_map(|needle| Some((text.find(needle)?, needle.as_str())));
         found.min_by_key(|(at, needle)| (*at, usize::MAX - needle.len()))
@@ -184,7 +184,7 @@ mod tests {
             let masks = Masks::new(values.iter().map(String::as_str));
             let text = parts.join(&values[0]);
             let masked = masks.apply(&text);
-            // The text between two masks contains no secret value.
+            // The text between two inserted `***` contains no secret value.
             for part in masked.split(MASK) {
                 for value in &values {
                     prop_assert!(!part.contains(value.as_str()), "{text:?} -> {masked:?}");

@@ -12,7 +12,7 @@ const CLOSE: &str = "}}";
 /// A reference to a secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SecretRef {
-    /// The field, like `executor_config.headers.Authorization`.
+    /// The path of the field, like `executor_config.headers.Authorization`.
     pub field: String,
     pub name: String,
 }
@@ -26,8 +26,8 @@ impl SecretRef {
     }
 }
 
-/// True if a job contains any reference to a secret. The search for references allocates no memory,
-/// because it is made for every attempt.
+/// True if a job contains any reference to a secret. The search for references to secrets allocates
+/// no memory, because every attempt makes the search.
 pub fn has_references(config: &Value, payload: &Value) -> bool {
     refers(config, true) || refers(payload, false)
 }
@@ -42,8 +42,8 @@ fn refers(value: &Value, in_texts: bool) -> bool {
     }
 }
 
-/// Returns all references to secrets in a job. In the payload, only whole values can be references,
-/// because texts in it are not templates.
+/// Returns all references to secrets in a job. In the payload, only whole values can be references
+/// to secrets, because texts in the payload are not templates.
 pub fn references(config: &Value, payload: &Value) -> Vec<SecretRef> {
     let mut found = Vec::new();
     collect(config, "executor_config", true, &mut found);
@@ -76,8 +76,9 @@ fn collect(value: &Value, field: &str, in_texts: bool, found: &mut Vec<SecretRef
     }
 }
 
-/// Returns the first reference that is not allowed: one in a configuration field that does not
-/// accept secrets, or one in the payload that a template would insert into a program argument.
+/// Returns the first reference to a secret that is not allowed. Not allowed are references in
+/// configuration fields that do not accept secrets, and references in the payload that a template
+/// would insert into a program argument.
 pub fn misplaced(config: &Value, payload: &Value, declared: &[ConfigField]) -> Option<SecretRef> {
     let wrong = references(config, &Value::Null).into_iter().find(|found| {
         !declared.iter().any(|field| field.takes_secrets && field.name == found.config_field())
@@ -109,8 +110,8 @@ fn secret_argument(field: &str, argv: &[Value], payload: &Value) -> Option<Secre
     })
 }
 
-/// Returns the configuration and the payload with references replaced by secret values. A reference
-/// to a secret without a value becomes an empty text.
+/// Returns the configuration and the payload with references to secrets replaced by secret values.
+/// A reference to a secret without a value becomes an empty text.
 pub fn fill<'v>(
     config: &Value,
     payload: &Value,
@@ -118,8 +119,8 @@ pub fn fill<'v>(
     value_of: &dyn Fn(&str) -> Option<&'v str>,
 ) -> (Value, Value) {
     let known = |name: &str| value_of(name).unwrap_or_default();
-    // Texts of a configuration are templates. Secret values are inserted as literals, so that they
-    // are not interpreted as templates.
+    // Secret values are inserted into texts of the configuration as literals, because these texts
+    // are templates and secret values must not be interpreted as templates.
     let literal = |name: &str| {
         let json = Value::from(known(name)).to_string().replace('}', "\\u007d");
         format!("{OPEN}{json}{CLOSE}")
@@ -141,8 +142,8 @@ pub fn fill<'v>(
     (config, put_in(payload, &|name| known(name).to_owned(), &|_| None))
 }
 
-/// Like [`fill`], but inserts example values that every field accepts, so that the rest of a new
-/// job can be validated.
+/// Like [`fill`], but inserts example values in place of secret values, so that a new job can be
+/// validated.
 pub fn placeholders(config: &Value, payload: &Value, declared: &[ConfigField]) -> (Value, Value) {
     let mut config = config.clone();
     for (key, value) in config.as_object_mut().into_iter().flatten() {
@@ -166,8 +167,8 @@ fn filled_url<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     }
 }
 
-/// Replaces references to secrets: whole values with the result of `whole`, and texts with the
-/// result of `in_text`, unless it is `None`.
+/// Replaces values that are a reference to a secret with the result of `whole`. Replaces texts with
+/// the result of `in_text`, unless the result is `None`.
 fn put_in(
     value: &Value,
     whole: &dyn Fn(&str) -> String,
@@ -198,8 +199,8 @@ fn is_secret(piece: Piece<'_>) -> bool {
     matches!(piece, Piece::Secret(_))
 }
 
-/// Splits a text. An unclosed placeholder counts as ordinary text, which the executor refuses
-/// later.
+/// Splits a text into placeholders and ordinary text. An unclosed placeholder counts as ordinary
+/// text, which the executor refuses later.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {

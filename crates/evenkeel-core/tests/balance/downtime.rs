@@ -1,4 +1,4 @@
-//! A job whose start time the balancer chose keeps its load profile through any downtime.
+//! Tests that a job whose start time the balancer chose keeps its load profile after downtime.
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::balance::{

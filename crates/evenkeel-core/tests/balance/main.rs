@@ -43,7 +43,7 @@ impl Dice {
         }
     }
 
-    /// Costs of runs range from one second to one hour.
+    /// Returns a random cost of a run, from one second to one hour.
     fn cost(&mut self) -> Span {
         let halves = self.below(12) + self.below(12);
         Span::from_millis(1000 << (halves / 2))
@@ -76,8 +76,8 @@ impl Month {
         Self { settings, now, dice: Dice(6), jobs: Vec::new(), counts: BTreeMap::new(), loads }
     }
 
-    /// Advances the time. The load is computed anew from the job counts at the start of every time
-    /// slot.
+    /// Advances the time. At the start of every time slot, the load is computed anew from the
+    /// numbers of jobs per load profile.
     fn advance(&mut self, by: Span) {
         self.now = self.now.saturating_add(by);
         let horizon = Horizon::new(&self.settings, self.now);
@@ -151,7 +151,7 @@ impl Month {
 /// times.
 fn lowest_score(policy: Policy) -> f64 {
     let mut month = Month::begin(policy);
-    // All jobs are created one after the other, minute by minute, on the first working day.
+    // Ten jobs are created in each of the first 500 minutes.
     for _ in 0..500 {
         month.advance(Span::from_secs(60));
         (0..10).for_each(|_| month.add());

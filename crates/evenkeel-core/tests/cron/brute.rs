@@ -10,12 +10,12 @@ use crate::plain::{Change, Changes, Plain};
 use crate::{POLICIES, at, backwards, forwards, read};
 use evenkeel_core::schedule::{Cron, Dst, Gap};
 
-/// Number of expressions that are tested per clock change; the next clock change uses the next
-/// expressions of the list.
+/// Number of cron expressions that are tested per clock change; the next clock change uses the next
+/// cron expressions of the list.
 const EACH: usize = 2;
 /// Seconds before and after a clock change in which run times are compared.
 const AROUND: i64 = 26 * 3600;
-/// Used in place of `AROUND` if an expression has many run times.
+/// Used in place of `AROUND` if a cron expression has many run times.
 const CLOSE: i64 = 3 * 3600;
 const MANY: usize = 100;
 
@@ -59,7 +59,7 @@ fn expressions() -> Vec<String> {
         "* 10/1 sat#4,5l",
     ];
     let all = minutes.len() * hours.len() * days.len();
-    // Steps with the length of a prime number visit all combinations in a mixed order.
+    // Every 1,009th combination of fields (a prime number) is taken, which mixes the order.
     let mixed = (0..480).map(|index| index * 1_009 % all).map(|index| {
         let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
         format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
@@ -70,12 +70,12 @@ fn expressions() -> Vec<String> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Neighbouring expressions in the sorted list are similar, so the list is mixed once more.
+    // Neighbouring cron expressions in the sorted list are similar, so the list is mixed once more.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|index| unique[index * 211 % unique.len()].clone()).collect()
 }
 
-/// Returns how many run times were compared, and for how many clock-change policies they differed.
+/// Returns how many run times were compared, and for how many clock-change policies they differ.
 fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: usize) -> (u64, u64) {
     let many = case.plain.has_seconds() || case.plain.minutes_a_day() > MANY;
     let around = if many { CLOSE } else { AROUND };
@@ -83,7 +83,7 @@ fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: us
     let from = (change.at - around - jump).max(0);
     let until = change.at + around + jump;
     let shown = case.plain.look(from, until, changes);
-    // All clock-change policies are tested if they affect the expression; otherwise one is enough.
+    // If clock-change policies do not affect the cron expression, only one of them is tested.
     let policies = if case.plain.rhythmic { &POLICIES[turn % 6..][..1] } else { &POLICIES[..] };
     let (mut comparisons, mut differences) = (0, 0);
     for dst in policies.iter().copied() {

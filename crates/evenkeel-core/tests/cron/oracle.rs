@@ -1,6 +1,6 @@
 //! Compares the cron implementation with recorded results of the libraries `cronsim` and
 //! `croniter`, which `cargo xtask cron-oracle` wrote. The comparison needs neither Python nor a
-//! network. `docs/cron-oracle.md` lists the differences.
+//! network. `docs/cron-oracle.md` lists the differences between the cron implementations.
 
 use evenkeel_core::Zone;
 use evenkeel_core::schedule::{Cron, Dst, Gap, Overlap};
@@ -11,8 +11,8 @@ const RECORD: &str = include_str!("oracle.txt");
 
 #[derive(Default)]
 struct Record {
-    /// Number of expressions that are tested per clock change; the next clock change uses the next
-    /// expressions of the list.
+    /// Number of cron expressions that are tested per clock change; the next clock change uses the
+    /// next cron expressions of the list.
     each: usize,
     expressions: Vec<Expression>,
     offsets: Vec<(i64, i64)>,
@@ -29,8 +29,8 @@ struct Expression {
 struct Counts {
     zones: usize,
     changes: usize,
-    /// Number of compared cases for each of the two libraries; cases in which a library is known to
-    /// differ are left out.
+    /// Number of compared cases for each of the two libraries. Cases in which a library is known to
+    /// differ are not compared.
     cases: [u64; 2],
     left_out: u64,
     comparisons: u64,

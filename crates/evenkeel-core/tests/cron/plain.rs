@@ -1,5 +1,5 @@
-//! A second implementation of cron that is as simple as possible: it checks every second or every
-//! minute. The simple cron implementation shares no code with the tested implementation.
+//! A second implementation of cron that is as simple as possible: it checks every second or minute.
+//! The simple cron implementation shares no code with the tested implementation.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,12 +36,12 @@ impl Plain {
         }
     }
 
-    /// True if the expression can match a second other than 0.
+    /// True if the cron expression can match a second other than 0.
     pub fn has_seconds(&self) -> bool {
         self.seconds[1..].contains(&true)
     }
 
-    /// Number of matching minutes of a day.
+    /// Number of minutes of a day that match the cron expression.
     pub fn minutes_a_day(&self) -> usize {
         let count = |table: &[bool; 60]| table.iter().filter(|meant| **meant).count();
         count(&self.hours) * count(&self.minutes)
@@ -61,8 +61,8 @@ impl Plain {
         }
     }
 
-    /// Returns the matching local times in `from..until`, in seconds since 1970; checks one moment
-    /// every `step` seconds.
+    /// Returns the local times in `from..until` that match the cron expression, in seconds since
+    /// 1970. Checks one moment every `step` seconds.
     fn local_times(&self, from: i64, until: i64, step: i64) -> Vec<i64> {
         let mut found = Vec::new();
         let mut day = (i64::MIN, false);
@@ -104,12 +104,12 @@ impl Plain {
     }
 }
 
-/// The matching times that clocks of a time zone show during a time span.
+/// The times matching a cron expression that clocks of a time zone show during a time span.
 #[derive(Default)]
 pub struct Shown {
     range: Range<i64>,
     rhythmic: bool,
-    /// For each matching local time, the moments at which clocks show it.
+    /// For each matching local time, the moments at which clocks show this local time.
     times: BTreeMap<i64, Vec<i64>>,
     /// The moments at which clocks skipped a matching local time.
     jumped: Vec<i64>,
@@ -149,7 +149,7 @@ pub struct Change {
     pub after: i64,
 }
 
-/// All clock changes of a time zone from 1970 to 2100, and the offset before the first.
+/// All clock changes of a time zone from 1970 to 2100, and its offset before the first change.
 pub struct Changes(pub Vec<Change>, i64);
 
 impl Changes {

@@ -78,8 +78,8 @@ proptest! {
         let Ok(cron) = Cron::parse(&expression) else { return Ok(()) };
         let (zone, name, dst) = (Zone::get(ZONES[zone]).unwrap(), ZONES[zone], POLICIES[policy]);
         let changes = Changes::of(&TimeZone::get(name).unwrap());
-        // The searched range is a day longer on either side, because otherwise the simple
-        // implementation would take the second of two equal local times for the first.
+        // The simple implementation searches about a day more on either side. Otherwise, it would
+        // take the second of two equal local times for the first.
         let mut expected = Plain::new(&expression)
             .look((start - 100_000).max(0), start + length + 100_000, &changes)
             .moments(dst);

@@ -1,5 +1,5 @@
 //! Checks that after any downtime, each scheduled time is fired or skipped exactly once, and that
-//! the misfire policy limits how many are fired.
+//! the misfire policy limits how many scheduled times are fired.
 
 use evenkeel_core::Definition;
 use evenkeel_core::advance::{DueTime, advance};

@@ -154,7 +154,7 @@ fn told(diary: &[(String, Reason)]) -> Vec<(&str, Reason)> {
 #[test]
 fn data_that_may_be_a_day_old() {
     let mut job = Job::daily_data(at("2026-05-01T00:00:00Z"));
-    // The job may start at once and has one day to succeed.
+    // The new periodic job may start at once and has one day to succeed.
     assert_eq!(job.window().can_start_by, at("2026-05-01T00:00:00Z"));
     assert_eq!(job.window().should_start_by, at("2026-05-02T00:00:00Z"));
     let seen = diary(
@@ -166,12 +166,13 @@ fn data_that_may_be_a_day_old() {
             "2026-05-01T10:00:00.000000Z" => job.start(now),
             "2026-05-01T12:00:00.000000Z" => {
                 job.end(now, Outcome::Completed);
-                // The job may start again after its cooldown. To finish by 10:00, the next run must
-                // start by 08:00.
+                // The periodic job may start again after its cooldown. To finish by 10:00, the next
+                // run must start by 08:00.
                 assert_eq!(job.window().can_start_by, at("2026-05-01T13:00:00Z"));
                 assert_eq!(job.window().should_start_by, at("2026-05-02T08:00:00Z"));
             }
-            // No worker is free before the job is late. The job fails twice and then succeeds.
+            // The next run starts late, because no worker is free. Two attempts fail, the third
+            // succeeds.
             "2026-05-02T09:00:00.000000Z" => job.start(now),
             "2026-05-02T09:30:00.000000Z" => {
                 job.end(now, Outcome::Failed);
@@ -273,7 +274,7 @@ fn one_time_job_promises_to_start() {
     job.running_since = Some(at("2026-05-01T00:02:00Z"));
     see(&job, "02");
     job.end(at("2026-05-01T00:03:00Z"), Outcome::Failed);
-    // After the first start, the deadline no longer counts, even if the retry starts late.
+    // After its first start, a job that runs once has no deadline, even if a retry starts late.
     see(&job, "07");
     job.running_since = Some(at("2026-05-01T00:08:00Z"));
     job.end(at("2026-05-01T00:09:00Z"), Outcome::Failed);
@@ -299,7 +300,7 @@ fn job_nearer_to_its_deadline_goes_first() {
         assert_eq!(job.condition(midnight).level(), Level::Ok);
     }
     assert!(night.dispatch_key() < data.dispatch_key());
-    // If the nightly job becomes faster, the other job is dispatched first.
+    // If the nightly job becomes faster, the periodic job is dispatched first.
     night.history.average_good_duration = Some(hours(1));
     assert!(data.dispatch_key() < night.dispatch_key());
 }

@@ -60,7 +60,7 @@ proptest! {
         if longest > 60_000_000 {
             let tight = Span::from_micros(longest - 60_000_000);
             // A run that is one minute shorter than the longest gap between blackouts can also
-            // start one second late, at least once in four tries.
+            // start one second late, in at least one of four tries.
             let in_time = (0..4).scan(time, |from, _| {
                 let late = job.may_start_from(*from, tight).saturating_add(Span::from_secs(1));
                 *from = late;
@@ -137,7 +137,7 @@ proptest! {
         let judged = |moment: Timestamp| condition(&facts, moment);
         let first: Condition = judged(now);
         let last = judged(now.saturating_add(later));
-        // Only one error ends without an event: the error of a job whose only run failed.
+        // Without an event, only the condition of a job whose only run failed improves.
         let is_known = (first.reason, last.reason) == (Reason::GivenUp, Reason::FinishedFailed);
         prop_assert!(first.level() <= last.level() || is_known);
         match first.changes_at {

@@ -13,8 +13,7 @@ use crate::strategies::{START, at, history, minutes};
 enum Simple {
     /// The last successful run must have begun at most this long ago.
     Periodic(Span),
-    /// The job runs at this minute of these hours of the day, and a run must finish within
-    /// `over_after`.
+    /// The job runs at `minute` of each of `hours`, and a run must finish within `over_after`.
     Daily {
         minute: u64,
         hours: Vec<u64>,
@@ -44,7 +43,7 @@ impl Simple {
         }
     }
 
-    /// True if this minute is a scheduled time.
+    /// True if the minute `minute_no` is a scheduled time.
     fn has(&self, minute_no: u64) -> bool {
         match self {
             Self::Periodic(_) => false,
@@ -64,7 +63,7 @@ impl Simple {
         at(minute_no as i64 * 60)
     }
 
-    /// Returns when the deadline passes if no run that began after `good_start` succeeds.
+    /// Returns the next deadline after the successful run that began at `good_start`.
     fn violated_after(&self, good_start: Timestamp) -> Timestamp {
         let (time, allowed) = match self {
             Self::Periodic(period) => (good_start, *period),
@@ -118,7 +117,7 @@ proptest! {
     ) {
         let now = at(now);
         let created = now.saturating_sub(created);
-        // The generated history, shifted so that its last successful run began before now.
+        // The generated history is shifted so that its last successful run began before now.
         let mut history = *unseen.get(&pasts);
         let good = history.average_good_duration.map(|_| now.saturating_sub(ago));
         history.last_good_start_at = good;

@@ -1,4 +1,4 @@
-//! Thousands of spellings of private addresses, which are the same in every test run.
+//! Thousands of spellings of private IP addresses; every test run uses the same spellings.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -20,13 +20,13 @@ const RANGES: [(&str, &str); 18] = [
     ("203.0.113.0", "203.0.113.255"),
     ("224.0.0.0", "239.255.255.255"),
     ("240.0.0.0", "255.255.255.255"),
-    // Single addresses that the samples must include.
+    // Single addresses that the tests must include.
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "0.0.0.0"),
     ("168.63.129.16", "168.63.129.16"),
 ];
 
-/// Metadata services of the large clouds, and other services that use addresses near them.
+/// IP addresses of metadata services of large cloud platforms, and similar IP addresses.
 const METADATA: [&str; 8] = [
     "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.169.253", "169.254.0.23",
     "100.100.100.200", "192.0.0.192", "168.63.129.16",
@@ -66,7 +66,7 @@ const V6: [&str; 30] = [
     "ff02::1",
 ];
 
-/// Returns some addresses of every range: both ends, and addresses between them.
+/// Returns some addresses of every private IPv4 range: both ends, and addresses between them.
 pub fn inner_v4() -> Vec<Ipv4Addr> {
     let mut addresses = BTreeSet::new();
     for (first, last) in RANGES {
@@ -154,7 +154,7 @@ fn circled(text: &str) -> String {
     text.chars().map(circle).collect()
 }
 
-/// Returns URLs that lead to `host` but look as if they led elsewhere.
+/// Returns URLs whose host is `host` but that look as if they had another host.
 fn disguises(host: &str, port: u16) -> Vec<String> {
     vec![
         format!("http://1.1.1.1@{host}:{port}/"),
@@ -175,8 +175,7 @@ fn disguises(host: &str, port: u16) -> Vec<String> {
     ]
 }
 
-/// Returns all URLs of the corpus, for servers that listen on `port`. All hosts are addresses, not
-/// names.
+/// Returns URLs with private IP addresses in all spellings, for servers that listen on `port`.
 pub fn urls(port: u16) -> Vec<String> {
     let mut urls = Vec::new();
     for ip in inner_v4() {
@@ -190,7 +189,7 @@ pub fn urls(port: u16) -> Vec<String> {
         for host in [text, &ip.to_string(), &text.to_uppercase(), &spelt_out.join(":")] {
             urls.push(format!("http://[{host}]:{port}/"));
             urls.extend(disguises(&format!("[{host}]"), port));
-            // URLs cannot have zone ids, so a zone id must not make a call succeed.
+            // URLs cannot contain IPv6 zone ids, so a zone id must not make a call succeed.
             urls.push(format!("http://[{host}%25lo]:{port}/"));
             urls.push(format!("http://[{host}%lo]:{port}/"));
         }

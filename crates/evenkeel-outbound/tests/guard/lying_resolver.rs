@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_outbound::{ResolvedAddresses, Resolver};
 
-/// Resolves a name to the next of its address lists on each call, cyclically, and counts the calls.
+/// A test resolver that returns a different address list on each call, and counts the calls.
 #[derive(Debug, Default)]
 pub struct LyingResolver {
     pub answers: HashMap<String, Vec<Vec<IpAddr>>>,

@@ -1,6 +1,6 @@
-//! Tests that no call to a private address makes a connection.
+//! Tests that an HTTP call to a private address makes no connection.
 //!
-//! The modules are marked as tests, so that clippy allows `unwrap` in their helper functions.
+//! Each module has `#[cfg(test)]`, so that clippy allows `unwrap` in its helper functions.
 
 #[cfg(test)]
 mod corpus;

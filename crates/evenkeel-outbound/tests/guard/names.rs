@@ -60,7 +60,7 @@ async fn name_with_one_private_address_is_refused() {
     assert_eq!(trap.visitors().await, 0);
 }
 
-/// Answers each connection once and closes it, so that the next call resolves the name again.
+/// Closes each connection after one request, so that the next call resolves the host name again.
 async fn answer_once(listener: TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let _ = stream.read(&mut [0; 4096]).await;
@@ -74,7 +74,7 @@ async fn twins() -> (TcpListener, TcpListener) {
     for _ in 0..100 {
         let allowed = TcpListener::bind((ALLOWED, 0)).await.unwrap();
         let port = allowed.local_addr().unwrap().port();
-        // Another process may already use the port on the loopback address.
+        // Another process may already use this port of the loopback address.
         if let Ok(inner) = TcpListener::bind((LOOPBACK, port)).await {
             return (allowed, inner);
         }
@@ -98,7 +98,7 @@ async fn name_that_changes_its_address_is_checked_every_time() {
             _ => assert!(matches!(call, Err(CallError::NoAddress(_))), "{turn}: {call:?}"),
         }
     }
-    // Each call resolved the name once, so it connected to the address that was checked.
+    // Each call resolved the host name once, so it connected to the address that the guard checked.
     assert_eq!(liar.asked.load(Ordering::SeqCst), 100);
     assert_eq!(visits.load(Ordering::SeqCst), 0);
 }

@@ -1,4 +1,4 @@
-//! Test servers that no call may reach.
+//! Test servers that no HTTP call of a test may reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Listens on one port of every address of the machine, and counts connections.
+/// Listens on one port of every IP address of the machine, and counts connections.
 pub struct Trap {
     pub port: u16,
     addresses: Vec<IpAddr>,
@@ -21,7 +21,6 @@ impl Trap {
         let connections = Arc::new(AtomicUsize::new(0));
         tokio::spawn(count(v4, Arc::clone(&connections)));
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-        // A machine without IPv6 has no IPv6 service to protect.
         if let Some(v6) = listen_v6(port) {
             tokio::spawn(count(v6, Arc::clone(&connections)));
             addresses.push(IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -29,9 +28,9 @@ impl Trap {
         Self { port, addresses, connections }
     }
 
-    /// Returns how many connections the tested calls have made. The function connects to every
-    /// address and waits until these connections are counted, so that earlier connections are
-    /// counted as well.
+    /// Returns how many connections the tested HTTP calls have made. `visitors` connects to the
+    /// trap itself and waits until its own connections are counted. All connections that the tested
+    /// calls made earlier are then counted as well.
     pub async fn visitors(&self) -> usize {
         let mut own = Vec::new();
         let mut others = 0;
@@ -50,7 +49,7 @@ impl Trap {
     }
 }
 
-/// Returns `None` if `[::]` also serves IPv4, because the port is then already in use.
+/// Returns `None` without IPv6, or if `[::]` includes IPv4, where the port is already in use.
 fn listen_v6(port: u16) -> Option<TcpListener> {
     let socket = TcpSocket::new_v6().ok()?;
     socket.bind(SocketAddr::from(([0_u16; 8], port))).ok()?;

@@ -141,8 +141,8 @@ proptest! {
         for (profile, jobs, secs) in removed.iter().rev() {
             loads.remove(profile, *jobs, Span::from_secs(*secs));
         }
-        // The test does not compare the highest cost of a single run, which is unknown after a job
-        // was removed.
+        // The test does not compare the highest cost of a single run, because that cost is unknown
+        // after a job was removed.
         loads.heaviest.clone_from(&recount.heaviest);
         prop_assert_eq!(loads, recount);
     }

@@ -71,7 +71,7 @@ fn slot_with_heavy_jobs_is_full_sooner() {
 
 #[test]
 fn jobs_of_one_slot_have_seconds_far_apart_unless_exact() {
-    // All time slots but one are full.
+    // All time slots except number 60 are full.
     let full = (0..96).filter(|slot| *slot != 60);
     let full = full.map(|slot| (daily(slot), 99, MINUTE.saturating_mul(99)));
     let mut loads = loads_of(full);
@@ -289,8 +289,8 @@ proptest! {
         let (mine, everybodys) = (own.by_slot(Measure::Next), all.by_slot(Measure::Next));
         let key = |time: Timestamp| {
             let slot = slot_of(time);
-            // `by_slot` ends at the balancing horizon, so later time slots are looked up in
-            // `MonthLoads`.
+            // The result of `by_slot` ends at the balancing horizon, so later time slots are looked
+            // up in `MonthLoads`.
             let of = |loads: &[f64], far: &Loads| loads.get(slot).copied()
                 .unwrap_or_else(|| f64::from(far.far.next[slot]));
             (of(&mine, &own), of(&everybodys, &all), slot)

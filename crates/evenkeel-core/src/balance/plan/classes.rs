@@ -1,8 +1,8 @@
 //! Groups the jobs that a rebalance may move into classes with equal intervals and constraints.
 //!
 //! All jobs of a class may move to the same start times. A group of start times whose runs fall
-//! into the same time slots is called a cell. So the planner only decides how many jobs move from
-//! one group of start times (cell) to another, not where each single job moves.
+//! into the same time slots is called a cell. The planner only decides how many jobs move from one
+//! group of start times (cell) to another, not where each single job moves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -27,11 +27,11 @@ pub(super) struct Class {
 /// A group of start times whose runs fall into the same time slots.
 pub(super) struct Cell {
     phases: Range<u32>,
-    /// Number of runs that one job has within the balancing horizon.
+    /// Number of runs of one job in this cell within the balancing horizon.
     pub runs: f64,
     /// Sum of the squared numbers of runs per time slot, for one job in this cell.
     pub squares: f64,
-    /// Number of runs in a blackout, and number of runs outside the preferred hours.
+    /// Number of a job's runs in blackouts, and number of a job's runs outside its preferred hours.
     pub unwanted: (u32, u32),
     /// True if a rebalance may move jobs to the start times of this cell.
     pub is_open: bool,
@@ -49,7 +49,7 @@ pub(super) struct Mover {
     pub class: u32,
     /// The cell before the rebalance.
     pub home: u32,
-    /// The job's cell in the plan so far.
+    /// The cell to which the job is moved in the plan so far.
     pub at: u32,
     /// Cost of a run, in microseconds.
     pub cost: u64,
@@ -67,7 +67,7 @@ pub(super) struct Classes {
 impl Classes {
     /// Groups the load profiles of movable jobs into classes with the same interval and
     /// constraints. Jobs that run less often than daily are not moved to start times before
-    /// `quiet_until`, because their next run would be a whole interval later.
+    /// `quiet_until`, because the first possible run would then be a whole interval later.
     pub fn new<'a>(
         profiles: impl Iterator<Item = (LoadProfileKey, &'a LoadProfile)>,
         grid: Grid,
@@ -86,7 +86,7 @@ impl Classes {
             order.then_with(|| name.cmp(other))
         });
         // If the number of cells exceeds `CELLS_MAX`, classes with the most load profiles are kept,
-        // because they probably have the most jobs.
+        // because classes with many load profiles probably have the most jobs.
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
         let mut cells_left = CELLS_MAX;
@@ -195,8 +195,8 @@ impl Class {
         begin + (seed % seconds.cast_unsigned()).cast_signed() * SECOND
     }
 
-    /// Calls `hit` for every time slot in which a job of the cell runs, with the number of runs in
-    /// that time slot.
+    /// Calls `hit` for every time slot in which a job in this cell runs, with the job's number of
+    /// runs in that time slot.
     pub fn visit(&self, cell: usize, grid: Grid, mut hit: impl FnMut(usize, f64)) {
         let recurrence =
             Recurrence::Every { every: self.every, phase: self.cells[cell].phases.start };
@@ -210,14 +210,14 @@ impl Cell {
         !self.original.is_empty() || !self.moved_in.is_empty()
     }
 
-    /// True if the same rules for moving jobs apply to the start times of both cells.
+    /// True if jobs may be moved to and from the start times of both cells under the same rules.
     pub fn is_like(&self, other: &Self) -> bool {
         self.is_open == other.is_open && self.unwanted == other.unwanted
     }
 
     /// True if jobs of this cell may move to the start times of the cell `other`. Jobs never move
     /// to start times with more runs in blackouts. If the number of runs in blackouts is equal,
-    /// they never move to start times with more runs outside their preferred hours.
+    /// jobs never move to start times with more runs outside their preferred hours.
     pub fn may_go_to(&self, other: &Self) -> bool {
         other.is_open && other.unwanted <= self.unwanted
     }
@@ -260,8 +260,8 @@ fn cells_about(every: Span, grid: Grid) -> usize {
     (every.min(grid.end() - grid.start) / width + 1) as usize
 }
 
-/// Returns, in ascending order, all phases (stored offsets within the interval) that have a run
-/// inside the grid.
+/// Returns, in ascending order, all phases (stored offsets within the interval) with a run in one
+/// of the time slots of `grid`.
 fn phases(every: Span, grid: Grid) -> Vec<u32> {
     let step = micros(Recurrence::step(every));
     let all = (micros(every) + step - 1) / step;

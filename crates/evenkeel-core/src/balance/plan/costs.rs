@@ -6,20 +6,20 @@ use super::heaps::Heaps;
 use super::improve::Aim;
 use super::state::{CellLoads, PlanState, next_to};
 
-/// Jobs are moved only away from start times whose cost is more than this multiple of the average.
+/// Jobs move only away from start times whose cost exceeds this multiple of the average cost.
 const TOLERATED: f64 = 1.02;
 
 /// Maximum number of swaps per class of similar jobs.
 const CHANGES_MAX: usize = 50_000;
-/// Maximum number of cells (groups of start times) that are searched for a swap when the cheapest
-/// cell offers no swap.
+/// Maximum number of cells (groups of start times) that are searched for a swap if no swap with the
+/// cheapest cell is possible.
 const LOOKS_MAX: usize = 20_000;
 
-/// An aim for which only the number of runs counts, not their cost.
+/// The goal of a round in which only the number of runs counts, not their cost.
 const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
-/// A swap that makes the cost of two groups of start times (cells) more equal: an expensive job
-/// moves to the other group, and a cheap job may move back in exchange. Jobs are given as (cost,
+/// A swap of jobs that makes the cost of two groups of start times (cells) more equal. An expensive
+/// job moves to the other cell, and a cheap job may move back in exchange. Jobs are given as (cost,
 /// index of the `Mover`).
 struct Change {
     gained: f64,
@@ -31,8 +31,8 @@ struct Change {
 impl PlanState<'_> {
     pub fn even_out_costs(&mut self) {
         for class in 0..self.classes.classes.len() {
-            // Classes whose start times share time slots are skipped, because their jobs run so
-            // often that moving them would gain little.
+            // Classes whose start times share time slots are skipped, because jobs of such classes
+            // run so often that moving them would gain little.
             if !self.classes.classes[class].is_tangled {
                 self.even_out_cost(class);
             }
@@ -91,12 +91,12 @@ impl PlanState<'_> {
         changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
     }
 
-    /// Returns a good swap between two cells of start times. The search is fast but does not always
-    /// find the best swap.
+    /// Returns a good swap between two cells of start times. The search for a swap is fast but does
+    /// not always find the best one.
     fn change(&self, class: usize, met: &CellLoads, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
-        // The cost difference between the two cells; if half of it moves, the costs of the cells
-        // are equal.
+        // The cost difference between the two cells. If jobs with half of this cost move, the costs
+        // of the two cells are equal.
         let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
         let most = most * 1e6;
         if most < 1.0 {
@@ -130,8 +130,8 @@ impl PlanState<'_> {
 }
 
 impl Cell {
-    /// Returns the jobs whose cost is closest to `cost`: up to two that the rebalance moved to this
-    /// cell, and up to two that were there before.
+    /// Returns the jobs whose cost is closest to `cost`: up to two jobs that the rebalance moved to
+    /// this cell, and up to two jobs that were in this cell before.
     fn jobs_near(&self, cost: u64) -> [Option<(u64, u32)>; 4] {
         let [below, above] = next_to(&self.moved_in, cost);
         let [low, high] = next_to(&self.original, cost);

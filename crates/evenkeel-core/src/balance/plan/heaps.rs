@@ -10,7 +10,7 @@ use super::classes::Cell;
 pub(super) struct Heaps {
     /// Cells of start times from which jobs may be moved.
     full: BinaryHeap<Entry>,
-    /// Cells of start times to which jobs may be moved, grouped by kind.
+    /// Cells of start times to which jobs may be moved, grouped by the kind of the cell.
     empty: Vec<BinaryHeap<Reverse<Entry>>>,
     /// The kind of each cell. Jobs in cells of the same kind may move to the same start times.
     kind: Vec<usize>,
@@ -20,8 +20,8 @@ pub(super) struct Heaps {
     version: Vec<u32>,
 }
 
-/// The load of a cell, averaged over its time slots: three values that are compared one after the
-/// other.
+/// The load of a cell, averaged over the time slots of its runs. Cells are compared by the first
+/// value, then by the second, then by the third.
 pub(super) type Key = [f64; 3];
 
 /// Among cells with the same load, the one with the lowest index counts as the least busy.
@@ -98,7 +98,7 @@ impl Heaps {
         best.map(|best| best.cell)
     }
 
-    /// Excludes this cell from the cells whose jobs are moved away, until its load changes.
+    /// Excludes this cell from the result of `fullest` until its load changes.
     pub fn leave_alone(&mut self, cell: usize) {
         debug_assert_eq!(self.full.peek().map(|top| top.cell), Some(cell));
         self.full.pop();

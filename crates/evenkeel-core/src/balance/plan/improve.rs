@@ -1,15 +1,15 @@
 //! Plans moves that spread runs more evenly over time.
 //!
 //! Each move lowers a sum of squares over all time slots: the squared number of runs and, in the
-//! first rounds, the squared cost. The search ends, because every move lowers the sum of squares.
-//! The weight of cost decreases from round to round and is zero in the last round. The result
-//! spreads runs as evenly as possible, and cost as evenly as the even spread of runs allows.
+//! first rounds, the squared cost. The search for moves ends, because every move lowers the sum of
+//! squares. The weight of cost decreases from round to round and is zero in the last round. The
+//! plan spreads runs as evenly as possible, and cost as evenly as the even spread of runs allows.
 
 use super::classes::{Cell, Class};
 use super::heaps::Heaps;
 use super::state::{CellLoads, PlanState, next_to};
 
-/// The goal of one round of the search.
+/// The goal of one round of the search for moves.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) struct Aim {
     /// Weight of cost relative to the number of runs.
@@ -20,14 +20,14 @@ pub(super) struct Aim {
     pub tolerated: f64,
 }
 
-/// Minimum improvement for which a job is moved. Improvements are sums of squared integers, so a
-/// value below this minimum is a rounding error or not worth a move.
+/// Minimum improvement for which a job is moved. Improvements are sums of squared integers, so an
+/// improvement below this minimum is a rounding error or not worth a move.
 const LEAST_GAIN: f64 = 0.5;
-/// Maximum number of final rounds with the same goal, because later rounds improve little.
+/// Maximum number of search rounds with the same goal, because later rounds improve little.
 const LAST_ROUNDS: usize = 8;
-/// Approximate number of visited time slots after which the search uses fewer rounds.
+/// Approximate number of time slots that all rounds of the search for moves visit together.
 const EFFORT: usize = 100_000_000;
-/// Relative load differences below this value are ignored in rounds in which cost counts.
+/// Relative load differences below this value are ignored in search rounds in which cost counts.
 const TOLERATED: f64 = 0.02;
 
 impl PlanState<'_> {
@@ -97,7 +97,7 @@ impl PlanState<'_> {
 
     /// Moves jobs of a class as long as each move improves the evenness by at least `least`.
     /// Returns whether any job moved. If start times of the class share time slots, moves jobs only
-    /// between one pair of start times, because each move changes the load of all others.
+    /// between one pair of start times, because a move changes all other loads.
     fn even_out(&mut self, class: usize, aim: Aim, least: f64) -> bool {
         let mut met = self.met(class);
         let before = self.steps.len();
@@ -123,8 +123,8 @@ impl PlanState<'_> {
                 heaps.leave_alone(from);
                 continue;
             };
-            // Moves only half of the jobs that could move, because the improvement is only an
-            // estimate if start times share time slots.
+            // If start times share time slots, the improvement is only an estimate, so only half of
+            // the jobs that could move are moved.
             let each = 2.0 * (cells[from].squares + cells[to].squares);
             let jobs = if is_tangled { 1 + ((gained - least) / each / 2.0) as usize } else { 1 };
             for _ in 0..jobs {
@@ -164,7 +164,8 @@ impl PlanState<'_> {
         let per_run = |sums: &[f64], cell: usize| sums[cell] / cells[cell].runs;
         let jobs = per_run(&met.runs, from) - per_run(&met.runs, to);
         let cost = per_run(&met.cost, from) - per_run(&met.cost, to);
-        // When half of the surplus jobs move, half of the surplus cost should move with them.
+        // When jobs move from the busier to the less busy cell until both have equally many runs,
+        // both cells should also have equal cost.
         let wanted = (cost / jobs.max(2.0) * 1e6).max(0.0) as u64;
         let gained = |job: &(u64, u32)| aim.gained(met, cells, (from, to), job.0 as f64 / 1e6);
         [&cells[from].moved_in, &cells[from].original].into_iter().find_map(|jobs| {

@@ -31,8 +31,8 @@ struct Stop {
 }
 
 impl PlanState<'_> {
-    /// Returns how many steps of the plan to make: the fewest that are as good as all steps, or
-    /// that reach the requested limits.
+    /// Returns how many steps of the rebalance plan to make: the fewest steps that are as good as
+    /// all steps, or that reach the requested limits.
     pub fn steps_worth(&self, own: &Loads, bounds: PlanBounds) -> usize {
         let all = bounds.max_moves.map_or(self.steps.len(), |most| self.steps_within(most));
         let start = Stop::at(0, own.clone());
@@ -62,8 +62,8 @@ impl PlanState<'_> {
         }
     }
 
-    /// Finds the smallest sufficient number of steps by binary search; `stops[reached]` suffices,
-    /// and `stops[reached - 1]` does not.
+    /// Finds the smallest sufficient number of steps by binary search. `stops[reached]` has enough
+    /// steps, and `stops[reached - 1]` has too few.
     fn first(&self, stops: &[Stop], reached: usize, suffices: impl Fn(&Stop) -> bool) -> usize {
         if reached == 0 {
             return stops[0].steps;
@@ -127,7 +127,7 @@ impl PlanState<'_> {
     }
 }
 
-/// Adds jobs and their cost to the load; both numbers may be negative.
+/// Adds jobs and their cost to the load; negative numbers remove jobs and cost.
 pub(super) fn change_load(loads: &mut Loads, profile: &LoadProfile, jobs: i64, cost: i64) {
     // Jobs and cost are added separately, so that the total cost of several jobs does not count as
     // the cost of one run.
@@ -154,7 +154,7 @@ impl Stop {
 }
 
 /// Returns the share of the load that does not exceed the average per time slot. Unlike the
-/// evenness score, this share does not consider which load can be moved.
+/// evenness score, the returned share does not consider which load a rebalance can move.
 fn evenness(loads: &[f64]) -> f64 {
     let total: f64 = loads.iter().sum();
     let level = (total / loads.len().max(1) as f64 - 1e-6).ceil();

@@ -91,7 +91,7 @@ impl Sample {
         plan(&self.settings, &self.jobs, &self.profiles, &self.loads, &self.loads, bounds, NOON)
     }
 
-    /// Returns the load after the moves, computed anew from all jobs.
+    /// Returns the load after the moves of the plan, computed anew from all jobs.
     pub fn recount(&self, plan: &Plan) -> Loads {
         let mut next_at: Vec<Timestamp> = self.jobs.iter().map(|job| job.next_at).collect();
         for it in &plan.moves {

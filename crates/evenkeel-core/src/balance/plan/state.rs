@@ -13,7 +13,7 @@ pub(super) struct PlanState<'a> {
     pub classes: Classes,
     pub movers: Vec<Mover>,
     pub jobs: &'a [Placement],
-    /// No job is moved to a start time before this time.
+    /// The planner moves no job to a start time before this time.
     pub quiet_until: Timestamp,
     /// The tenant's runs by slot.
     runs: Vec<f64>,
@@ -43,7 +43,7 @@ pub(super) struct CellLoads {
     pub cost: Vec<f64>,
     /// The runs of all tenants.
     pub all: Vec<f64>,
-    /// Number of jobs that moved to each cell of start times, minus those that moved away.
+    /// Number of jobs that moved to each cell of start times, minus jobs that moved away.
     came: Vec<f64>,
     /// The cost of these jobs.
     brought: Vec<f64>,

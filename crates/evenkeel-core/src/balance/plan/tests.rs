@@ -13,7 +13,7 @@ fn all(sample: &Sample) -> Plan {
     sample.plan(PlanBounds::default())
 }
 
-/// Checks that the fields of the plan are consistent with each other.
+/// Checks that the fields of a rebalance plan are consistent with each other.
 fn check(sample: &Sample, plan: &Plan) {
     let recount = sample.recount(plan);
     for measure in [Measure::Runs, Measure::Next, Measure::Cost] {
@@ -59,7 +59,7 @@ fn thousand_daily_jobs_in_one_slot_are_spread_over_the_day() {
     check(&sample, &plan);
     assert!(plan.before.score < 0.1 && plan.after.score > 0.999, "{:?}", plan.after);
     assert!((plan.after.peak - 11.0).abs() < 0.5, "{:?}", plan.after);
-    // The jobs that fit into the original time slot are not moved.
+    // The jobs for which the original time slot has enough room are not moved.
     assert!(plan.moves.len() < 991, "{}", plan.moves.len());
 }
 

@@ -6,14 +6,14 @@ use crate::balance::moves::Move;
 use crate::time::{Span, Timestamp};
 
 /// Returns the next scheduled time of a job that is moved so that its run times modulo `every` are
-/// `rest`. Returns `None` if the job would have to wait too long.
+/// `rest`. Returns `None` if the job would have to wait too long for its next run.
 ///
-/// The result is the possible time closest to one interval after the last run, so the gap between
-/// the two runs is half an interval to one and a half intervals. If the closest time is not after
-/// `quiet_until`, the result is the first possible time after `quiet_until`, as long as the gap is
-/// below two intervals. Because the gap is limited, moving a job repeatedly never postpones its
-/// next run for ever. For a job that never ran or has not run for a long time, the result is the
-/// possible time closest to its current next scheduled time.
+/// The new scheduled time is the possible time closest to one interval after the last run, so the
+/// gap between the two runs is half an interval to one and a half intervals. If the closest time is
+/// not after `quiet_until`, the first possible time after `quiet_until` is taken, as long as the
+/// gap between the two runs is below two intervals. So moving a job repeatedly never postpones its
+/// next run for ever. For a job that never ran or has not run for a long time, the new scheduled
+/// time is the possible time closest to its current next scheduled time.
 pub(super) fn time_on(
     job: &Placement,
     every: Span,
@@ -37,9 +37,8 @@ pub(super) fn time_on(
 /// were changed after the move.
 ///
 /// If the job has not run since the move and its old scheduled time is still in the future, the
-/// result is the old scheduled time. If the job has run since the move, or its old scheduled time
-/// has passed, the result is after `now` and as close to `next_at` as possible. The result is also
-/// a whole number of intervals away from the old scheduled time.
+/// result is the old scheduled time. Otherwise, the result is a whole number of intervals away from
+/// the old scheduled time, later than `now`, and as close to `next_at` as possible.
 pub fn moved_back(
     done: &Move,
     every: Span,
@@ -179,7 +178,7 @@ mod tests {
             let next_at = Timestamp::from_micros(next);
             let Some(back) = moved_back(&done, span, next_at, now) else {
                 // Undoing a move does not change a due job, because the scheduler is about to fire
-                // or skip it.
+                // or skip its scheduled time.
                 prop_assert!(next_at <= now);
                 return Ok(());
             };

@@ -153,8 +153,8 @@ proptest! {
             }))
         };
         let score = |times: u64, measure| more(times).spread(measure, Granularity::Slot).score;
-        // A job cannot be split, so with few jobs a difference of one job per time slot is
-        // tolerated.
+        // A job cannot be split, so with few jobs the score tolerates a difference of one job per
+        // time slot.
         let (few, many) = (score(1000, Measure::Runs), score(1000 * times, Measure::Runs));
         prop_assert!((few - many).abs() < 0.01, "{few} {many}");
         let runs = score(1, Measure::Runs);

@@ -32,8 +32,8 @@ impl Month {
         Self { year: year as i32, number: number as u32, first }
     }
 
-    /// Returns the first month after this one that is in `months`, a set with at least one bit (bit
-    /// 1 is January).
+    /// Returns the first month after this month that is in `months`, a set with at least one bit
+    /// (bit 1 is January).
     pub fn next_of(self, months: u16) -> Self {
         let later = u32::from(months) >> (self.number + 1);
         if later == 0 {
@@ -43,7 +43,7 @@ impl Month {
         }
     }
 
-    /// Returns the last month before this one that is in `months`.
+    /// Returns the last month before this month that is in `months`.
     pub fn previous_of(self, months: u16) -> Self {
         let earlier = months & ((1 << self.number) - 1);
         if earlier == 0 {

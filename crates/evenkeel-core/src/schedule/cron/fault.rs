@@ -5,15 +5,15 @@
 pub struct CronFault {
     /// In characters, counted from 0.
     pub position: usize,
-    /// Describes what is wrong and how to correct it.
+    /// The message says what is wrong in the cron expression and how to correct it.
     pub message: String,
 }
 
-/// A part of a cron expression, with its position.
+/// A part of a cron expression, with its position in the expression.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Piece<'a> {
     pub text: &'a str,
-    /// Position in bytes from the beginning of the expression.
+    /// Position in bytes from the beginning of the cron expression.
     at: usize,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Piece<'a> {
         Self { text: &self.text[..length], at: self.at }
     }
 
-    /// Returns the parts before and after the first `separator`.
+    /// Returns the parts of the text before and after the first `separator`.
     pub fn cut(self, separator: char) -> Option<(Self, Self)> {
         let at = self.text.find(separator)?;
         Some((self.take(at), self.skip(at + separator.len_utf8())))
@@ -80,7 +80,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// An error whose position is still counted in bytes, not in characters.
+/// An error in a cron expression, whose position is still counted in bytes, not in characters.
 #[derive(Debug)]
 pub(super) struct Misread {
     at: usize,
@@ -88,7 +88,7 @@ pub(super) struct Misread {
 }
 
 impl Misread {
-    /// Converts the position from bytes to characters of `expression`.
+    /// Converts the position of the error from bytes to characters of `expression`.
     pub fn of(self, expression: &str) -> CronFault {
         let before = expression.get(..self.at).unwrap_or(expression);
         CronFault { position: before.chars().count(), message: self.message }

@@ -11,7 +11,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// All fields in the order in which an expression lists them.
+    /// All fields in the order in which a cron expression lists them.
     pub const ALL: [Self; 6] =
         [Self::Second, Self::Minute, Self::Hour, Self::Date, Self::Month, Self::Weekday];
 
@@ -41,8 +41,8 @@ impl Field {
         }
     }
 
-    /// The range of values from which `H` is chosen. Days of the month end at the 28th, which every
-    /// month has, and Sunday is counted only once.
+    /// The range of values from which the number for `H` is chosen. Days of the month end at the
+    /// 28th, because every month has a 28th. Sunday has only one of its two numbers.
     pub const fn hashed(self) -> (u32, u32) {
         match self {
             Self::Date => (1, 28),
@@ -55,7 +55,7 @@ impl Field {
         matches!(self, Self::Date | Self::Weekday)
     }
 
-    /// The word for one value of this field, for error messages.
+    /// The word for one value of this cron field, for error messages.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Second => "second",
@@ -73,7 +73,7 @@ impl Field {
         format!("{article} {}", self.noun())
     }
 
-    /// A description of the accepted values, for error messages.
+    /// A description of the accepted values of a cron field, for error messages.
     pub const fn takes(self) -> &'static str {
         match self {
             Self::Second => "seconds go from 0 to 59",
@@ -85,7 +85,7 @@ impl Field {
         }
     }
 
-    /// The unit of `@every` that corresponds to this field, if its length is constant.
+    /// The unit of `@every` that corresponds to this cron field, if the unit's length is constant.
     pub const fn unit(self) -> Option<&'static str> {
         match self {
             Self::Second => Some("s"),
@@ -96,7 +96,7 @@ impl Field {
         }
     }
 
-    /// Names of values, beginning with the smallest value.
+    /// Names of the values of a cron field, such as `JAN`, beginning with the smallest value.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Month => &[

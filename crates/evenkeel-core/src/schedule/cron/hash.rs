@@ -1,5 +1,5 @@
-//! Resolves `H`: a number computed from the job, so that jobs with the same cron expression are
-//! spread over the field's range.
+//! Replaces `H` with a number that is computed from the job, so that jobs with the same cron
+//! expression run at different times.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use super::field::Field;
 use super::item::{number, step};
 use crate::hash::mix;
 
-/// Number of random numbers per job: one for each field, and one for the delay in seconds (skew).
+/// Number of random numbers per job: one for each cron field, and one for the skew (a delay).
 const DRAWS: usize = 7;
 
-/// The constant random numbers of a job: one for each field, and the last one for the skew.
+/// The constant random numbers of a job: one per cron field, and the last for the skew (a delay).
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Draws([u64; DRAWS]);
 
@@ -31,7 +31,7 @@ impl Draws {
         self
     }
 
-    /// Returns how many seconds later than its cron expression the job runs.
+    /// Returns how many seconds after each time of its cron expression the job runs.
     pub fn skew_secs(self) -> u8 {
         (self.0[DRAWS - 1] % 60) as u8
     }
@@ -74,7 +74,7 @@ impl Hashed {
     }
 }
 
-/// Reads the optional range in brackets after the `H`.
+/// Reads the optional range in brackets after an `H` in a cron expression.
 fn range(brackets: Piece<'_>, field: Field) -> Result<(u32, u32), Misread> {
     let (low, high) = field.hashed();
     if brackets.text.is_empty() {

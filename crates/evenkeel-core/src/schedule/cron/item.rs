@@ -5,7 +5,7 @@ use super::field::Field;
 use super::hash::Hashed;
 use super::pattern::{Dates, Weekdays};
 
-/// The set of values that all items of a field contain together.
+/// The set of values that all items in the list of a cron field contain together.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Values {
     /// One bit for each number.
@@ -25,7 +25,7 @@ impl Values {
         }
     }
 
-    /// Adds the values of `item`; `draw` is the job's random number for `H`.
+    /// Adds the values of `item` to the set; `draw` is the job's random number for `H`.
     pub fn read(&mut self, item: Piece<'_>, field: Field, draw: u64) -> Result<(), Misread> {
         if item.text.is_empty() {
             let example = field.min();
@@ -60,7 +60,7 @@ impl Values {
         Ok(())
     }
 
-    /// Parses an item that only day fields can have; returns `false` if `item` is not of that kind.
+    /// Parses an item that only day fields can have; returns `false` for other items.
     fn read_day(&mut self, item: Piece<'_>, field: Field) -> Result<bool, Misread> {
         if item.text.starts_with('?') {
             let message = if field.is_day() {
@@ -175,14 +175,14 @@ pub(super) fn step(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     }
 }
 
-/// Parses a number that consists only of digits. A number that does not fit into the type becomes
-/// the largest number, which is refused later.
+/// Parses a number that consists only of digits. A number that does not fit into `u32` becomes the
+/// largest `u32`, which is refused later.
 fn digits(piece: Piece<'_>) -> Option<u32> {
     let all = !piece.text.is_empty() && piece.text.bytes().all(|byte| byte.is_ascii_digit());
     all.then(|| piece.text.parse().unwrap_or(u32::MAX))
 }
 
-/// Suggests a correct list for a range whose end is before its start.
+/// Suggests a correct list of values for a range whose end is before its start.
 fn reversed(first: u32, last: u32, every: Option<u32>, field: Field) -> String {
     let (min, size) = (field.min(), field.size());
     // A week has one Sunday.

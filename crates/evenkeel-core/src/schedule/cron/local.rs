@@ -4,9 +4,9 @@
 use super::calendar::{DAY, Month};
 use super::pattern::Pattern;
 
-/// Run times are searched until two years after the latest possible run.
+/// The search for run times ends two years after the latest possible run.
 const END_OF_TIME: i64 = (2115 - 1970) * 366 * DAY;
-/// Run times are searched from two years before the earliest possible run.
+/// The search for run times begins two years before the earliest possible run.
 const START_OF_TIME: i64 = -2 * 366 * DAY;
 
 impl Pattern {
@@ -67,7 +67,7 @@ impl Pattern {
         self.count_days(first_day, last_day) * self.count_before(DAY as u32) + last - before
     }
 
-    /// Counts the matching days in `from..until`.
+    /// Counts the days in `from..until` that match the cron expression.
     fn count_days(&self, from: i64, until: i64) -> u64 {
         let (mut month, last) = (Month::of(from), Month::of(until));
         let before = self.days_of(month) & ((1 << (from - month.first)) - 1);
@@ -86,7 +86,7 @@ impl Pattern {
         if named { self.count_before(until as u32) } else { 0 }
     }
 
-    /// Returns the matching days of `month`; bit 0 is the 1st.
+    /// Returns the days of `month` that match the cron expression; bit 0 is the 1st.
     fn days_of(&self, month: Month) -> u32 {
         if self.months >> month.number & 1 == 0 {
             return 0;

@@ -1,7 +1,7 @@
 //! Cron expressions with the fields minute, hour, day of the month, month and day of the week.
 //!
-//! The module `read` parses an expression into a `Pattern`. The module `local` finds run times as
-//! if clocks never changed, and `zoned` finds them in a time zone with clock changes.
+//! The module `read` parses a cron expression into a `Pattern`. The module `local` finds run times
+//! as if clocks never changed, and `zoned` finds run times in a time zone with clock changes.
 
 mod calendar;
 mod fault;
@@ -28,7 +28,7 @@ use super::dst::Dst;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// A cron schedule: the job runs whenever the local time matches the expression.
+/// A cron schedule: the job runs whenever the local time matches the cron expression.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct Cron {
@@ -41,11 +41,11 @@ pub struct Cron {
 struct Raw {
     /// As the user wrote it.
     expression: Arc<str>,
-    /// The expression in which every `H` is replaced with the job's number; absent if the
+    /// The cron expression in which every `H` is replaced with the job's number; absent if the
     /// expression has no `H`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resolved: Option<Arc<str>>,
-    /// Delay that is added to every run time, so that jobs with the same expression do not all
+    /// Delay that is added to every run time, so that jobs with the same cron expression do not all
     /// start at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skew_secs: Option<u8>,
@@ -72,7 +72,7 @@ impl From<Cron> for Raw {
 }
 
 impl Cron {
-    /// Parses an expression with 5 fields, with 6 fields (seconds first), or a name like `@daily`.
+    /// Parses a cron expression with 5 or 6 fields (6 with seconds), or a name like `@daily`.
     pub fn parse(expression: &str) -> Result<Self, CronFault> {
         Raw { expression: expression.into(), resolved: None, skew_secs: None }.try_into()
     }
@@ -99,21 +99,21 @@ impl Cron {
         &self.raw.expression
     }
 
-    /// False if runs are delayed by some seconds (skew) after the times of the expression.
+    /// False if runs start some seconds (the skew) after the times of the cron expression.
     pub fn is_exact(&self) -> bool {
         self.raw.skew_secs.is_none()
     }
 
-    /// True if the job keeps running at the same pace through every clock change. Expressions that
-    /// name every hour or every minute keep their pace, so the policy for clock changes has no
-    /// effect on them.
+    /// True if the job keeps running at the same pace through every clock change. Cron expressions
+    /// that name every hour or every minute keep their pace, so the policy for clock changes does
+    /// not affect them.
     pub fn keeps_rhythm(&self) -> bool {
         self.pattern.rhythmic
     }
 
     /// Returns the time between two consecutive runs if it is always the same (without clock
-    /// changes), so that an interval would be equivalent. Also returns `None` if an `H` has not
-    /// been replaced with a number yet.
+    /// changes), so that an interval would be equivalent. Also returns `None` if an `H` in the cron
+    /// expression has not been replaced with a number yet.
     pub fn even_span(&self) -> Option<Span> {
         let open = self.raw.resolved.is_none()
             && read::without_hashes(&self.raw.expression, Draws::new(0)).is_some();
@@ -121,7 +121,7 @@ impl Cron {
         Some(Span::from_secs(secs.into()))
     }
 
-    /// Returns the first run time after `after`; `None` if it is later than [`Timestamp::MAX`].
+    /// Returns the first run time after `after`; `None` if it would be after [`Timestamp::MAX`].
     pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let from = self.unskewed(after.as_micros().saturating_add(1));
         self.moment(Zoned::new(&self.pattern, zone, dst).at_or_after(from.max(self.first_secs()))?)
@@ -140,7 +140,7 @@ impl Cron {
     }
 
     /// True if a clock change moved the run time `time`, because clocks skipped the local time that
-    /// the expression names.
+    /// the cron expression names.
     pub fn was_shifted(&self, time: Timestamp, zone: &Zone, dst: Dst) -> bool {
         Zoned::new(&self.pattern, zone, dst).was_moved(self.unskewed(time.as_micros()))
     }
@@ -149,8 +149,8 @@ impl Cron {
         i64::from(self.raw.skew_secs.unwrap_or(0))
     }
 
-    /// Returns the first whole second that is at or after `micros` when the skew (the job's delay)
-    /// is added.
+    /// Returns the first whole second that, with the skew (the job's delay) added, is at or after
+    /// `micros`.
     fn unskewed(&self, micros: i64) -> i64 {
         -micros.saturating_neg().div_euclid(1_000_000) - self.skew_secs()
     }
@@ -165,7 +165,7 @@ impl Cron {
         self.unskewed(Timestamp::MAX.as_micros() + 1)
     }
 
-    /// Adds the skew (the job's delay); returns `None` if the result is outside the range of
+    /// Adds the skew (the job's delay) to `secs`. Returns `None` if the sum is outside the range of
     /// [`Timestamp`].
     fn moment(&self, secs: i64) -> Option<Timestamp> {
         let secs = u64::try_from(secs + self.skew_secs()).ok()?;

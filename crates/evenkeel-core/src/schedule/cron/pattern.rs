@@ -10,33 +10,34 @@ pub(super) struct Pattern {
     pub months: u16,
     pub dates: Dates,
     pub weekdays: Weekdays,
-    /// True if a day must match both the day of the month and the day of the week. If `both` is
+    /// True if a day must match both the day-of-month field and the day-of-week field. If `both` is
     /// false, a match of either day field is enough.
     pub both: bool,
-    /// True if the expression names every hour or every minute; such a job keeps running at the
-    /// same pace through every clock change. If `rhythmic` is false, the expression names times of
-    /// the day, and the job runs once a day at each of them.
+    /// True if the cron expression names every hour or every minute; such a job keeps running at
+    /// the same pace through every clock change. If `rhythmic` is false, the job runs once a day at
+    /// each of the times of day that the cron expression names.
     pub rhythmic: bool,
 }
 
-/// Days of a month by number.
+/// The days that the day-of-month field of a cron expression matches.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Dates {
     /// Bit 0 is the 1st.
     pub days: u32,
     /// Days counted from the end of the month: bit 0 is the last day, bit 3 is three days earlier.
     pub from_last: u32,
-    /// Working days (Monday to Friday) nearest to a date in the same month; bit 0 is for the 1st.
+    /// Dates whose nearest working day (Monday to Friday) in the same month matches; bit 0 is the
+    /// 1st.
     pub nearest: u32,
-    /// True for the last working day of the month.
+    /// True if the last working day of the month matches.
     pub last_working: bool,
 }
 
-/// Days of a month by weekday. In each set of weekdays, bit 0 is Sunday.
+/// The weekdays that the day-of-week field of a cron expression matches; bit 0 is Sunday.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Weekdays {
     pub every: u8,
-    /// The first to the fifth occurrence of the weekday in the month.
+    /// The weekdays whose first to fifth occurrence in the month matches.
     pub nth: [u8; 5],
     /// The last of the month.
     pub last: u8,
@@ -44,8 +45,7 @@ pub(super) struct Weekdays {
 
 impl Pattern {
     /// Returns the matching days of a month with `length` days that begins with the weekday
-    /// `first_weekday`; bit 0 is the 1st. This function does not check whether the month itself
-    /// matches.
+    /// `first_weekday`; bit 0 is the 1st. `days` does not check whether the month itself matches.
     #[inline]
     pub fn days(&self, length: u32, first_weekday: u32) -> u32 {
         let dates = self.dates.days(length, first_weekday);
@@ -54,15 +54,15 @@ impl Pattern {
         days & first_bits(length)
     }
 
-    /// True if any day matches. The check covers all cases: in 400 years, each month, and February
-    /// with either length, begins with each day of the week.
+    /// True if the cron expression matches any day. All cases are tried: in 400 years, each month,
+    /// and February with either length, begins with each weekday.
     pub fn is_possible(&self) -> bool {
         let months = (1..=12).filter(|month| self.months >> month & 1 == 1);
         months.flat_map(lengths).any(|length| (0..7).any(|first| self.days(length, first) != 0))
     }
 
-    /// Returns the number of seconds between two runs if it is always the same without clock
-    /// changes: every day matches, and the matching seconds divide the day evenly.
+    /// Returns the number of seconds between two runs, if every day matches and the matching
+    /// seconds divide the day evenly, so that the number is always the same without clock changes.
     pub fn even_secs(&self) -> Option<u32> {
         let every_month = self.months >> 1 & 0xfff == 0xfff;
         let every_day = (28..=31)
@@ -74,13 +74,13 @@ impl Pattern {
         let times = u32::try_from(self.count_before(86_400)).ok().filter(|times| *times > 0)?;
         let step = (86_400 % times == 0).then_some(86_400 / times)?;
         let first = self.at_or_after(0)?;
-        // The number of run times equals the number of steps and each step ends at a run time, so
-        // no other run times exist.
+        // The day has as many run times as steps, and each step begins at a run time, so no other
+        // run times exist.
         let on_time = |n: u32| self.at_or_after(first + n * step) == Some(first + n * step);
         (first < step && (0..times).all(on_time)).then_some(step)
     }
 
-    /// Returns the first matching second of a day at or after `from`.
+    /// Returns the first second of a day, at or after `from`, that matches the cron expression.
     #[inline]
     pub fn at_or_after(&self, from: u32) -> Option<u32> {
         let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
@@ -104,7 +104,7 @@ impl Pattern {
         })
     }
 
-    /// Returns the last matching second of a day before `until`.
+    /// Returns the last second of a day, before `until`, that matches the cron expression.
     #[inline]
     pub fn before(&self, until: u32) -> Option<u32> {
         let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);
@@ -125,7 +125,7 @@ impl Pattern {
         (hours != 0).then(|| hours.ilog2() * 3600 + last_minute * 60 + last_second)
     }
 
-    /// Counts the matching seconds of a day before `until`.
+    /// Counts the seconds of a day before `until` that match the cron expression.
     #[inline]
     pub fn count_before(&self, until: u32) -> u64 {
         let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);

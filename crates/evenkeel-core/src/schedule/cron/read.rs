@@ -16,17 +16,17 @@ const NAMED: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// Maximum number of items in the list of a field.
+/// Maximum number of items in the list of a cron field.
 const ITEMS_MAX: usize = 100;
 
-/// Parses a cron expression; every `H` is replaced with the job's random numbers. Whether an
-/// expression is valid does not depend on the random numbers.
+/// Parses a cron expression; every `H` is replaced with one of the job's random numbers. Whether a
+/// cron expression is valid does not depend on the random numbers.
 pub(super) fn pattern(expression: &str, draws: Draws) -> Result<Pattern, CronFault> {
     read(expression, draws).map_err(|fault| fault.of(expression))
 }
 
-/// Replaces every `H` with the job's number; returns `None` if the expression has no `H`. The
-/// expression must be valid.
+/// Replaces every `H` in a valid cron expression with the job's number. Returns `None` if the cron
+/// expression has no `H`.
 pub(super) fn without_hashes(expression: &str, draws: Draws) -> Option<String> {
     let fields = Fields::split(expression).ok()?;
     let hashed = |piece: &Piece<'_>| piece.split(',').any(|item| item.begins('H'));
@@ -103,12 +103,12 @@ impl<'a> Fields<'a> {
         Field::ALL.into_iter().filter_map(|field| Some((field, self.get(field)?)))
     }
 
-    /// True if the field begins with `*` or `?`.
+    /// True if the cron field begins with `*` or `?`.
     fn is_any(&self, field: Field) -> bool {
         self.get(field).is_some_and(|piece| piece.text.starts_with(['*', '?']))
     }
 
-    /// Returns how many random numbers for this field lead to different run times.
+    /// Returns how many random numbers for this cron field lead to different run times.
     fn choices(&self, field: Field) -> u64 {
         let hashed = self.get(field).is_some_and(|piece| piece.split(',').any(|i| i.begins('H')));
         if hashed { u64::from(field.size()) } else { 1 }
@@ -168,8 +168,8 @@ impl<'a> Fields<'a> {
         Ok(self.values(Field::Month, draws)?.plain as u16)
     }
 
-    /// Returns the job's random numbers with every value for this field that leads to different run
-    /// times.
+    /// Returns copies of the job's random numbers, one for each random number of this cron field
+    /// that leads to different run times.
     fn other_draws(&self, field: Field, draws: Draws) -> Vec<Draws> {
         match self.choices(field) {
             1 => vec![draws],
@@ -177,10 +177,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses an expression if its days never occur, such as 30 February, for at least one choice
-    /// of random numbers for date and month. The random number for the weekday does not matter. If
-    /// both day fields must match, the date field begins with `*` and includes the 1st, and the 1st
-    /// of each month can be any day of the week.
+    /// Refuses a cron expression if its days, such as 30 February, never occur for at least one
+    /// choice of random numbers for date and month. The random number for the weekday does not
+    /// matter. If both day fields must match, the date field begins with `*` and includes the 1st,
+    /// and the 1st of each month can be any day of the week.
     fn check_days(&self, draws: Draws) -> Result<(), Misread> {
         let drawn = self.pattern(draws)?;
         let all_months: Vec<(Draws, u16)> = self
@@ -228,7 +228,7 @@ impl<'a> Fields<'a> {
 
 fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
     let fields = Fields::split(expression)?;
-    // Fields are checked in the order of the expression, so that the first error is reported.
+    // Fields are checked in the order of the cron expression, so that its first error is reported.
     for (field, _) in fields.all() {
         fields.values(field, draws)?;
     }
@@ -240,7 +240,7 @@ fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
 /// crontab.
 fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
     let is_path = |word: &&Piece<'_>| word.text.starts_with(['/', '.', '~']);
-    // Words inside a field, such as the names of days and months, have at most three letters.
+    // Words inside a cron field, such as the names of days and months, have at most three letters.
     let is_field = |word: &Piece<'_>| {
         let mut names = word.text.split(|c: char| !c.is_ascii_alphabetic());
         let plain = |c: char| c.is_ascii_alphanumeric() || "*?,-/#()".contains(c);

@@ -1,11 +1,11 @@
 //! Finds the run times of a cron expression in a time zone with clock changes. All times in this
 //! module are whole seconds since 1970.
 //!
-//! A time zone is a sequence of periods in which the offset from UTC is constant. Within a period,
-//! run times are computed as if clocks never changed, and the offset is subtracted. Special rules
-//! are needed only at the boundaries between two periods. Periods are longer than any clock change
-//! (a test in `crate::zone` checks this), so a local time occurs at most twice, in consecutive
-//! periods.
+//! A time zone is a sequence of periods in which the offset from UTC is constant. Within a period
+//! of constant offset, run times are computed as if clocks never changed, and the offset is
+//! subtracted. Special rules are needed only at the boundaries between two periods of constant
+//! offset. A period of constant offset is longer than any clock change (a test in `crate::zone`
+//! checks this), so a local time occurs at most twice, in consecutive periods.
 
 use super::calendar::DAY;
 use super::pattern::Pattern;
@@ -19,8 +19,8 @@ pub(super) struct Zoned<'a> {
     dst: Dst,
 }
 
-/// The range of local times in a period at which the job may run: `from..until`. The UTC time is
-/// the local time minus `offset`.
+/// The range `from..until` of local times at which the job may run in one period of constant
+/// offset. The UTC time is the local time minus `offset`.
 struct Valid {
     from: i64,
     until: i64,
@@ -29,7 +29,7 @@ struct Valid {
 
 impl<'a> Zoned<'a> {
     pub fn new(pattern: &'a Pattern, zone: &'a Zone, dst: Dst) -> Self {
-        // A job whose expression names every hour or minute runs whenever the clock shows a
+        // A job whose cron expression names every hour or minute runs whenever the clock shows a
         // matching time.
         let rhythm = Dst { gap: Gap::Skip, overlap: Overlap::Both };
         let dst = if pattern.rhythmic { rhythm } else { dst };
@@ -51,9 +51,9 @@ impl<'a> Zoned<'a> {
             }
             let next = self.periods.get(index + 1)?;
             index += 1;
-            // The expression names no local time before `found`, so the search skips the periods
-            // until then. The search skips no periods if the next clock change sets the clock back
-            // to before the searched range.
+            // The search skips the periods before the local time `found`, because the cron
+            // expression names no local time before `found`. The search skips no periods if the
+            // next clock change sets the clock back to before the searched range.
             if next.start + i64::from(next.offset) >= valid.from {
                 // The offset of every time zone is less than a day.
                 index = index.max(self.zone.period_index(found? - DAY));
@@ -100,20 +100,21 @@ impl<'a> Zoned<'a> {
         count
     }
 
-    /// True if the run at `moment` was moved there because clocks skipped its local time.
+    /// True if a run was moved to `moment` because clocks skipped the local time of the run.
     pub fn was_moved(&self, moment: i64) -> bool {
         let index = self.zone.period_index(moment);
         self.periods[index].start == moment && self.is_moved(index)
     }
 
-    /// True if the period begins with a moved run, and the expression does not also name that local
-    /// time.
+    /// True if the period of constant offset begins with a moved run, and the cron expression does
+    /// not also name that local time.
     fn is_moved(&self, index: usize) -> bool {
         let first = self.local_start(index, index);
         self.catches_up(index) && self.pattern.count_local(first, first + 1) == 0
     }
 
-    /// True if the period begins with a run because clocks skipped a local time of the expression.
+    /// True if clocks skip a local time of the cron expression, so that the period begins with a
+    /// run.
     fn catches_up(&self, index: usize) -> bool {
         if self.dst.gap == Gap::Skip || index == 0 {
             return false;
@@ -122,7 +123,7 @@ impl<'a> Zoned<'a> {
         !gap.is_empty() && self.pattern.next_local(gap.start).is_some_and(|time| time < gap.end)
     }
 
-    /// Returns the local times of a period at which the job may run, within `from..until`.
+    /// Returns the local times of one period, within `from..until`, at which the job may run.
     fn valid(&self, index: usize, from: i64, until: i64) -> Valid {
         let period = self.periods[index];
         let offset = i64::from(period.offset);
@@ -132,7 +133,7 @@ impl<'a> Zoned<'a> {
             offset,
         };
         if self.dst.overlap == Overlap::First && index > 0 {
-            // The range begins at the local time at which the previous period ended, so that the
+            // The range of valid local times begins where the previous period ended, so that the
             // job runs only once at repeated local times.
             valid.from = valid.from.max(self.local_start(index, index - 1));
         }
@@ -140,7 +141,7 @@ impl<'a> Zoned<'a> {
             let until = self.local_start(index + 1, index);
             valid.until = valid.until.min(until);
             if self.dst.overlap == Overlap::Last {
-                // The range ends at the local time at which the next period begins, so that the job
+                // The range of valid local times ends where the next period begins, so that the job
                 // runs only once at repeated local times.
                 valid.until = valid.until.min(self.local_start(index + 1, index + 1));
             }

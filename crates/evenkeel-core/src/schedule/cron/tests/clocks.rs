@@ -31,7 +31,7 @@ fn several_times_in_the_gap_become_one() {
     let eve = "2026-03-28T12:00:00Z";
     let (three, half_past) = ("2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00");
     berlin("0-59/10 2 * * *", DEFAULT, eve, &[three, "2026-03-30T02:00:00+02:00"]);
-    // The moved run coincides with a run at 03:00 that was not moved.
+    // The run that the clock change moved coincides with a run at 03:00 that was not moved.
     berlin("0,30 2,3 * * *", DEFAULT, eve, &[three, half_past, "2026-03-30T02:00:00+02:00"]);
     let (cron, zone) = (cron("0,30 2,3 * * *"), Zone::get("Europe/Berlin").unwrap());
     assert!(!cron.was_shifted(at(three), &zone, DEFAULT));
@@ -46,7 +46,7 @@ fn repeated_time_runs_by_the_policy() {
     berlin("30 2 * * *", DEFAULT, eve, &[first, monday]);
     berlin("30 2 * * *", LAST, eve, &[second, monday]);
     berlin("30 2 * * *", BOTH, eve, &[first, second, monday]);
-    // The search starts in the middle of the repeated hour.
+    // The search for run times starts in the middle of the repeated hour.
     berlin("30 2 * * *", DEFAULT, "2026-10-25T00:45:00Z", &[monday]);
     berlin("30 2 * * *", LAST, "2026-10-25T00:15:00Z", &[second]);
     berlin("30 2 25 10 *", BOTH, "2026-10-25T00:45:00Z", &[second, "2027-10-25T02:30:00+02:00"]);
@@ -60,7 +60,7 @@ fn rhythm_continues_through_gap_and_overlap() {
         berlin("*/30 * * * *", dst, spring, &expected);
         let expected = ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"];
         berlin("30 * * * *", dst, spring, &expected);
-        // Clocks skip the local times of these runs, and no other runs replace the skipped ones.
+        // Clocks skip the local times of two runs, and no other runs replace the skipped runs.
         berlin("*/30 2 * * *", dst, spring, &["2026-03-30T02:00:00+02:00"]);
         let autumn = "2026-10-25T00:29:00Z";
         let expected = ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"];

@@ -51,8 +51,8 @@ fn expression_with_h_is_an_interval_once_resolved() {
 }
 
 proptest! {
-    /// Checks for any expression that its run times over two days and around the end of February
-    /// have the computed distance.
+    /// Checks for random cron expressions that their run times over two days and around the end of
+    /// February have the computed distance.
     #[test]
     fn even_span_agrees_with_the_times(
         minute in "(\\*|[0-9]|[1-5][0-9]|\\*/([2-9]|[1-5][0-9])|[0-9],[1-5][0-9]|[0-9]-[1-5][0-9]/([1-9]|[1-5][0-9]))",
