@@ -21,8 +21,8 @@ pub trait PageArchive: Send + Sync {
     /// Returns the stored versions of these pages in any order, without pages that are not stored.
     async fn known(&self, pages: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError>;
 
-    /// Stores all pages or none. The results are in the order of `pages`, which contains no page
-    /// twice.
+    /// Stores all pages or none. The returned results are in the order of `pages`, which contains
+    /// no page twice.
     async fn save(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError>;
 
     /// Records that the crawl found these pages unchanged.
@@ -38,7 +38,7 @@ pub trait Listener: Send + Sync {
     /// Appends a line to the log of the attempt; `line` has no line break.
     fn log(&self, line: &str);
 
-    /// Saves a checkpoint. A page that was read and is not in the checkpoint's queue is already in
-    /// the archive.
+    /// Saves a checkpoint. Every page that must be saved is already in the archive or still in the
+    /// checkpoint's queue.
     fn checkpoint(&self, data: Vec<u8>);
 }

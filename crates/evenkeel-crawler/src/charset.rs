@@ -2,15 +2,15 @@
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How many bytes of a page are searched for its charset.
+/// Number of bytes at the beginning of a page that are searched for a declared charset.
 const CLAIM_BYTES: usize = 1024;
 
 /// Decodes a page by the first of these that applies: its byte order mark, the charset that the
-/// server declares, the charset that the page declares, UTF-8 if it is valid, windows-1252.
-/// Undecodable bytes become U+FFFD.
+/// server declares, the charset that the page declares, UTF-8 if the page is valid UTF-8,
+/// windows-1252. Undecodable bytes become U+FFFD.
 ///
-/// Servers often declare a Western charset for pages in UTF-8. Valid UTF-8 sequences are hardly a
-/// coincidence, so a page that contains them is decoded as UTF-8.
+/// Servers often declare the charset windows-1252 for pages in UTF-8. A page that is valid UTF-8 is
+/// decoded as UTF-8 even if windows-1252 is declared.
 pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding.decode(bytes).0.into_owned();
@@ -22,7 +22,8 @@ pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => {
-                // A page in UTF-8 may contain a broken character, so one valid sequence is enough.
+                // A page in UTF-8 may contain a broken character. If no charset is declared, one
+                // valid UTF-8 sequence is enough to decode the page as UTF-8.
                 let wide = bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
                 let encoding = if wide && claimed.is_none() { UTF_8 } else { WINDOWS_1252 };
                 encoding.decode_without_bom_handling(bytes).0.into_owned()
@@ -31,7 +32,7 @@ pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
     }
 }
 
-/// Returns the charset of a `<meta>` tag near the beginning of the page.
+/// Returns the charset that a `<meta>` tag near the beginning of the page declares.
 fn claim(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(CLAIM_BYTES)];
     let lower = head.to_ascii_lowercase();

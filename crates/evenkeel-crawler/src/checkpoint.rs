@@ -1,8 +1,8 @@
 //! The format of the checkpoints of crawls.
 //!
-//! A checkpoint begins with a magic number that includes the version. Deflated data follows: a
-//! header in JSON, the queue as lines of text, and the hashes of seen URLs, contents and pointers
-//! as binary numbers.
+//! A checkpoint begins with a magic number that includes the version. The rest of a checkpoint is
+//! compressed: a header in JSON, the queue of URLs as lines of text, and the hashes of seen URLs,
+//! page contents and canonical links as binary numbers.
 
 use std::io::{Read, Write};
 
@@ -21,7 +21,7 @@ use crate::counts::CrawlCounts;
 use crate::entry::Entry;
 use crate::normal_url::key_of;
 
-/// Identifies the version of the checkpoint format, and changes with it.
+/// Identifies the version of the checkpoint format; change this number with the format.
 const MAGIC: &[u8; 8] = b"ekcrawl2";
 /// Maximum number of bytes of a checkpoint after decompression.
 const UNPACKED_BYTES_MAX: u64 = 128 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub(crate) struct Checkpoint {
     pub(crate) queue: Vec<Entry>,
     pub(crate) seen: Vec<u64>,
     pub(crate) contents: Contents,
-    /// Hashes of pages that named another page as their canonical page.
+    /// URL hashes of pages that named another page as their canonical page.
     pub(crate) pointers: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Head {
     pub(crate) sitemaps_read: bool,
     /// Why the first of the unreadable start URLs could not be read.
     pub(crate) first_loss: Option<String>,
-    /// How many queued URLs did not fit into the checkpoint.
+    /// Number of queued URLs that did not fit into the checkpoint.
     pub(crate) cut: u64,
 }
 
@@ -63,8 +63,8 @@ pub(crate) enum Unusable {
 impl Checkpoint {
     /// Encodes the checkpoint in at most `bytes_max` bytes. If the checkpoint is too large, the
     /// function drops the least important data: first content hashes, then the end of the queue,
-    /// and last the seen URLs. Without these data, the crawl may keep copies until the next crawl,
-    /// or read some pages again.
+    /// and last the seen URLs. Without the dropped data, a resumed crawl may save pages with the
+    /// same content twice, or read some pages again.
     pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
         loop {
             let data = self.pack();
@@ -83,8 +83,8 @@ impl Checkpoint {
         }
     }
 
-    /// Drops content hashes. Hashes do not compress, so the excess size determines how many hashes
-    /// to drop.
+    /// Drops content hashes. Hashes cannot be compressed, so the number of bytes above the size
+    /// limit determines how many hashes to drop.
     fn cut_contents(&mut self, excess: usize) {
         self.pointers.clear();
         let contents = &mut self.contents.0;
@@ -92,8 +92,8 @@ impl Checkpoint {
         *contents = contents.drain().take(kept).collect();
     }
 
-    /// Drops the second half of the queue of URLs. The dropped URLs no longer count as seen, and
-    /// the sitemaps, which may name these URLs, are read again.
+    /// Drops the second half of the queue of URLs. The dropped URLs no longer count as seen. The
+    /// resumed crawl reads the sitemaps again, because they may list dropped URLs.
     fn cut_queue(&mut self) {
         let cut = self.queue.split_off(self.queue.len() / 2);
         self.head.cut += cut.len() as u64;
@@ -130,7 +130,7 @@ impl Checkpoint {
         packed.unwrap_or_default()
     }
 
-    /// Decodes a checkpoint that was saved with the same configuration.
+    /// Decodes a checkpoint, and refuses one that was saved with another crawl configuration.
     pub(crate) fn decode(data: &[u8], fingerprint: u64) -> Result<Self, Unusable> {
         let broken = |what: &str| Unusable::Broken(what.into());
         let packed = data.strip_prefix(MAGIC).ok_or(Unusable::Version)?;
@@ -241,7 +241,7 @@ mod tests {
         let read = Checkpoint::decode(&data, 7).unwrap();
         assert!(!read.queue.is_empty() && saved.queue.starts_with(&read.queue));
         assert_eq!(read.head.cut as usize + read.queue.len(), 10_000);
-        // URLs that were dropped may be queued again, but queued and visited URLs may not.
+        // Dropped URLs do not count as seen, but queued and visited URLs do.
         assert_eq!(read.seen, saved.seen[..visited + read.queue.len()]);
         assert!(!read.head.sitemaps_read);
     }

@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 
 use crate::normal_url::first_eight;
 
-/// The contents that a crawl has found, each with the page that represents it.
+/// The page contents that a crawl has found, each with the page that represents this content.
 ///
 /// Of several pages with the same content, the crawl keeps the page with the shortest URL; if two
-/// URLs are equally short, it keeps the page with the lower id. The choice does not depend on the
-/// order in which pages are found, so the next crawl makes the same choice.
+/// URLs are equally short, it keeps the page with the lower id. The choice of the kept page does
+/// not depend on the order in which pages are found, so the next crawl keeps the same page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Contents(pub(crate) FxHashMap<u64, Representative>);
 
@@ -29,12 +29,12 @@ pub(crate) enum CopyCheck {
     Unique,
     /// Another page represents this content.
     Copy,
-    /// The page represents the content from now on, in place of the given page.
+    /// The page represents its content from now on, in place of the page in the value.
     Replaces(Representative),
 }
 
 impl Contents {
-    /// Records that a page has this content.
+    /// Records that a page has the content with this hash.
     pub(crate) fn note(&mut self, hash: &[u8; 32], page: PageId, url: &str) -> CopyCheck {
         let url_len = u16::try_from(url.len()).unwrap_or(u16::MAX);
         let newcomer = Representative { url_len, page, indexed: false };
@@ -57,7 +57,7 @@ impl Contents {
         }
     }
 
-    /// Records that the page that represents this content was counted as indexed.
+    /// Records that the page which represents this content was counted as indexed.
     pub(crate) fn mark_indexed(&mut self, hash: &[u8; 32], page: PageId) {
         if let Some(representative) = self.0.get_mut(&first_eight(hash)).filter(|h| h.page == page)
         {

@@ -5,28 +5,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlCounts {
-    /// Pages that were requested and processed, whatever the result.
+    /// Number of pages that count against `max_pages`, including queued pages of given-up hosts.
     pub visited: u64,
-    /// Requests for pages, without those for robots.txt and sitemaps.
+    /// Number of requests for pages, not counting requests for robots.txt and sitemaps.
     pub requests: u64,
-    /// Pages that were read or found unchanged.
+    /// Number of pages that were read or found unchanged.
     pub crawled: u64,
-    /// New or changed pages that were saved.
+    /// Number of new or changed pages that were saved.
     pub indexed: u64,
-    /// Pages that have the same content as another page.
+    /// Number of pages that were not kept because they are copies of another page.
     pub copies: u64,
-    /// Pages that were left out because of robots directives, type or size.
+    /// Number of pages that were left out, for example because of robots.txt, type or size.
     pub skipped: u64,
-    /// Pages that do not exist any more.
+    /// Number of pages that do not exist (status 404 or 410).
     pub gone: u64,
-    /// Pages that could not be fetched.
+    /// Number of pages that could not be fetched.
     pub failed: u64,
-    /// Pages that did not fit into `max_store_mb`.
+    /// Number of pages that did not fit into `max_store_mb`.
     pub no_room: u64,
-    /// Start URLs that were read.
     pub starts_read: u64,
-    /// Start URLs that could not be read.
+    /// Number of start URLs that could not be read.
     pub starts_lost: u64,
-    /// Links that were ignored because their URL looks like one of an endless series.
+    /// Number of links that were ignored because their URL looks like one of an endless series.
     pub traps: u64,
 }

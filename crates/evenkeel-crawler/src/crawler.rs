@@ -25,9 +25,9 @@ pub struct Crawler {
 /// The input of one crawl.
 pub struct CrawlRequest {
     pub config: CrawlConfig,
-    /// The job of the crawl, which is part of the ids of its pages.
+    /// The job that runs the crawl; the ids of its pages depend on the job.
     pub job: JobNo,
-    /// The name of the export file, in letters, digits and dashes.
+    /// The name of the export file, which may contain letters, digits and dashes.
     pub export_name: String,
     pub archive: Arc<dyn PageArchive>,
     pub listener: Arc<dyn Listener>,
@@ -56,7 +56,7 @@ impl Crawler {
         CrawlConfig::read(config, &self.settings)
     }
 
-    /// Prepares a crawl that starts from the beginning or continues from its checkpoint.
+    /// Prepares a crawl from the beginning, or from the checkpoint in `request`.
     pub fn begin(&self, request: CrawlRequest) -> Crawl {
         let shared = Shared {
             outbound: self.outbound.clone(),

@@ -2,7 +2,7 @@
 
 use crate::counts::CrawlCounts;
 
-/// Maximum percentage of failed pages; a crawl with more has partly failed.
+/// Maximum percentage of failed pages; a crawl with more failed pages has partly failed.
 const FAILED_PERCENT_MAX: u64 = 10;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,16 +13,16 @@ pub struct Ended {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// At least one start page was read, at most one page in ten failed, and all pages were saved.
+    /// A start page was read, at most one page in ten failed, and pages fitted into `max_store_mb`.
     Completed,
     /// At least one start page was read, but more than one page in ten failed, or pages did not fit
     /// into `max_store_mb`.
     PartlyFailed(String),
-    /// No start page could be read, or pages could not be saved.
+    /// No start page could be read, or pages could not be saved or exported.
     Failed {
         error: String,
-        /// True if a retry would fail as well: robots.txt forbids the start URL, its address may
-        /// not be called, or it redirects out of scope.
+        /// True if a retry would fail as well, for example because robots.txt forbids the start
+        /// URLs or their addresses may not be called.
         hopeless: bool,
     },
 }

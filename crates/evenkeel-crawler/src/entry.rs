@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) known: Lookup,
 }
 
-/// The stored version of a page from earlier crawls, if it was looked up.
+/// The version of a page that an earlier crawl stored, if it was already looked up in the archive.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) enum Lookup {
     #[default]

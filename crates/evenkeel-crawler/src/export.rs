@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
-/// Writes new and changed pages to the export file. The file is called `NAME.ndjson.part` until the
-/// crawl has ended, and `NAME.ndjson` afterwards. A crawl that resumes after a crash appends to the
-/// file, so a page may be in the file twice; the later line counts.
+/// Writes new and changed pages to the export file. The export file is called `NAME.ndjson.part`
+/// until the crawl has ended, and `NAME.ndjson` afterwards. A crawl that resumes after a crash
+/// appends to the export file, so a page may be in the file twice; the later line counts.
 #[derive(Debug)]
 pub(crate) struct Export {
     file: File,
@@ -27,8 +27,8 @@ impl Export {
         }
         let part = dir.join(format!("{name}.ndjson.part"));
         let whole = dir.join(format!("{name}.ndjson"));
-        // If an attempt is repeated because its result was not recorded, it appends to the finished
-        // file.
+        // If an attempt is repeated because its result was not stored, it appends to the export
+        // file of its first execution.
         if !tokio::fs::try_exists(&part).await? {
             match tokio::fs::rename(&whole, &part).await {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -40,7 +40,7 @@ impl Export {
         Ok(Self { file, part, whole, bytes_left })
     }
 
-    /// Appends pages to the file. Returns false if some pages do not fit.
+    /// Appends pages to the file. Returns false if some pages do not fit into the export file.
     pub(crate) async fn write(&mut self, pages: &[&PageContent]) -> io::Result<bool> {
         let mut lines = Vec::new();
         let mut all = true;
@@ -111,7 +111,7 @@ mod tests {
         let read = |line| serde_json::from_str::<Value>(line).unwrap()["url"].clone();
         assert_eq!(text.lines().map(read).collect::<Vec<_>>(), ["http://a/1", "http://a/2"]);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        // Repeating the same run without new pages keeps the content of the file.
+        // Repeating the same run without new pages keeps the content of the export file.
         let export = Export::open(dir.path(), "run-7", 10_000).await.unwrap();
         export.complete().await.unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("run-7.ndjson")).unwrap(), text);

@@ -14,7 +14,7 @@ use crate::silence::OpenRequest;
 #[derive(Clone, Debug)]
 pub(crate) struct FetchRequest<'a> {
     pub(crate) url: Url,
-    /// The stored version of the page, to ask the server whether the page has changed.
+    /// The stored version of the page, from which the server decides whether the page has changed.
     pub(crate) known: Option<&'a KnownPage>,
     pub(crate) user_agent: Option<&'a HeaderValue>,
     pub(crate) bytes_max: usize,
@@ -35,7 +35,7 @@ pub(crate) enum Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The media type in lower case, without parameters.
+    /// The media type of the response in lower case, without parameters.
     pub(crate) content_type: String,
     pub(crate) charset: Option<String>,
     pub(crate) etag: Option<String>,
@@ -77,8 +77,8 @@ async fn exchange(shared: &Shared, ask: &FetchRequest<'_>) -> Result<Answer, Fet
     fill_headers(request.headers_mut(), ask);
     let mut response = shared.outbound.send(request).await.map_err(|error| match error {
         CallError::Refused(refused) => FetchError::Refused(refused.to_string()),
-        // Other errors may pass. A host name with a private address counts as a missing name,
-        // because its address may change.
+        // Other errors may pass. A host name with a private address is treated like an unknown host
+        // name, because its address may change.
         error => FetchError::Failed(error.to_string()),
     })?;
     open_request.received();
@@ -136,7 +136,7 @@ fn read_head(response: &Response, robots_name: &str) -> Answer {
         etag: text(header::ETAG, 500),
         last_modified: text(header::LAST_MODIFIED, 100),
         // `Location` headers often contain characters outside ASCII, although the standard forbids
-        // it.
+        // such characters.
         location: headers
             .get(header::LOCATION)
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
@@ -147,7 +147,7 @@ fn read_head(response: &Response, robots_name: &str) -> Answer {
     }
 }
 
-/// Parses `Retry-After`, which holds seconds or a date relative to the date of the response.
+/// Parses `Retry-After`, which holds seconds or a date that is compared with the `Date` header.
 fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
     if let Ok(secs) = value.parse() {
         return Some(Duration::from_secs(secs));
@@ -157,8 +157,8 @@ fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
     until.duration_since(said_at).ok()
 }
 
-/// Reads the response body. The size limit applies to decompressed bytes, which stops decompression
-/// bombs.
+/// Reads the response body. The size limit applies to decompressed bytes, so that a small
+/// compressed response cannot fill the memory.
 async fn read_body(
     response: &mut Response,
     ask: &FetchRequest<'_>,

@@ -8,7 +8,7 @@ pub const FIELDS_MAX: usize = 50;
 pub(crate) const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Maximum number of bytes of all field values of a page; further values are ignored.
 pub(crate) const FIELDS_BYTES_MAX: usize = 128 * 1024;
-/// Maximum number of values of a field with `all`.
+/// Maximum number of values of a field that collects all matching elements.
 pub(crate) const FIELD_VALUES_MAX: usize = 100;
 pub(crate) const SELECTOR_CHARS_MAX: usize = 500;
 
@@ -18,12 +18,12 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) selector: Selector,
     pub(crate) attribute: Option<String>,
-    /// True for a list of all matching elements, false for the first matching element.
+    /// True if the field lists all matching elements, false if it holds only the first one.
     pub(crate) all: bool,
 }
 
 impl Field {
-    /// The error message describes what is wrong with the CSS selector.
+    /// Returns an error message if the CSS selector is invalid or too expensive.
     pub(crate) fn new(
         name: &str,
         selector: &str,

@@ -1,4 +1,4 @@
-//! The queue of URLs that a crawl has still to visit.
+//! The queue of URLs that a crawl has not visited yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,17 +12,17 @@ use crate::normal_url::{host_of, key_of};
 const SEEN_MAX: usize = 200_000;
 /// Maximum number of bytes of all queued URLs.
 const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Maximum number of hosts of a crawl.
+/// Maximum number of hosts that a crawl visits.
 const LANES_MAX: usize = 1000;
-/// Maximum number of different queries of one path; more queries are likely an endless calendar or
-/// session ids.
+/// Maximum number of URLs that differ only in their query; more such URLs are likely an endless
+/// calendar or session ids.
 const QUERIES_PER_PATH_MAX: u16 = 200;
-/// How many times a path segment may occur in a URL; a segment that occurs more often comes from a
-/// relative link that loops.
+/// Maximum number of times that the same path segment may occur in a URL. A segment that occurs
+/// more often likely comes from a relative link that loops.
 const SAME_SEGMENT_MAX: usize = 3;
 
-/// The queue of URLs of a crawl, breadth first. Each host has a separate lane in the queue, so that
-/// a slow host does not delay other hosts.
+/// The queue of URLs of a crawl, which is visited breadth first. Each host has a separate part of
+/// the queue (a lane), so that a slow host does not delay other hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Frontier {
     lanes: BTreeMap<String, Lane>,
@@ -32,7 +32,7 @@ pub(crate) struct Frontier {
     pub(crate) queued: usize,
     bytes: usize,
     next_no: u64,
-    /// URLs that were ignored because a limit was reached.
+    /// Number of URLs that were ignored because the queue or another limit was full.
     pub(crate) left_out: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Offered {
     /// The URL looks like one of an endless series, such as the pages of a calendar.
     Trap,
     Full,
-    /// The crawl no longer visits the host, because it had too many errors.
+    /// The crawl no longer visits the host of this URL, because the host had too many errors.
     GivenUp,
 }
 
@@ -62,12 +62,13 @@ impl Frontier {
         Self { queue_max, ..Self::default() }
     }
 
-    /// Returns a queue that treats these URLs as already seen.
+    /// Returns a queue of URLs that treats the URLs with these hashes as already seen.
     pub(crate) fn with_seen(queue_max: usize, seen: impl IntoIterator<Item = u64>) -> Self {
         Self { seen: seen.into_iter().take(SEEN_MAX).collect(), ..Self::new(queue_max) }
     }
 
-    /// Queues a URL, unless it was seen before or looks like one of an endless series.
+    /// Queues a URL, unless the crawl has seen it before, it looks like one of an endless series,
+    /// or a limit is reached.
     pub(crate) fn offer(&mut self, entry: Entry) -> Offered {
         let is_full = self.queued >= self.queue_max || self.bytes >= QUEUE_BYTES_MAX;
         let offered = self.admit(&entry.url, is_full);
@@ -77,7 +78,7 @@ impl Frontier {
         offered
     }
 
-    /// Decides whether to queue a URL. A URL that is to be queued counts as seen from then on.
+    /// Decides whether to queue a URL. A URL that will be queued counts as seen from then on.
     fn admit(&mut self, url: &Url, is_full: bool) -> Offered {
         let key = key_of(url.as_str());
         if self.seen.contains(&key) {
@@ -100,7 +101,7 @@ impl Frontier {
         Offered::Queued
     }
 
-    /// Queues an entry again at the end of the queue.
+    /// Adds a page at the end of the queue, even if the crawl has seen its URL before.
     pub(crate) fn put_last(&mut self, entry: Entry) {
         let no = self.next_no;
         self.next_no += 1;
@@ -129,14 +130,14 @@ impl Frontier {
         Some((no, entry))
     }
 
-    /// Frees the connection to the host of this URL.
+    /// Records that a request to the host of this URL has ended.
     pub(crate) fn release(&mut self, url: &Url) {
         if let Some(lane) = self.lanes.get_mut(&host_of(url)) {
             lane.in_flight = lane.in_flight.saturating_sub(1);
         }
     }
 
-    /// Records whether the host had an error. Returns the host's number of errors in a row.
+    /// Records whether a request to the host failed. Returns how many errors in a row the host had.
     pub(crate) fn note(&mut self, url: &Url, is_host_error: bool) -> u32 {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return 0 };
         lane.host_errors = if is_host_error { lane.host_errors + 1 } else { 0 };
@@ -147,7 +148,7 @@ impl Frontier {
         self.lanes.get(&host_of(url)).is_some_and(|lane| lane.is_given_up)
     }
 
-    /// Stops visiting the host of this URL, and returns its queued entries.
+    /// Stops visiting the host of this URL, and returns the queued pages of the host.
     pub(crate) fn give_up(&mut self, url: &Url) -> Vec<Entry> {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return Vec::new() };
         lane.is_given_up = true;
@@ -162,7 +163,7 @@ impl Frontier {
     pub(crate) fn not_looked_up(&mut self, count_max: usize) -> Vec<&mut Entry> {
         let mut upcoming: Vec<&mut Entry> = Vec::with_capacity(count_max);
         for lane in self.lanes.values_mut() {
-            // Only the first entries of each lane are returned; the rest is looked up later.
+            // Only the first queue entries of each host are returned; others are looked up later.
             let next = lane.queue.iter_mut().take(2 * count_max).map(|(_, entry)| entry);
             let missing = count_max - upcoming.len();
             upcoming.extend(next.filter(|entry| entry.known == Lookup::NotYet).take(missing));
@@ -173,7 +174,7 @@ impl Frontier {
         upcoming
     }
 
-    /// Returns all queued entries in queue order.
+    /// Returns all queued pages in the order of the queue.
     pub(crate) fn entries(&self) -> Vec<(u64, &Entry)> {
         let all = self.lanes.values().flat_map(|lane| &lane.queue);
         let mut entries: Vec<_> = all.map(|(no, entry)| (*no, entry)).collect();
@@ -181,7 +182,7 @@ impl Frontier {
         entries
     }
 
-    /// Counts an entry that is to be queued, and returns the lane of its host.
+    /// Counts a page that will be queued, and returns the lane of its host.
     fn lane_for(&mut self, entry: &Entry) -> &mut Lane {
         self.queued += 1;
         self.bytes += entry.url.as_str().len();
@@ -248,7 +249,7 @@ mod tests {
         }
         assert_eq!((frontier.queued, frontier.left_out), (2, 3));
         frontier.pick(1);
-        // The URL was not marked as seen, so it can be offered to the queue again.
+        // A URL that did not fit into the queue was not marked as seen, so it can be offered again.
         assert_eq!(frontier.offer(entry("http://a/4")), Offered::Queued);
     }
 

@@ -4,8 +4,8 @@
 /// match themselves, even `?`, which is common in URLs. Matching a pattern takes linear time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Glob {
-    /// The pattern is one string without repeated stars, to save memory, because hosts may send
-    /// thousands of patterns.
+    /// The pattern is one string without repeated stars, to save memory, because a robots.txt file
+    /// may contain thousands of patterns.
     pattern: Box<str>,
     /// True if the pattern must match to the end of the text.
     to_the_end: bool,
@@ -22,13 +22,13 @@ impl Glob {
         Self { pattern: tidy.into(), to_the_end: true }
     }
 
-    /// Returns a pattern that must match only the beginning of a text.
+    /// Returns a pattern that needs to match only the beginning of a text.
     pub(crate) fn beginning(pattern: &str) -> Self {
         Self { to_the_end: false, ..Self::whole(pattern) }
     }
 
     /// Returns the length of the pattern without repeated stars, plus one if the pattern must match
-    /// to the end.
+    /// to the end of the text.
     pub(crate) fn len(&self) -> usize {
         self.pattern.len() + usize::from(self.to_the_end)
     }

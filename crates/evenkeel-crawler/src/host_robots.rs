@@ -14,11 +14,11 @@ use crate::robots::{ROBOTS_BYTES_MAX, Robots};
 
 /// How long robots.txt is cached.
 const FRESH: Duration = Duration::from_secs(3600);
-/// How long a cached robots.txt is used if it cannot be refreshed (RFC 9309).
+/// Maximum age at which a cached robots.txt is still used if it cannot be refreshed (RFC 9309).
 const STALE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The pause after a failed refresh of robots.txt.
+/// The time between a failed refresh of a cached robots.txt and the next try.
 const REFRESH_PAUSE: Duration = Duration::from_secs(60);
-/// How long a host with a forbidden address is not resolved again.
+/// The time after which robots.txt is requested again from a host with a forbidden address.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// RFC 9309.
 const REDIRECTS_MAX: usize = 5;
@@ -39,7 +39,7 @@ struct Rules {
     ask_at: Instant,
 }
 
-/// Robots.txt could not be read, so nothing on the host may be crawled.
+/// Robots.txt could not be read, so no page of the host may be crawled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NoRobots {
     pub(crate) why: String,
@@ -48,7 +48,8 @@ pub(crate) struct NoRobots {
 }
 
 /// Returns the robots.txt rules of the host of `url`. Concurrent callers wait for the same
-/// response. After a failure, the next caller tries again once the pause of the host has passed.
+/// response. After a failure, the next caller tries again once the host's pause after errors has
+/// passed.
 pub(crate) async fn robots(
     host: &Host,
     url: &Url,
@@ -95,7 +96,7 @@ async fn ask(host: &Host, url: &Url, shared: &Shared) -> Result<Robots, NoRobots
         let request = FetchRequest {
             url: place.clone(),
             known: None,
-            // The request uses the server's user agent, because all jobs share the response.
+            // The request uses the server's user agent, because all jobs share robots.txt.
             user_agent: None,
             bytes_max: ROBOTS_BYTES_MAX,
             time_max: TIME_MAX,
@@ -123,7 +124,7 @@ async fn ask(host: &Host, url: &Url, shared: &Shared) -> Result<Robots, NoRobots
             _ => return Ok(Robots::default()),
         }
     }
-    // If there are too many redirects, the host is treated as if it had no robots.txt.
+    // If robots.txt redirects too often, the host is treated as if it had no robots.txt.
     Ok(Robots::default())
 }
 
@@ -152,7 +153,7 @@ mod tests {
     use crate::settings::CrawlerSettings;
     use crate::silence::Silence;
 
-    /// Starts a host that responds normally once, and then with 503.
+    /// Starts a server that responds normally to its first request, and then with 503.
     async fn host_with_one_answer(asked: &Arc<AtomicUsize>) -> Url {
         let asked = Arc::clone(asked);
         let answer = get(move || {
@@ -198,12 +199,12 @@ mod tests {
         for _ in 0..3 {
             assert!(!robots(&host, &url, shared).await.unwrap().allows(&url));
         }
-        // A failed refresh is not repeated immediately.
+        // A failed refresh of robots.txt is not repeated immediately.
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         age(STALE_MAX).await;
         let silence = robots(&host, &url, shared).await.unwrap_err();
         assert!(silence.why.contains("503") && !silence.refused, "{silence:?}");
-        // The next caller requests robots.txt again.
+        // After the cached rules are dropped, each caller requests robots.txt again.
         robots(&host, &url, shared).await.unwrap_err();
         assert_eq!(asked.load(Ordering::SeqCst), 4);
     }

@@ -12,11 +12,11 @@ use crate::clock::now;
 use crate::host_robots::RobotsCache;
 use crate::settings::CrawlerSettings;
 
-/// Maximum number of remembered hosts; unused hosts are dropped first.
+/// If this many hosts are remembered, all unused hosts are dropped.
 const HOSTS_MAX: usize = 10_000;
-/// A host without requests for this time is dropped; its cached robots.txt is outdated by then.
+/// A host is dropped after this time without requests; its cached robots.txt is outdated by then.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
-/// The interval between two searches for idle hosts.
+/// The interval between two searches for remembered hosts without recent requests.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub(crate) struct Host {
 
 #[derive(Debug)]
 struct Pace {
-    /// The time of the last request, and the delay of the crawl that made it.
+    /// The time of the last request to the host, and the delay of the crawl that made this request.
     last: Option<(Instant, Duration)>,
-    /// No request is made before this time, because of earlier errors.
+    /// No request to the host is made before this time, because of earlier errors of the host.
     paused_until: Instant,
     used_at: Instant,
     /// Number of errors of the host in a row.
@@ -63,7 +63,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the host with this name and port.
+    /// Returns the shared state of the host with this name and port.
     pub(crate) fn get(&self, name: &str) -> Arc<Host> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
@@ -93,8 +93,8 @@ impl Hosts {
 }
 
 impl Table {
-    /// Drops hosts that were idle for the time `idle`. Hosts in use or in a pause are kept, so that
-    /// their limits stay in force.
+    /// Drops remembered hosts that had no request for the time `idle`. Hosts in use or in a pause
+    /// after errors are kept, so that their limits stay in force.
     fn sweep(&mut self, now: Instant, idle: Duration) {
         self.sweep_at = now + SWEEP_EVERY;
         self.hosts.retain(|_, host| {
@@ -108,9 +108,9 @@ impl Table {
 
 impl Host {
     /// Waits for a free connection to the host, and until `delay` has passed since the last request
-    /// before this call. A request of a crawl with a shorter delay postpones a waiting crawl only
-    /// by that shorter delay, because fast crawls could otherwise block a slow crawl forever.
-    /// Returns a permit for one request, held until the response is read.
+    /// to the host before this call. A request of a crawl with a shorter delay postpones a waiting
+    /// crawl only by that shorter delay, because fast crawls could otherwise block a slow crawl
+    /// forever. Returns a permit, which the caller holds until the response is read.
     pub(crate) async fn enter(&self, delay: Duration) -> SemaphorePermit<'_> {
         // The semaphore is never closed, so the loop ends once a permit is free.
         let permit = loop {
@@ -131,14 +131,15 @@ impl Host {
                 }
                 turn
             };
-            // An error may have extended the pause in the meantime, so the loop checks again.
+            // An error of the host may have extended its pause meanwhile, so the loop checks again.
             tokio::time::sleep_until(wait_until).await;
         }
         permit
     }
 
-    /// Records an error of the host. No crawl calls the host for the time that the host requested.
-    /// If the host requested no pause, the pause doubles with each error, up to five times.
+    /// Records an error of the host. All crawls then pause requests to the host for the time
+    /// `asked` that the host requested. If the host requested no pause, the length of the pause
+    /// doubles with each error in a row, up to five times.
     pub(crate) fn record_error(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
         let doubled = self.pause.saturating_mul(2_u32.pow(pace.host_errors.min(5)));
@@ -148,7 +149,7 @@ impl Host {
         wait
     }
 
-    /// Records a successful response, which resets the pause after errors.
+    /// Records a successful response, after which the next error causes a short pause again.
     pub(crate) fn recovered(&self) {
         self.pace().host_errors = 0;
     }

@@ -5,15 +5,16 @@
 //! to a [`Listener`], and makes all requests through an [`Outbound`](evenkeel_outbound::Outbound),
 //! which refuses private addresses.
 //!
-//! A page counts as changed if its title, text or fields differ. If the server reports a page as
-//! unchanged, the crawl does not fetch the page, but follows its stored links, unless the job's
-//! fields have changed.
+//! A page counts as changed if its title, text or extracted fields differ from the stored version.
+//! If the server reports a page as unchanged, the crawl does not read the page again, but follows
+//! its stored links. If the job's fields have changed, the crawl reads all pages again.
 //!
-//! - `crawl` runs the loop of a crawl, with its `frontier` (queue), `contents` (copies) and
+//! - `crawl` runs a crawl, with `frontier` (the queue), `contents` (which pages are copies) and
 //!   `checkpoint`.
 //! - `visit`, `fetch` and `extract` read one page.
-//! - `hosts`, `host_robots`, `robots` and `sitemap` handle what hosts allow and offer.
-//! - `config`, `scope` and `fields` hold what a job sets.
+//! - `hosts`, `host_robots`, `robots` and `sitemap` apply the limits and rules of hosts, and read
+//!   their sitemaps.
+//! - `config`, `scope` and `fields` hold the configuration that a job sets.
 
 mod archive;
 mod charset;

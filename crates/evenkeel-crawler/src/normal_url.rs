@@ -1,4 +1,4 @@
-//! Normalises URLs, so that each page has one URL.
+//! Normalises URLs, so that different spellings of a URL count as one page.
 
 use std::fmt::Write as _;
 
@@ -40,18 +40,17 @@ pub(crate) fn normalise(mut url: Url) -> Option<Url> {
     (url.as_str().len() <= URL_CHARS_MAX).then_some(url)
 }
 
-/// Resolves a link of a page to an absolute URL.
 pub(crate) fn resolve(base: &Url, link: &str) -> Option<Url> {
     let link = link.trim();
-    // These checks are cheaper than resolving the link.
+    // These checks come first, because they are cheaper than resolving the link.
     if link.is_empty() || link.starts_with('#') || link.len() > 2 * URL_CHARS_MAX {
         return None;
     }
     normalise(base.join(link).ok()?)
 }
 
-/// Normalises percent-encoding: hexadecimal digits in upper case, and only characters that need it
-/// are encoded. Bytes outside ASCII are encoded.
+/// Normalises percent-encoding: hexadecimal digits become upper case, and encoded characters that
+/// need no encoding are decoded. Bytes outside ASCII are encoded.
 pub(crate) fn tidy_percent(text: &str) -> String {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let bytes = text.as_bytes();
@@ -88,7 +87,7 @@ pub(crate) fn first_eight(hash: &[u8; 32]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Returns the host and port of a URL, to which the limits per host apply.
+/// Returns the host and port of a URL as text; the limits per host apply to each host and port.
 pub(crate) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())

@@ -8,13 +8,13 @@ use crate::glob::Glob;
 use crate::normal_url::{URL_CHARS_MAX, tidy_percent};
 use crate::scope::after_host;
 
-/// Maximum number of bytes of robots.txt that are read; the RFC requires crawlers to read at least
+/// Maximum number of bytes of robots.txt that are read; RFC 9309 requires crawlers to read at least
 /// this many.
 pub(crate) const ROBOTS_BYTES_MAX: usize = 500 * 1024;
-/// Maximum crawl-delay; a longer delay in robots.txt is shortened to this.
+/// Maximum delay between requests that robots.txt can require; a longer delay is shortened to this.
 pub(crate) const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
-/// Limits for the robots.txt rules of a host: their number, the characters of each rule, and the
-/// bytes of all rules. Files written by hand stay below these limits.
+/// Limits for the robots.txt rules of a host: the number of rules, the bytes of each rule, and the
+/// bytes of all rules. Robots.txt files that are written by hand stay below these limits.
 const RULES_MAX: usize = 5000;
 const RULE_CHARS_MAX: usize = 1000;
 const RULES_BYTES_MAX: usize = 64 * 1024;
@@ -62,8 +62,8 @@ impl Group {
 }
 
 impl Robots {
-    /// Reads the rules for the crawler `name`, or else the rules for all crawlers. Rules for other
-    /// crawlers are skipped.
+    /// Reads the rules for the crawler `name`, or the rules for all crawlers if no rules name this
+    /// crawler. Rules for other crawlers are skipped.
     pub(crate) fn parse(text: &str, name: &str) -> Self {
         let (mut ours, mut for_all) = (Group::default(), Group::default());
         // Whether the current lines of robots.txt apply to this crawler, or to all crawlers.

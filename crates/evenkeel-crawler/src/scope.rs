@@ -4,7 +4,7 @@ use evenkeel_outbound::reqwest::Url;
 
 use crate::glob::Glob;
 
-/// How far a crawl may go from its start URLs.
+/// Which URLs a crawl may visit, relative to its start URLs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Reach {
     /// The crawl stays on the host and port of the start URL. A leading `www.` is ignored. On
@@ -12,11 +12,12 @@ pub enum Reach {
     /// https or back.
     #[default]
     Host,
-    /// Like `Host`, but includes all subdomains (`docs.example.com` for `example.com`), on the
-    /// default ports or the port of the start URL.
+    /// Like `Host`, but the crawl also visits subdomains (`docs.example.com` for `example.com`), on
+    /// the default ports or the port of the start URL.
     Site,
-    /// Like `Host`, but only URLs below the path of the start URL: `/docs/` for the starts `/docs/`
-    /// and `/docs/index.html`; `/docs` and `/docs/` for the start `/docs`.
+    /// Like `Host`, but the crawl visits only URLs below the path of the start URL. For the start
+    /// URLs `/docs/` and `/docs/index.html`, this path is `/docs/`. The start URL `/docs` allows
+    /// `/docs` and URLs below `/docs/`.
     Prefix,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct Scope {
     exclude: Vec<Pattern>,
 }
 
-/// The URLs that one start URL allows.
+/// The area of URLs that a crawl may visit because of one start URL.
 #[derive(Clone, Debug)]
 struct Area {
     reach: Reach,
@@ -72,13 +73,13 @@ impl Scope {
         Self { areas, include, exclude }
     }
 
-    /// True if the URL is in the area of one of the start URLs.
+    /// True if the URL is in the area that one of the start URLs allows.
     pub(crate) fn covers(&self, url: &Url) -> bool {
         self.areas.iter().any(|area| area.covers(url))
     }
 
-    /// True if a link to the URL is followed. Start URLs are crawled even if the patterns exclude
-    /// them.
+    /// True if the crawl follows links to this URL. Start URLs are visited even if the patterns
+    /// exclude them.
     pub(crate) fn wants(&self, url: &Url) -> bool {
         self.covers(url)
             && (self.include.is_empty() || self.include.iter().any(|p| p.matches(url)))
@@ -91,7 +92,7 @@ impl Area {
         let host = bare_host(start).to_owned();
         let path = start.path();
         let last = path.rsplit('/').next().unwrap_or_default();
-        // A last path segment with a dot is a file, so only its directory counts.
+        // A last path segment with a dot counts as a file, so the area is its directory.
         let path = if last.contains('.') { &path[..path.len() - last.len()] } else { path };
         Self {
             reach,
@@ -127,7 +128,7 @@ impl Area {
 
 fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
-    // `www.com` is a domain, so its `www.` is not removed.
+    // The `www.` of `www.com` is not removed, because `com` alone is not a host name.
     host.strip_prefix("www.").filter(|rest| rest.contains('.')).unwrap_or(host)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct CrawlerSettings {
-    /// The crawler name that is looked up in robots.txt to find the rules that apply.
+    /// The name of this crawler, by which it finds the rules in robots.txt that apply to it.
     pub robots_name: String,
     /// True if jobs may ignore robots.txt.
     pub may_ignore_robots: bool,
@@ -13,7 +13,7 @@ pub struct CrawlerSettings {
     pub delay_min: Duration,
     /// Maximum number of connections to a host, for all crawls of the node together.
     pub connections_per_host: usize,
-    /// The directory for export files; without it, jobs cannot request an export.
+    /// The directory for export files; with `None`, jobs cannot request an export.
     pub export_dir: Option<PathBuf>,
     /// The first pause after an error of a host. Each further error doubles the pause, up to 32
     /// times this value.
@@ -21,14 +21,14 @@ pub struct CrawlerSettings {
     /// The maximum pause after an error of a host, even if the host requests a longer pause with
     /// `Retry-After`.
     pub error_pause_max: Duration,
-    /// Maximum number of concurrent crawls of the node; further crawls wait.
+    /// Maximum number of crawls that run on the node at the same time; further crawls wait.
     pub crawls_max: usize,
     /// Maximum time for reading all sitemaps of a crawl; sitemaps that were not read by then are
     /// skipped.
     pub sitemaps_time_max: Duration,
     pub checkpoint_bytes_max: usize,
-    /// The minimum time between checkpoints of a crawl. After a large checkpoint, the time until
-    /// the next checkpoint is longer.
+    /// The minimum time between checkpoints of a crawl. After a large checkpoint, or one that was
+    /// slow to save, the time until the next checkpoint is longer.
     pub checkpoint_every: Duration,
 }
 

@@ -7,21 +7,20 @@ use tokio::time::Instant;
 
 use crate::clock::now;
 
-/// Measures how long a crawl has waited for responses without receiving a byte. The pauses that the
-/// crawler makes, between requests or for a permit, do not count.
+/// Measures how long a crawl has waited for responses without receiving a byte. The time in which
+/// the crawler pauses between requests or waits for a permit does not count.
 #[derive(Debug, Default)]
 pub(crate) struct Silence(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     in_flight: usize,
-    /// How long earlier requests were open since the last byte was received.
+    /// The time for which requests that have ended were open since the last byte was received.
     before: Duration,
-    /// Since when the open requests receive no data; `None` without open requests.
+    /// Time since which the open requests received no data, or `None` without open requests.
     since: Option<Instant>,
 }
 
-/// An open request.
 #[derive(Debug)]
 pub(crate) struct OpenRequest<'a>(&'a Silence);
 
@@ -33,7 +32,7 @@ impl Silence {
         OpenRequest(self)
     }
 
-    /// Completes once no byte has been received for `longest`.
+    /// Completes once requests have been open for `longest` without receiving a byte.
     pub(crate) async fn lasts(&self, longest: Duration) {
         loop {
             let left = longest.saturating_sub(self.so_far());
@@ -55,7 +54,6 @@ impl Silence {
 }
 
 impl OpenRequest<'_> {
-    /// Records that data was received.
     pub(crate) fn received(&self) {
         let mut state = self.0.state();
         (state.before, state.since) = (Duration::ZERO, Some(now()));

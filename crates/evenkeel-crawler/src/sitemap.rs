@@ -5,9 +5,9 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// Maximum number of bytes of a decompressed sitemap; the rest is ignored.
+/// Maximum number of bytes of a decompressed sitemap; further bytes are ignored.
 pub(crate) const SITEMAP_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Maximum number of sitemaps of a crawl.
+/// Maximum number of sitemaps that one crawl reads.
 pub(crate) const SITEMAPS_MAX: usize = 50;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -40,13 +40,13 @@ fn unpack(bytes: &[u8]) -> Cow<'_, [u8]> {
         return bytes.into();
     }
     let mut unpacked = Vec::new();
-    // Data that was decompressed before an error or up to the size limit is used.
+    // The part of a sitemap that was decompressed before an error or the size limit is used.
     let _ = GzDecoder::new(bytes).take(SITEMAP_BYTES_MAX as u64).read_to_end(&mut unpacked);
     unpacked.into()
 }
 
-/// Returns the texts of all `<loc>` elements. `<loc>` elements of images and videos are in another
-/// namespace (`<image:loc>`) and are skipped.
+/// Returns the texts of all `<loc>` elements of a sitemap. The locations of images and videos have
+/// other element names (`<image:loc>`) and are skipped.
 fn places(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = text;
     std::iter::from_fn(move || {

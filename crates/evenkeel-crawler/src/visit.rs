@@ -19,12 +19,12 @@ use crate::normal_url::host_of;
 /// Pages up to this size are parsed in the async task; larger pages, and pages of jobs with fields,
 /// are parsed on a blocking thread.
 const SMALL_BYTES: usize = 8 * 1024;
-/// Maximum number of tries for a page whose host has errors.
+/// Maximum number of tries for a page if its host responds with errors.
 pub(crate) const TRIES: u8 = 3;
 /// Maximum number of tries for a page that times out, because each try takes the whole timeout.
 const TRIES_IF_SLOW: u8 = 2;
 
-/// The result of visiting one page of the queue.
+/// One visited page of the queue, with the result of the visit.
 #[derive(Debug)]
 pub(crate) struct Visit {
     pub(crate) no: u64,
@@ -39,17 +39,17 @@ pub(crate) struct Visit {
 #[derive(Debug)]
 pub(crate) enum VisitResult {
     Page(Box<ReadPage>),
-    /// The page is equal to its stored version.
+    /// The server reports that the page is equal to its stored version.
     Unchanged,
     Gone,
     /// The `Location` header of the response.
     Redirect(String),
     Forbidden,
-    /// The page exists, but is not saved.
+    /// The page may exist, but is not saved for the given reason.
     Skipped(String),
     /// Robots.txt could not be read, so the page was not requested.
     RobotsUnavailable(String),
-    /// The visit may succeed later; after `tries` failed tries it is not repeated.
+    /// The visit failed but may succeed later; the page is tried at most `tries` times.
     HostError {
         why: String,
         tries: u8,
@@ -69,7 +69,7 @@ pub(crate) struct ReadPage {
     pub(crate) hash: [u8; 32],
 }
 
-/// Visits a page: checks robots.txt, waits for a permit of the host, fetches the page and parses
+/// Visits a page: checks robots.txt, waits for a permit for its host, fetches the page and parses
 /// it.
 pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let found = VisitResult::Forbidden;
@@ -78,7 +78,7 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     visit
 }
 
-/// Makes the request of a visit. The error is the result of a visit without a usable response.
+/// Requests and parses a page. The error is the result of a visit without a usable response.
 async fn request(shared: &Arc<Shared>, visit: &mut Visit) -> Result<VisitResult, VisitResult> {
     let config = &shared.config;
     let url = &visit.entry.url;
@@ -86,8 +86,8 @@ async fn request(shared: &Arc<Shared>, visit: &mut Visit) -> Result<VisitResult,
     let delay = allowed_delay(shared, &host, url).await?;
     let permit = host.enter(delay).await;
     let started = now();
-    // A page that was parsed with other settings must be read again, even if the page has not
-    // changed.
+    // A page that was parsed for other fields or by another version of the parser must be read
+    // again, even if the page has not changed.
     let known = visit.entry.known.page().map(|known| &**known);
     let known = known.filter(|known| known.content_hash.ends_with(&config.parse_version));
     let ask = FetchRequest {
@@ -105,7 +105,7 @@ async fn request(shared: &Arc<Shared>, visit: &mut Visit) -> Result<VisitResult,
         let why = error.to_string();
         match error {
             FetchError::Refused(_) => VisitResult::Failed { why, hopeless: true },
-            // A single page may be slow even if its host works well.
+            // A timeout does not pause the host, because a single page of a good host may be slow.
             FetchError::TimedOut(_) => VisitResult::HostError { why, tries: TRIES_IF_SLOW },
             FetchError::Failed(_) => {
                 host.record_error(None);
@@ -196,8 +196,8 @@ async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> VisitR
         let (etag, last_modified) = (answer.etag, answer.last_modified);
         Ok(ReadPage { content_type, etag, last_modified, extract, hash })
     };
-    // A page that makes the parser panic fails without affecting other pages, because the parser is
-    // not used again.
+    // A page that makes the parser panic fails without affecting other pages, because each page is
+    // parsed with a new parser.
     let read: Option<Result<ReadPage, extract::TooHard>> = if is_quick {
         catch_unwind(AssertUnwindSafe(work)).ok()
     } else {

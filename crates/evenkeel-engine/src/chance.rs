@@ -13,8 +13,8 @@ use crate::sync::lock;
 pub struct RandomChance(Mutex<StdRng>);
 
 impl RandomChance {
-    /// Creates a generator with a seed from the operating system. Panics if the system has no
-    /// entropy.
+    /// Creates a random number generator with a seed from the operating system. Panics if the
+    /// operating system has no entropy.
     pub fn from_system() -> Self {
         let rng = StdRng::try_from_rng(&mut SysRng);
         // Without entropy, secrets are guessable and ids are not unique, so the program must not

@@ -10,7 +10,7 @@ pub trait Clock: Send + Sync {
     /// time of day only for names and display, never for scheduling.
     fn wall(&self) -> Timestamp;
 
-    /// Returns the time since a fixed instant. This clock never jumps.
+    /// Returns the time since a fixed but arbitrary instant. The monotonic clock never jumps.
     fn monotonic(&self) -> Duration;
 }
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// Identifies the node across restarts. The identity is stored in the node's data directory.
+    /// Identifies the node across restarts. The node's identity is stored in its data directory.
     pub identity: Uuid,
     pub roles: Roles,
     /// Maximum number of attempts that run on this node at once.
@@ -48,7 +48,6 @@ pub struct Settings {
     pub long_run_after: Duration,
     pub retention: Retention,
     pub balance: BalanceSettings,
-    /// Interval at which the balance score is computed.
     pub balance_score_every: Duration,
     /// Settings for aging, which raises the rank of an attempt while it waits.
     pub aging: Aging,
@@ -56,18 +55,17 @@ pub struct Settings {
     pub shares: Shares,
     /// Maximum numbers of active runs in the cluster, per tenant and per lane.
     pub limits: Limits,
-    /// Interval at which queue metrics are computed.
     pub queue_metrics_every: Duration,
     pub stale: Staleness,
 }
 
-/// How targets without a recent success are handled.
+/// Settings of the checks for targets without a recent successful run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Staleness {
-    /// A run is triggered for a target that had no successful run for this time. `None` turns this
-    /// off.
+    /// A run is triggered for a target that had no successful run for this time. With `None`, no
+    /// runs are triggered for stale targets.
     pub after: Option<Span>,
-    /// Interval of checking targets.
+    /// Interval between two checks of all targets.
     pub every: Span,
     /// Priority of the triggered runs.
     pub priority: Priority,
@@ -91,7 +89,7 @@ impl Default for Staleness {
 pub struct Retention {
     /// Number of newest runs that are kept per job.
     pub per_job: u32,
-    /// Age below which runs are never pruned.
+    /// Runs younger than this age are never pruned.
     pub age: Span,
     pub every: Duration,
     /// Number of rows that one pruning statement checks.

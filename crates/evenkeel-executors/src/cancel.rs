@@ -17,27 +17,27 @@ pub enum CancelReason {
     Blackout,
     /// A newer run of the job replaces this run (`overlap: replace`).
     Superseded,
-    /// The receiver of an HTTP call has reported the result of the attempt, and the store has saved
-    /// it.
+    /// The receiver of an HTTP call has reported the result of the attempt, and the result is
+    /// stored.
     EndReported,
 }
 
-/// The receiving side of a cancellation, which is cheap to clone.
+/// Tells a running attempt whether and why it is cancelled; clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<watch::Receiver<Option<CancelReason>>>);
 
-/// The sending side of a cancellation. Dropping the handle cancels nothing.
+/// Cancels a running attempt. Dropping a `CancelHandle` cancels nothing.
 #[derive(Debug)]
 pub struct CancelHandle(watch::Sender<Option<CancelReason>>);
 
-/// Returns the sending and the receiving side of a cancellation.
+/// Returns a handle that cancels an attempt, and the `Cancel` that the attempt checks.
 pub fn cancellation() -> (CancelHandle, Cancel) {
     let (sender, receiver) = watch::channel(None);
     (CancelHandle(sender), Cancel(Some(receiver)))
 }
 
 impl CancelHandle {
-    /// Cancels the attempt. Later calls do not change the reason.
+    /// Cancels the attempt. Later calls do not change the reason of the cancellation.
     pub fn cancel(&self, reason: CancelReason) {
         self.0.send_if_modified(|current| {
             let first = current.is_none();

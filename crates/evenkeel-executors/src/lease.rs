@@ -6,11 +6,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The lease of the node. All attempts of a node share one channel, so that one write renews the
-/// lease for all of them.
+/// lease for all attempts.
 #[derive(Clone, Debug)]
 pub struct Lease(Option<watch::Receiver<Instant>>);
 
-/// The duration of a lease without an end: longer than any process runs, but short enough for
+/// The duration of a lease that never ends: longer than any process runs, but short enough for
 /// timers and `Instant`.
 const ENDLESS: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
@@ -30,7 +30,7 @@ impl Lease {
         Self(None)
     }
 
-    /// Returns when the lease ends unless it is renewed.
+    /// Returns the time at which the lease ends unless the node renews it.
     pub fn until(&self) -> Instant {
         self.0.as_ref().map_or_else(|| now() + ENDLESS, |until| *until.borrow())
     }
@@ -40,7 +40,7 @@ impl Lease {
         self.0.as_ref().map(|until| until.borrow().saturating_duration_since(now()))
     }
 
-    /// Completes at the next renewal of the lease, or never if the sender is dropped.
+    /// Completes at the next renewal of the lease, or never if no renewal can follow.
     pub async fn renewed(&mut self) {
         if let Some(until) = &mut self.0
             && until.changed().await.is_ok()

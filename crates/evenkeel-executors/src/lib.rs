@@ -2,7 +2,7 @@
 //!
 //! The engine gives an [`Executor`] an [`Invocation`] (one attempt) and gets back a [`Report`] with
 //! the result. Executors do not use the store, because the invocation holds all data that an
-//! attempt needs and its time limits.
+//! attempt needs.
 //!
 //! | executor | folder | does |
 //! |---|---|---|
@@ -20,9 +20,8 @@
 //! the engine; [`Cancel`] and [`Lease`] stop an attempt early; `template` fills in `{{payload.x}}`;
 //! [`WithSecrets`] fills in secrets and masks them in the output.
 //!
-//! An attempt may run twice after a crash. So every executor passes the run's id, the attempt
-//! number and the fence to the program or server that it calls, which can then recognise a repeated
-//! attempt.
+//! An attempt may run twice after a crash. Executors pass the run's id, the attempt number and the
+//! fence to the program or server that they call, so that it can recognise a repeated attempt.
 
 mod cancel;
 mod crawl;
@@ -68,8 +67,8 @@ pub use shell::{
 };
 pub use tail::TAIL_BYTES_MAX;
 
-/// All executors of the program, one per line. The server's configuration decides which executors
-/// are enabled.
+/// The declarations of all executors that jobs can name. The server's configuration decides which
+/// executors are enabled.
 pub static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[
     &crawl::DECLARATION,
     &http::DECLARATION,
@@ -83,7 +82,7 @@ pub trait Executor: Send + Sync + 'static {
     fn declaration(&self) -> &'static ExecutorDeclaration;
 
     /// Refuses an invalid configuration when a job of `tenant` is created or changed. Templates in
-    /// the configuration may refer to `payload`.
+    /// `config` may refer to values in `payload`.
     fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault>;
 
     /// Runs one attempt and returns its result. The executor stops the attempt early if it is
@@ -96,9 +95,9 @@ pub trait Executor: Send + Sync + 'static {
 pub struct Invocation {
     /// The attempt: its job, scheduled time and number.
     pub key: AttemptKey,
-    /// The id of `key`, which is passed to the program or to the receiver of the call.
+    /// The public id of the attempt, which the program or the receiver of the HTTP call gets.
     pub id: AttemptId,
-    /// The fence of the attempt. Receivers can refuse messages with a lower fence.
+    /// The fence of the attempt. The receiver of a call can refuse messages with a lower fence.
     pub fence: Fence,
     pub tenant: TenantNo,
     /// The time at which the node claimed the attempt.

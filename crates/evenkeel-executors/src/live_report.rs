@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::log_buffer::{LOG_BYTES_DEFAULT, LogBuffer};
 
 /// Maximum size in bytes of the log that is stored while the attempt runs. The limit is low,
-/// because every change of the log stores the log again. The whole log is stored when the attempt
-/// ends.
+/// because every change of the log stores the log again. When the attempt ends, a longer log is
+/// stored.
 const LIVE_LOG_BYTES_MAX: usize = 64 * 1024;
 
 /// Maximum number of bytes of a checkpoint; larger checkpoints are refused.
@@ -19,7 +19,7 @@ pub const CHECKPOINT_BYTES_MAX: usize = 512 * 1024;
 
 /// The connection between a running attempt and the engine. The executor reports progress, output
 /// and checkpoints, and the engine collects the latest values from time to time. The engine passes
-/// heartbeats of HTTP receivers to the executor. No method blocks, and clones are cheap.
+/// heartbeats of HTTP receivers to the executor. No method of `LiveReport` blocks.
 #[derive(Clone, Debug)]
 pub struct LiveReport(Arc<Inner>);
 
@@ -28,7 +28,7 @@ struct Inner {
     state: Mutex<State>,
     heartbeat: Notify,
     log_bytes: usize,
-    /// The start of the attempt by the store's clock and by the clock of this process.
+    /// The start time of the attempt by the store's clock, and by the clock of this process.
     started_at: Timestamp,
     started: Instant,
 }
@@ -58,11 +58,12 @@ struct Changed {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LiveUpdate {
     pub progress: Option<Progress>,
-    /// The log so far, shortened to a limit and encoded by [`RunLog::encode`].
+    /// The log of the attempt so far, shortened to a limit and encoded by [`RunLog::encode`].
     pub log: Option<String>,
     /// The checkpoint for the next attempt of the run.
     pub checkpoint: Option<Vec<u8>>,
-    /// The number of the checkpoint, for [`LiveReport::checkpoint_saved`].
+    /// Number of checkpoints reported so far, which identifies `checkpoint` in a call of
+    /// [`LiveReport::checkpoint_saved`].
     pub version: u64,
 }
 
@@ -71,15 +72,15 @@ pub struct LiveUpdate {
 pub struct CheckpointTooLarge(pub usize);
 
 impl Default for LiveReport {
-    /// Returns the report of an attempt that started at the Unix epoch, for tests.
+    /// Returns the live report of an attempt that started at the beginning of 1970, for tests.
     fn default() -> Self {
         Self::new(Timestamp::from_micros(0), LOG_BYTES_DEFAULT)
     }
 }
 
 impl LiveReport {
-    /// Returns the report of an attempt that starts now. `started_at` is the same moment by the
-    /// store's clock, and the log keeps about `log_bytes` bytes.
+    /// Returns the live report of an attempt that starts now. `started_at` is the current time by
+    /// the store's clock, and the log keeps about `log_bytes` bytes.
     pub fn new(started_at: Timestamp, log_bytes: usize) -> Self {
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
         let started = Instant::now();
@@ -93,7 +94,7 @@ impl LiveReport {
         self.state().masks = masks;
     }
 
-    /// Updates the progress. Fields that are `None` in `update` keep their values.
+    /// Updates the progress. Fields of the progress that are `None` in `update` keep their values.
     pub fn progress(&self, mut update: Progress) {
         let mut state = self.state();
         update.message.iter_mut().for_each(|message| state.masks.mask(message));
@@ -126,14 +127,14 @@ impl LiveReport {
         self.state().progress.clone()
     }
 
-    /// Returns the log so far, or `None` if the attempt has printed nothing.
+    /// Returns the log of the attempt so far, or `None` if the attempt has printed nothing.
     pub fn log_so_far(&self) -> Option<RunLog> {
         let state = self.state();
         (!state.log.is_empty()).then(|| state.log.snapshot(self.0.log_bytes))
     }
 
     /// Takes the log of a finished attempt, encoded by [`RunLog::encode`], so that memory holds
-    /// only one copy. Returns `None` if nothing was printed.
+    /// only one copy. Returns `None` if the attempt printed nothing.
     pub fn take_log(&self) -> Option<String> {
         let at = self.now();
         let mut state = self.state();
@@ -153,8 +154,8 @@ impl LiveReport {
         self.0.heartbeat.notified().await;
     }
 
-    /// Passes on a heartbeat of an HTTP receiver. The store may hold progress that came with the
-    /// heartbeat.
+    /// Passes on a heartbeat of an HTTP receiver. The API may have stored progress that came with
+    /// the heartbeat.
     pub fn heartbeat(&self) {
         self.state().may_be_stored = true;
         self.0.heartbeat.notify_one();

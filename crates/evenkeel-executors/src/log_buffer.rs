@@ -10,12 +10,12 @@ pub const LOG_BYTES_DEFAULT: usize = 256 * 1024;
 /// Output of one stream that arrives within this time becomes one chunk of the log.
 const TOGETHER: Span = Span::from_millis(10);
 
-/// Maximum size of a chunk in bytes. Chunks are small, so that dropping the oldest chunk frees
-/// memory.
+/// Maximum size in bytes of a chunk of the log. Chunks are small, so that dropping the oldest chunk
+/// drops little text.
 const CHUNK_BYTES_MAX: usize = 8 * 1024;
 
-/// Memory that a chunk needs in addition to its text, in bytes. If only the text counted, a program
-/// that prints single bytes could fill the memory.
+/// Memory in bytes that a chunk of the log needs in addition to its text. If only the text counted
+/// towards the limit, a program that prints single bytes could fill the memory.
 const CHUNK_COST: usize = 32;
 
 #[derive(Default)]
@@ -28,13 +28,13 @@ pub(crate) struct LogBuffer {
     tail_cost: usize,
     total: u64,
     decoders: [Decoder; 2],
-    /// Text of each stream that is held back because it may be the beginning of a secret's value.
+    /// Text of each output stream that is held back because it may be the beginning of a secret.
     held: [String; 2],
 }
 
 impl LogBuffer {
-    /// Returns an empty log that keeps about `limit` bytes: a quarter for the beginning, the rest
-    /// for the end.
+    /// Returns an empty log that keeps about `limit` bytes: a quarter for the beginning of the
+    /// output, the rest for its end.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
@@ -86,7 +86,7 @@ impl LogBuffer {
         }
     }
 
-    /// Appends to the beginning or the end of the log, and returns the bytes used.
+    /// Appends text to the beginning or the end of the log, and returns how many bytes this used.
     fn append(&mut self, is_head: bool, stream: LogStream, at: Timestamp, text: &str) -> usize {
         if text.is_empty() {
             return 0;
@@ -106,8 +106,8 @@ impl LogBuffer {
         text.len() + CHUNK_COST
     }
 
-    /// Limits the size of chunks, so that several chunks fit into the beginning and the end of a
-    /// small log.
+    /// Returns the maximum size of a chunk, such that several chunks fit into the beginning and the
+    /// end of a small log.
     fn chunk_max(&self) -> usize {
         (self.limit / 8).clamp(4, CHUNK_BYTES_MAX)
     }
@@ -160,21 +160,21 @@ fn cost(chunk: &LogChunk) -> usize {
     chunk.text.len() + CHUNK_COST
 }
 
-/// Returns the last character boundary that is not after `at`.
+/// Returns the last boundary between characters of `text` that is not after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Returns the first character boundary that is not before `at`.
+/// Returns the first boundary between characters of `text` that is not before `at`.
 fn ceiling(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Decodes bytes that may be cut anywhere. NUL and invalid UTF-8 become U+FFFD, because PostgreSQL
-/// refuses them.
+/// Decodes output that arrives in pieces, which may be cut inside a character. NUL and invalid
+/// UTF-8 become U+FFFD, because PostgreSQL refuses them.
 #[derive(Default)]
 struct Decoder {
-    /// The first bytes of an incomplete character.
+    /// The first bytes of a character whose other bytes have not arrived yet.
     incomplete: Vec<u8>,
 }
 
@@ -237,7 +237,7 @@ mod tests {
         let log = buffer(LOG_BYTES_DEFAULT, &pieces).snapshot(LOG_BYTES_DEFAULT);
         let chunks: Vec<_> =
             log.chunks.iter().map(|c| (c.stream, c.at.unwrap(), c.text.as_str())).collect();
-        // Output that arrives at the same moment, or belongs to the same line, is one chunk.
+        // Output of a stream at the same moment, or of the same line, is one chunk of the log.
         let expected =
             [(Stdout, at(0), "a\nb\n"), (Stderr, at(6), "x\n"), (Stdout, at(30), "cc\n")];
         assert_eq!(chunks, expected);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that the kept text is found at its offset in the printed text.
+        /// Checks that each chunk of the log is in the printed text at the chunk's offset.
         #[test]
         fn log_keeps_what_was_printed(
             pieces in prop::collection::vec((any::<bool>(), "[a-cü\n]{1,40}", 0_i64..30), 0..40),

@@ -12,12 +12,12 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 /// Sleeps and fails as the job's configuration requires. `docs/executors.md` describes the fields.
 ///
 /// The executor sends no heartbeats while it sleeps, so an attempt that sleeps longer than the
-/// job's timeout times out. The jitter and the failures depend only on the run and the attempt
-/// number, so a rehearsal gives the same result each time.
+/// job's timeout times out. The jitter and the failures of an attempt depend only on its run and
+/// its number, so a rehearsal gives the same result each time.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
-/// The noop executor skips the search for secrets, because benchmarks of the engine use it.
+/// The noop executor does not search for secrets, because a search would slow down benchmarks.
 pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     resolves_secrets: false,
     ..ExecutorDeclaration::new(
@@ -92,7 +92,7 @@ fn unit(key: AttemptKey, purpose: &str) -> f64 {
     (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Spreads any change of `x` over all bits (the finalizer of SplitMix64).
+/// Returns a hash of `x` in which every bit of `x` affects all bits (the finalizer of SplitMix64).
 const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

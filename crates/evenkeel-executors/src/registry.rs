@@ -24,7 +24,7 @@ impl Registry {
         self
     }
 
-    /// Makes all executors that resolve secrets read them from `source`.
+    /// Makes all executors that resolve secrets read the secrets from `source`.
     #[must_use]
     pub fn with_secrets(self, source: &Arc<dyn SecretSource>) -> Self {
         let wrap = |(kind, executor): (&'static str, Arc<dyn Executor>)| {
@@ -36,7 +36,6 @@ impl Registry {
         Self(self.0.into_iter().map(wrap).collect())
     }
 
-    /// Returns the executor with this name or alias.
     pub fn get(&self, kind: &str) -> Option<&Arc<dyn Executor>> {
         let has_alias =
             |executor: &&Arc<dyn Executor>| executor.declaration().aliases.contains(&kind);

@@ -14,17 +14,18 @@ use crate::tail;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     pub outcome: Outcome,
-    /// The error message, set unless the attempt completed.
+    /// The error message, or `None` if the outcome is `Completed`.
     pub error: Option<String>,
     /// The output of the attempt as text: the response of an HTTP call, or standard output of a
-    /// program. If the [`LiveReport`](crate::LiveReport) has a log, the log is stored instead.
+    /// program. If the [`LiveReport`](crate::LiveReport) of the attempt has a log, the log is
+    /// stored instead of this output.
     pub output: Option<String>,
     pub items_processed: Option<i64>,
-    /// How many of the processed items the attempt stored.
+    /// Number of processed items that the attempt has saved.
     pub items_saved: Option<i64>,
     /// CPU time of all processes of the attempt.
     pub cpu_time: Option<Span>,
-    /// Peak memory of the control group, or of the largest process, in kilobytes.
+    /// Peak memory of the program's control group, or of its largest process, in kilobytes.
     pub memory_peak_kb: Option<i64>,
     /// Whether a failed attempt may be retried, and when.
     pub retry: RetryHint,
@@ -39,8 +40,8 @@ impl Report {
         Self::new(Outcome::Failed, Some(tail::clean(error.to_string())))
     }
 
-    /// Returns the result of an attempt that was silent for `timeout_sec` or ran longer than
-    /// allowed.
+    /// Returns the result of an attempt that was silent for the job's `timeout_sec` or ran longer
+    /// than allowed.
     pub fn timed_out(error: impl fmt::Display) -> Self {
         Self::new(Outcome::TimedOut, Some(tail::clean(error.to_string())))
     }

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
-/// Wraps an executor and resolves secrets for it. When an attempt starts, the wrapper replaces
-/// references to secrets by their values, and masks the values in all output of the attempt. The
-/// wrapped executor never sees a reference to a secret. Jobs that refer to no secrets are passed
-/// through unchanged.
+/// Wraps an executor and resolves the secrets to which its jobs refer. When an attempt starts, the
+/// wrapper replaces references to secrets by their values, and masks the values in all output of
+/// the attempt. The wrapped executor never sees a reference to a secret. The wrapper passes jobs
+/// that refer to no secrets to the wrapped executor unchanged.
 pub struct WithSecrets {
     inner: Arc<dyn Executor>,
     source: Arc<dyn SecretSource>,
@@ -25,8 +25,8 @@ impl WithSecrets {
         Self { inner, source }
     }
 
-    /// Returns the configuration and payload with placeholders for secrets, or an error if a field
-    /// that takes no secrets refers to one.
+    /// Returns the configuration and payload with placeholders in place of secrets. Returns an
+    /// error if a field in which secrets are not allowed refers to a secret.
     fn with_placeholders(
         &self,
         config: &Value,
@@ -58,7 +58,7 @@ impl WithSecrets {
     }
 
     /// Returns the definition with the values of its secrets, and the masks for these values. The
-    /// error is a complete sentence for the record of the attempt.
+    /// error is a complete sentence that is stored as the error of the attempt.
     async fn resolved(&self, invocation: &Invocation) -> Result<(Definition, Masks), String> {
         let definition = &*invocation.definition;
         let (config, payload) = (&definition.executor.config, &definition.payload);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::LiveReport;
 
-    /// A test executor that reports its configuration through every channel.
+    /// A test executor that reports its configuration as progress, log, output and error.
     struct Parrot;
 
     #[async_trait]

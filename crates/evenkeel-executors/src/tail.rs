@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Maximum number of bytes of a response or an error that are kept, besides the note about the
+/// Maximum number of bytes of a response or an error that are kept, not counting the note about the
 /// omitted part.
 pub const TAIL_BYTES_MAX: usize = 64 * 1024;
 
@@ -22,7 +22,7 @@ impl Tail {
         self.left_out += (bytes.len() - useful.len() + excess) as u64;
     }
 
-    /// Returns the kept bytes as text, or `None` if the stream was empty.
+    /// Returns the last bytes of the stream as text, or `None` if the stream was empty.
     pub(crate) fn into_text(mut self) -> Option<String> {
         let bytes = self.kept.make_contiguous();
         (!bytes.is_empty()).then(|| text(bytes, self.left_out))
@@ -35,12 +35,12 @@ pub(crate) fn clean(text: String) -> String {
     if fits { text } else { self::text(text.as_bytes(), 0) }
 }
 
-/// Decodes the bytes. NUL and invalid UTF-8 become U+FFFD, because PostgreSQL refuses them.
-/// The replacement character is longer than the bytes it replaces, so the text is cut again.
+/// Decodes the bytes. NUL and invalid UTF-8 become U+FFFD, because PostgreSQL refuses them. U+FFFD
+/// may be longer than the bytes that it replaces, so the text is cut again.
 fn text(bytes: &[u8], mut left_out: u64) -> String {
     let mut start = 0;
     if left_out > 0 {
-        // Skips the rest of a character that was cut.
+        // Skips the last bytes of a character whose first bytes were dropped.
         start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     }
     let mut excess = pieces(&bytes[start..])
@@ -63,7 +63,7 @@ fn text(bytes: &[u8], mut left_out: u64) -> String {
     text
 }
 
-/// Returns the decoded characters, each with the number of bytes it was decoded from.
+/// Returns the decoded characters, each with the number of bytes from which it was decoded.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (usize, char)> + '_ {
     bytes.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid().chars().map(|c| match c {

@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::Invocation;
 
 /// A text with variables: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
-/// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for a value inside the payload. Strings are inserted
-/// as text, other values as JSON. `{{"text"}}`, a JSON string, inserts that text without reading it
-/// as a template. The values of secrets are inserted in the form `{{"text"}}`. A literal `{{` is
-/// written as `{{"{{"}}`. A single `{` is plain text.
+/// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for a value inside the payload. Values of the
+/// payload that are strings are inserted as text, other values as JSON. `{{"text"}}`, a JSON
+/// string, inserts that text without reading it as a template. The values of secrets are inserted
+/// in the form `{{"text"}}`. A literal `{{` is written as `{{"{{"}}`. A single `{` is plain text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -30,7 +30,7 @@ enum Piece {
 /// many times.
 pub(crate) const FILLED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The number of bytes that several filled-in texts may have together.
+/// Maximum number of bytes that several filled-in texts may have together, and what is left of it.
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
     max: usize,
@@ -71,19 +71,19 @@ impl<'a> Values<'a> {
         Self { id: *id, fence: *fence, payload: &definition.payload }
     }
 
-    /// Returns the values of an example run, to check a configuration before the first run.
+    /// Returns template values of an example run, to check a configuration before the first run.
     pub(crate) fn example(payload: &'a Value) -> Self {
         let key = AttemptKey::regular(JobNo(1), Timestamp::MIN);
         Self { id: RunIds::new(b"example").attempt_id(key), fence: Fence(1), payload }
     }
 }
 
-/// How values are escaped, so that they cannot change the meaning of the text around them.
+/// How inserted values are escaped, so that they cannot change the meaning of the text around them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Escape {
-    /// No escaping, for text that has no syntax.
+    /// Values are not escaped, because the text around them has no syntax.
     None,
-    /// Percent-encoding, for one segment of the path or one value of the query of a URL.
+    /// Values are percent-encoded as one segment of the path or one value of the query of a URL.
     Url,
 }
 
@@ -98,8 +98,8 @@ impl Template {
 
     /// Parses an argument or environment variable of a program as a template. Only variables of the
     /// run are filled in, because their format is fixed and no program can misread them. Variables
-    /// of the payload are refused, because an interpreter could execute their values. All other
-    /// braces are plain text.
+    /// of the payload are refused, because an interpreter could execute their values. Braces that
+    /// enclose no known variable are plain text.
     pub(crate) fn of_run(text: &str) -> Result<Self, String> {
         Self::split(text, |name| match name.map(|name| (name, Piece::parse(name))) {
             Some((name, Ok(Piece::Payload(_)))) => Err(format!(
@@ -144,7 +144,7 @@ impl Template {
         })
     }
 
-    /// Returns the template's text if it has no variables.
+    /// Returns the text of a template without variables, or `None` if the template has variables.
     pub(crate) fn plain(&self) -> Option<&str> {
         match &self.0[..] {
             [] => Some(""),
@@ -153,12 +153,11 @@ impl Template {
         }
     }
 
-    /// True if the template has no variables.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain().is_some()
     }
 
-    /// Returns the JSON value if the template is a single `{{payload…}}`, so that a number stays a
+    /// If the template is a single `{{payload…}}`, returns the JSON value, so that a number stays a
     /// number in a JSON body.
     pub(crate) fn whole<'v>(&self, values: &Values<'v>) -> Option<Result<&'v Value, String>> {
         match &self.0[..] {

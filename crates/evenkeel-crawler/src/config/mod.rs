@@ -17,8 +17,8 @@ use crate::scope::{Reach, Scope};
 use crate::settings::CrawlerSettings;
 use reader::Reader;
 
-/// The version of the page parser. Increase this version when pages are parsed differently, so that
-/// all pages count as changed.
+/// The version of the page parser. Increase this version when the parser changes, so that all
+/// stored pages count as changed.
 const PARSE_VERSION: u32 = 1;
 const MIB: u64 = 1024 * 1024;
 
@@ -39,9 +39,10 @@ pub struct CrawlConfig {
     pub(crate) store_bytes_max: u64,
     pub(crate) fields: Vec<Field>,
     pub(crate) ndjson: bool,
-    /// Identifies how pages are parsed. Each content hash of a page ends with `parse_version`.
+    /// Identifies the version of the parser and the job's fields. The content hash of each page
+    /// ends with `parse_version`.
     pub(crate) parse_version: [u8; 4],
-    /// Identifies the configuration. A checkpoint with another fingerprint is not used.
+    /// Identifies the crawl configuration. A checkpoint with another fingerprint is not used.
     pub(crate) fingerprint: u64,
 }
 
@@ -66,8 +67,8 @@ pub const CONFIG_FIELDS: [ConfigField; 17] = [
 ];
 
 impl CrawlConfig {
-    /// Reads a configuration, and refuses values that are invalid or that the settings do not
-    /// allow.
+    /// Reads a crawl configuration, and refuses values that are invalid or that the server's
+    /// settings do not allow.
     pub fn read(config: &Value, settings: &CrawlerSettings) -> Result<Self, ConfigFault> {
         if config.is_null() {
             return Err(ConfigFault::new("", "must be an object"));
@@ -132,13 +133,13 @@ impl CrawlConfig {
     }
 
     /// Returns the maximum number of requests of a crawl. Redirects and retries do not count as
-    /// pages, so this separate limit bounds them.
+    /// pages, so they need this separate limit.
     pub(crate) const fn requests_max(&self) -> u64 {
         3 * self.pages_max + 100
     }
 
-    /// Returns the maximum number of queued URLs. The queue holds more URLs than pages, because
-    /// some queued pages turn out to be forbidden or copies.
+    /// Returns the maximum number of queued URLs. The queue may hold more URLs than `max_pages`,
+    /// because some queued pages turn out to be forbidden or copies.
     pub(crate) fn queue_max(&self) -> usize {
         (self.pages_max as usize * 20).clamp(1000, 100_000)
     }

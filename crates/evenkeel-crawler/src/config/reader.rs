@@ -1,4 +1,4 @@
-//! Reads fields of the configuration, with errors that name the field.
+//! Reads fields of a crawl configuration; each error names the invalid field.
 
 use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::Url;

@@ -10,18 +10,19 @@ use crate::entry::{Entry, Lookup};
 use crate::frontier::Frontier;
 use crate::normal_url::key_of;
 
-/// Maximum time for saving pages when a crawl is interrupted.
+/// Maximum time for saving pages in the archive when a crawl is interrupted.
 const WIND_UP_MAX: Duration = Duration::from_millis(500);
-/// Saving checkpoints takes at most 1 / `CHECKPOINT_SHARE` of the time of a crawl.
+/// The pause after a checkpoint is this many times as long as saving the checkpoint took, unless
+/// the checkpoint interval or its limits determine the pause.
 const CHECKPOINT_SHARE: u32 = 20;
-/// The interval between checkpoints grows at most by this factor.
+/// The pause between checkpoints is at most this many checkpoint intervals.
 const CHECKPOINT_PAUSE_MAX: u32 = 10;
 /// Each `CHECKPOINT_BYTES` bytes of a checkpoint make the pause until the next checkpoint one
-/// interval longer.
+/// checkpoint interval longer.
 const CHECKPOINT_BYTES: usize = 128 * 1024;
 
 impl Crawl {
-    /// Continues from a checkpoint. Returns false if the checkpoint cannot be used.
+    /// Continues the crawl from a checkpoint. Returns false if the checkpoint cannot be used.
     pub(super) fn resume(&mut self, data: &[u8]) -> bool {
         let config = &self.shared.config;
         let Checkpoint { head, queue, seen, contents, pointers } =
@@ -70,23 +71,23 @@ impl Crawl {
             pointers: self.pointers.iter().copied().collect(),
         };
         let bytes_max = self.shared.settings.checkpoint_bytes_max;
-        // A blocking thread compresses the checkpoint, because this takes some time. Compression
-        // cannot fail.
+        // A blocking thread compresses the checkpoint, because compression takes some time.
+        // Compression cannot fail.
         let packing = tokio::task::spawn_blocking(move || checkpoint.encode(bytes_max));
         packing.await.unwrap_or_default()
     }
 
-    /// Returns the checkpoint of an interrupted crawl. The function first saves the pages that were
-    /// read, if the archive is fast enough.
+    /// Returns the checkpoint of an interrupted crawl. Pages that were read are first saved in the
+    /// archive, if the archive is fast enough.
     pub async fn save_interrupted(&mut self) -> Vec<u8> {
-        // Pages that were not saved in time stay in the checkpoint, so the next attempt reads them
-        // again.
+        // Pages that were not saved in time stay in the queue of the checkpoint, so the next
+        // attempt reads these pages again.
         let _ = tokio::time::timeout(WIND_UP_MAX, self.flush()).await;
         self.save().await
     }
 
-    /// Saves a checkpoint if the interval since the last checkpoint has passed. Pages that were
-    /// read are saved in the archive first.
+    /// Saves a checkpoint if the pause since the last checkpoint has passed. Pages that were read
+    /// are saved in the archive first.
     pub(super) async fn save_if_due(&mut self) -> Result<(), CrawlError> {
         let every = self.shared.settings.checkpoint_every;
         let pause = pause_after(every, self.saving_took, self.saved_bytes);

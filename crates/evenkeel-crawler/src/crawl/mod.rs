@@ -29,13 +29,13 @@ use pending::Pending;
 
 /// Maximum number of concurrent requests to all hosts of a crawl.
 const IN_FLIGHT_MAX: usize = 8;
-/// Minimum time that a crawl waits for a page before it saves the pages it has.
+/// Minimum time that a crawl waits for a page before it saves the pages that it has already read.
 const QUIET_MIN: Duration = Duration::from_millis(100);
-/// Maximum number of pages that are looked up or saved together.
+/// Maximum number of pages in one call to the archive.
 const BATCH: usize = 32;
 
-/// One crawl. The future of `run` can be dropped at any moment; `save_interrupted` then returns a
-/// checkpoint.
+/// One crawl. The future of `run` can be dropped at any moment to interrupt the crawl;
+/// `save_interrupted` then returns a checkpoint.
 pub struct Crawl {
     shared: Arc<Shared>,
     archive: Arc<dyn PageArchive>,
@@ -46,13 +46,12 @@ pub struct Crawl {
     frontier: Frontier,
     contents: Contents,
     counts: CrawlCounts,
-    /// Pages that were taken from the queue and are not finished, because they are requested or
-    /// wait to be saved.
+    /// Pages that were taken from the queue and are being requested or wait to be saved.
     open: BTreeMap<u64, Entry>,
     pending: Pending,
     losses: Losses,
     first_failure: Option<String>,
-    /// Hashes of pages that named another page as their canonical page.
+    /// URL hashes of pages that named another page as their canonical page.
     pointers: FxHashSet<u64>,
     sitemaps_read: bool,
     saved_at: Instant,
@@ -129,8 +128,8 @@ impl Crawl {
         self.report_progress();
         self.log_summary();
         if matches!(ending, Ending::Failed { .. }) && self.counts.starts_read == 0 {
-            // The next attempt of the run must start from the beginning, so a checkpoint of the
-            // beginning replaces any earlier checkpoint.
+            // The next attempt of the run must start from the beginning, so a checkpoint with only
+            // the start URLs replaces any earlier checkpoint.
             self.listener.checkpoint(self.save_beginning());
         }
         Ended { ending, counts: self.counts.clone() }
@@ -156,8 +155,8 @@ impl Crawl {
         let mut visits: JoinSet<Visit> = JoinSet::new();
         loop {
             self.start_visits(&mut visits).await?;
-            // While the crawl waits for a slow page, it saves the pages it has and reports
-            // progress.
+            // While the crawl waits for a slow page, it saves the pages that it has already read
+            // and reports progress.
             let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
             let Ok(next) = tokio::time::timeout(quiet, visits.join_next()).await else {
                 self.save_if_due().await?;
@@ -193,7 +192,7 @@ impl Crawl {
         self.counts.starts_read + self.counts.starts_lost >= starts
     }
 
-    /// Starts as many requests as the limits allow.
+    /// Starts as many page visits as the limits of the crawl allow.
     async fn start_visits(&mut self, visits: &mut JoinSet<Visit>) -> Result<(), CrawlError> {
         let config = &self.shared.config;
         let (pages_max, connections) = (config.pages_max, config.connections);
@@ -226,8 +225,8 @@ impl Crawl {
         let known = pending::with_retries(|| archive.known(&ids)).await?;
         let mut known: BTreeMap<PageId, _> =
             known.into_iter().map(|page| (page.id, Arc::new(page))).collect();
-        // No page was queued since the first call of `not_looked_up`, so this call returns the same
-        // entries.
+        // The queue is unchanged since the first call of `not_looked_up`, so the second call
+        // returns the same entries.
         let queued = self.frontier.not_looked_up(BATCH - 1);
         for entry in self.open.get_mut(&no).into_iter().chain(queued) {
             entry.known = Lookup::Done(known.remove(&id(entry)));
@@ -236,7 +235,7 @@ impl Crawl {
     }
 
     /// Completes once the crawl has waited for responses for `longest` without receiving a byte.
-    /// The pauses that the crawler makes, between requests or for a permit, do not count.
+    /// The time in which the crawler pauses between requests or waits for a permit does not count.
     pub fn silent_for(&self, longest: Duration) -> impl Future<Output = ()> + use<> {
         let shared = Arc::clone(&self.shared);
         async move { shared.silence.lasts(longest).await }

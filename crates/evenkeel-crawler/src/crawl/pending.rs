@@ -9,16 +9,16 @@ use evenkeel_core::page::{Kept, PageContent};
 use super::{BATCH, Crawl, CrawlError};
 use crate::archive::ArchiveError;
 
-/// Maximum number of bytes of pages that wait to be saved, not counting the last page.
+/// If waiting pages have this many bytes, the crawl saves them in the archive.
 const BYTES_MAX: u64 = 256 * 1024;
-/// Number of tries of a call to the archive that may succeed later, 1 s apart.
+/// Maximum number of tries of a call to the archive, 1 s apart, if the error may be temporary.
 const TRIES: u32 = 10;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pages and changes that wait to be saved in the archive.
+/// New pages, unchanged pages and deletions that wait to be written to the archive.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// The number, the content and the beginning of the log line of each page.
+    /// For each page, its number in the queue, its content, and the beginning of its log line.
     pages: Vec<(u64, PageContent, String)>,
     bytes: u64,
     /// Unchanged pages.
@@ -43,7 +43,7 @@ impl Pending {
         self.pages.push((no, page, line));
     }
 
-    /// Removes a page that waits to be saved. Returns the number of its queue entry.
+    /// Removes a page that waits to be saved. Returns the number of the page in the queue.
     pub(super) fn withdraw(&mut self, page: PageId) -> Option<u64> {
         let at = self.pages.iter().position(|(_, content, _)| content.id == page)?;
         let (no, content, _) = self.pages.remove(at);
@@ -60,7 +60,7 @@ impl Pending {
 }
 
 impl Crawl {
-    /// Saves all waiting pages, and finishes the pages that the archive has accepted.
+    /// Writes all waiting pages and deletions to the archive, and finishes these pages.
     pub(super) async fn flush(&mut self) -> Result<(), CrawlError> {
         let archive = Arc::clone(&self.archive);
         if !self.pending.pages.is_empty() {
@@ -116,8 +116,8 @@ fn is_new(kept: Kept) -> bool {
     matches!(kept, Kept::New | Kept::Changed)
 }
 
-/// Calls the archive, and repeats a call that may succeed later. All methods of the archive can be
-/// repeated safely.
+/// Calls the archive, and repeats the call if the error may be temporary. All calls to the archive
+/// can be repeated safely.
 pub(super) async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, ArchiveError>
 where
     F: Future<Output = Result<T, ArchiveError>>,

@@ -1,4 +1,4 @@
-//! Processes the result of a visit: saves the page, follows its links, or retries it.
+//! Processes the result of a visit: saves the page, follows its links, or retries the visit.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ impl Crawl {
             VisitResult::HostError { why, tries } if !is_over && entry.tries + 1 < tries => {
                 self.retry_later(no, Entry { tries: entry.tries + 1, ..entry }, &why, &line);
             }
-            // An unreadable robots.txt counts as a failed try only for a start page. All other
-            // pages fail when the crawl gives up their host.
+            // An unreadable robots.txt counts as a failed try only for a start page. Other pages
+            // are retried until the crawl gives up their host.
             VisitResult::RobotsUnavailable(why)
                 if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) =>
             {
@@ -114,7 +114,7 @@ impl Crawl {
         };
         links.truncate(links.iter().take_while(fits).count());
         if entry.known.page().is_some_and(|k| k.content_hash == hash && k.links != links) {
-            // If the server reports the page as unchanged, the archive keeps its old links. Without
+            // The archive keeps the old links of a page whose content has not changed. Without
             // validators (`ETag`, `Last-Modified`), the next crawl reads the page in full and
             // follows its new links.
             (etag, last_modified) = (None, None);
@@ -151,8 +151,8 @@ impl Crawl {
         }
     }
 
-    /// Returns true if the page represents its content, and removes the page that represented the
-    /// content before.
+    /// Returns true if this page is kept for its content, and removes the page that was kept for
+    /// the same content before.
     fn represents_content(&mut self, hash: &[u8; 32], id: PageId, entry: &Entry) -> bool {
         match self.contents.note(hash, id, entry.url.as_str()) {
             CopyCheck::Unique => true,
@@ -178,14 +178,14 @@ impl Crawl {
         self.close(no, Disposition::Crawled);
     }
 
-    /// Deletes the stored version of a page. If the crawl ends before the deletion, the next crawl
-    /// decides again to delete the page.
+    /// Deletes the stored version of a page. If the crawl is interrupted before the page is
+    /// deleted, a later crawl deletes the page.
     fn delete_stored(&mut self, entry: &Entry) {
         self.pending.deleted.extend(entry.known.page().map(|known| known.id));
     }
 
-    /// True if the crawl visits the canonical page `original` instead of this page. Returns false
-    /// for two pages that name each other as canonical page.
+    /// True if the crawl visits the canonical page `original` and so does not keep this page. False
+    /// if the canonical page is out of scope, or names another canonical page itself.
     fn visits_original(&mut self, entry: &Entry, original: Url) -> bool {
         if !self.shared.config.scope.wants(&original)
             || self.pointers.contains(&key_of(original.as_str()))
@@ -273,7 +273,8 @@ impl Crawl {
         let why = "its host had too many errors and was given up";
         let count = left.len() as u64;
         self.log(format!("{host} had too many errors: given up, with {count} queued pages"));
-        // Of the queued pages of this host, only those within `max_pages` count as failed.
+        // Queued pages of this host count as failed only up to the limit `max_pages`, because the
+        // crawl would not visit more pages.
         let asked_for = self.counts.visited + self.open.len() as u64;
         let count = self.shared.config.pages_max.saturating_sub(asked_for).min(count);
         self.counts.failed += count;
@@ -288,7 +289,7 @@ impl Crawl {
         }
     }
 
-    /// Finishes a page, so that checkpoints no longer contain its entry.
+    /// Finishes a page, so that later checkpoints do not contain it in their queue.
     pub(super) fn close(&mut self, no: u64, disposition: Disposition) {
         let Some(entry) = self.open.remove(&no) else { return };
         self.counts.visited += u64::from(disposition != Disposition::NotVisited);

@@ -17,30 +17,31 @@ use crate::normal_url::{host_of, resolve};
 use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
 
 const REDIRECTS_MAX: usize = 5;
-/// Number of pages that are queued before the task yields to other tasks.
+/// Number of pages of a sitemap that are queued before the task yields to other tasks.
 const QUEUED_AT_ONCE: usize = 1000;
 
 /// A sitemap to read.
 struct Place {
     url: Url,
-    /// True if robots.txt names the sitemap, so that reading it is allowed.
+    /// True if robots.txt names this sitemap and thus allows reading it.
     is_named: bool,
 }
 
-/// The host of a sitemap that responds with errors.
+/// The name of a host that responded with an error to a request for its sitemap.
 struct HostError(String);
 
 /// The URLs in a sitemap.
 struct Lists {
     named: usize,
-    /// The pages of the sitemap that are in the scope of the crawl.
+    /// The URLs of pages in the sitemap that are in the scope of the crawl.
     pages: Vec<Url>,
     sitemaps: Vec<Url>,
 }
 
 impl Crawl {
     /// Reads the sitemaps of the hosts of all start URLs. Pages in a sitemap count as one link away
-    /// from the start. Sitemaps that cannot be read in time are skipped, because they are optional.
+    /// from the start URLs. Sitemaps are optional, so a sitemap that cannot be read in time is
+    /// skipped.
     pub(super) async fn read_sitemaps(&mut self) {
         let config = &self.shared.config;
         if config.sitemaps && config.depth > 0 && self.counts.visited < config.pages_max {
@@ -50,8 +51,8 @@ impl Crawl {
                 self.log(format!("sitemaps left out: not all were read within {secs} s"));
             }
         }
-        // `sitemaps_read` is set last: if the future is dropped earlier, the resumed crawl reads
-        // the sitemaps.
+        // `sitemaps_read` is set last, so that a crawl that is interrupted while it reads sitemaps
+        // reads them again when it resumes.
         self.sitemaps_read = true;
         self.is_changed = true;
     }
@@ -97,7 +98,7 @@ impl Crawl {
         }
     }
 
-    /// Awaits a future, and reports progress while it waits.
+    /// Awaits a future, and repeatedly reports the progress of the crawl in the meantime.
     async fn with_progress<T>(&self, future: impl Future<Output = T>) -> T {
         let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
         let mut future = pin!(future);
@@ -109,7 +110,7 @@ impl Crawl {
         }
     }
 
-    /// Queues the pages of a sitemap. Returns how many of these pages are new.
+    /// Queues the pages of a sitemap. Returns how many pages of the sitemap were queued.
     async fn queue_named(&mut self, pages: Vec<Url>) -> usize {
         let mut queued = 0;
         for (count, page) in pages.into_iter().enumerate() {
@@ -124,7 +125,8 @@ impl Crawl {
     }
 }
 
-/// Returns the sitemaps in robots.txt and the default `/sitemap.xml`.
+/// Returns the sitemaps that the robots.txt files of the start URLs name, and the default
+/// `/sitemap.xml` of each host.
 async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
     let mut places = VecDeque::new();
     let mut hosts = FxHashSet::default();
@@ -153,8 +155,8 @@ fn is_ours(shared: &Shared, place: &Url) -> bool {
     shared.config.scope.covers(place) || starts.iter().any(|start| host_of(start) == host_of(place))
 }
 
-/// Reads a sitemap and follows its redirects. Each request respects the limits of its host.
-/// Returns `None` if the sitemap does not exist or may not be read.
+/// Reads a sitemap and follows its redirects. Each request for a sitemap respects the limits of its
+/// host. Returns `None` if the sitemap does not exist or may not be read.
 async fn read(
     shared: &Arc<Shared>,
     place: &Place,
@@ -220,7 +222,7 @@ async fn read(
     Ok(None)
 }
 
-/// Parses a sitemap. The function runs on a blocking thread, because a sitemap may list a hundred
+/// Parses a sitemap. Parsing runs on a blocking thread, because a sitemap may list a hundred
 /// thousand pages.
 fn lists(shared: &Shared, url: &Url, bytes: &[u8], urls_max: usize) -> Lists {
     let sitemap = sitemap::read(bytes, urls_max);

@@ -1,8 +1,8 @@
 //! Extracts title, text, links, metadata and the job's fields from a page.
 //!
 //! HTML is read as a stream of tags and texts, without a tree, because a page could make a tree
-//! arbitrarily deep or large. Only a job with fields needs a tree, whose depth and size are bounded
-//! ([`tree`]). Parsing a page has a time limit, so that no page blocks a thread for long.
+//! arbitrarily deep or large. Only a job with fields needs a tree of elements, which is bounded in
+//! depth and size ([`tree`]). Parsing has a time limit, so that no page blocks a thread for long.
 
 mod page;
 mod text;
@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 8 * 1024;
 pub(crate) struct Extract {
     pub(crate) title: Option<String>,
     pub(crate) text: String,
-    /// The links that may be followed, absolute, normalised and unique.
+    /// The links of the page that may be followed, as absolute, normalised and unique URLs.
     pub(crate) links: Vec<String>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) fields: Map<String, Value>,
@@ -48,7 +48,7 @@ pub(crate) struct RobotsDirectives {
 }
 
 impl RobotsDirectives {
-    /// Reads a list of directives such as `noindex, nofollow`.
+    /// Adds the directives in a list such as `noindex, nofollow`.
     pub(crate) fn read(&mut self, words: &str) {
         for word in words.split(',').map(|word| word.trim().to_ascii_lowercase()) {
             self.noindex |= matches!(word.as_str(), "noindex" | "none");
@@ -56,7 +56,7 @@ impl RobotsDirectives {
         }
     }
 
-    /// Reads an `X-Robots-Tag` header, which may apply to one crawler only.
+    /// Adds the directives in an `X-Robots-Tag` header, unless it applies only to another crawler.
     pub(crate) fn read_header(&mut self, header: &str, name: &str) {
         match header.split_once(':') {
             Some((meant, words)) if meant.trim().eq_ignore_ascii_case(name) => self.read(words),
@@ -70,8 +70,8 @@ impl RobotsDirectives {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooHard;
 
-/// The time limit for parsing a page. The limit applies to the CPU time of this thread, so a busy
-/// machine makes no difference.
+/// The time limit for parsing a page. The limit applies to the CPU time of the parsing thread, so a
+/// busy machine makes no difference.
 #[derive(Copy, Clone)]
 pub(crate) struct Budget(Duration);
 
@@ -107,8 +107,8 @@ pub(crate) fn html(
         let (piece, after) = rest.split_at(cut(rest, PIECE_BYTES).len());
         rest = after;
         queue.push_back(StrTendril::from(piece));
-        // The tokenizer stops after each script, and the loop continues, because scripts are not
-        // run.
+        // The tokenizer stops after each script so that the script can run. Scripts are not run, so
+        // the loop continues.
         while !matches!(tokenizer.feed(&queue), html5ever::TokenizerResult::Done) {}
     }
     tokenizer.end();
@@ -144,8 +144,8 @@ pub(crate) fn plain(text: &str) -> Extract {
 impl Extract {
     /// Returns the hash of the page's title, text and fields. Markup, links and metadata are not
     /// part of the hash, because they change with advertisements and time stamps. The hash ends
-    /// with the version of the parser. Therefore a page that was parsed by another version of the
-    /// parser counts as changed, even if the server reports the page as unchanged.
+    /// with `parse_version`, so a page that was parsed by another version of the parser or for
+    /// other fields counts as changed.
     pub(crate) fn content_hash(&self, parse_version: [u8; 4]) -> [u8; 32] {
         let mut hash = Sha256::new();
         let fields = Value::Object(self.fields.clone()).to_string();

@@ -16,10 +16,10 @@ const META_ENTRIES_MAX: usize = 50;
 const META_BYTES_MAX: usize = 1000;
 const TITLE_BYTES_MAX: usize = 500;
 
-/// What a page contains, before its URLs are resolved.
+/// What a page contains, before its links are resolved to absolute URLs.
 #[derive(Default)]
 pub(super) struct Raw {
-    /// The title, text, metadata and directives of the page. Its links are as in the page.
+    /// The title, text, metadata and directives of the page, and its links as the page has them.
     pub(super) extract: Extract,
     pub(super) base: Option<String>,
     pub(super) canonical: Option<String>,
@@ -37,7 +37,7 @@ struct State {
     main: Flow,
     /// Text in menus, sidebars and footers, which is used only if the page has no other text.
     aside: Flow,
-    /// The enclosing element whose text is ignored.
+    /// The enclosing element whose text is ignored, such as `script`.
     hidden: Option<String>,
     asides: Vec<String>,
     title: Option<String>,
@@ -128,7 +128,7 @@ impl State {
             "title" if self.hidden.is_none() && self.raw.extract.title.is_none() => {
                 self.title = Some(String::new());
             }
-            // A menu without an end tag ends where the main content begins.
+            // A menu without an end tag ends where the main content of the page begins.
             "main" | "article" => self.asides.clear(),
             _ if is_aside(name) && !tag.self_closing && self.asides.len() < 100 => {
                 self.asides.push(name.to_owned());
@@ -224,7 +224,7 @@ fn rel_has(tag: &Tag, wanted: &str) -> bool {
     })
 }
 
-/// True for elements without readable text.
+/// True for HTML elements without readable text, such as scripts.
 #[rustfmt::skip]
 fn is_hidden(name: &str) -> bool {
     matches!(
@@ -234,7 +234,7 @@ fn is_hidden(name: &str) -> bool {
     )
 }
 
-/// True for elements that repeat on every page, such as menus.
+/// True for HTML elements that often repeat on every page of a site, such as menus.
 fn is_aside(name: &str) -> bool {
     matches!(name, "nav" | "footer" | "aside")
 }

@@ -1,14 +1,14 @@
 //! Normalises texts of pages.
 
-/// Maximum number of bytes of a text; longer texts are cut.
+/// Maximum number of bytes of the text of a page; longer texts are cut.
 pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Collects text, with one space between words and blocks on separate lines. Control characters are
-/// removed, because stores and search snippets use some of them.
+/// Collects the text of a page, with one space between words and block elements on separate lines.
+/// Control characters are removed, because search snippets use some of them as markers.
 #[derive(Default)]
 pub(super) struct Flow {
     text: String,
-    /// What to insert before the next word.
+    /// The white space to insert before the next word.
     gap: Gap,
 }
 
@@ -65,8 +65,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// Returns a text on one line without control characters, or `None` if no other characters are
-/// left.
+/// Returns a text as one line without control characters, or `None` if this line is empty.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> Option<String> {
     let mut line = String::new();
     for word in text.split_whitespace() {

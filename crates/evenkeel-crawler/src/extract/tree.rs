@@ -1,8 +1,8 @@
 //! A simple tree of the elements of a page, for CSS selectors.
 //!
-//! Browsers repair bad markup in ways that can turn a small page into a huge tree. The tree closes
-//! elements that are usually left open, and otherwise takes tags in the order of the page. The size
-//! of the tree is proportional to the page, and its depth is bounded.
+//! Browsers repair bad markup in ways that can turn a small page into a huge tree of elements. This
+//! module only closes elements whose end tag is often left out, and otherwise takes tags in page
+//! order. The size of the tree is proportional to the size of the page, and its depth is bounded.
 
 use ego_tree::NodeId;
 use html5ever::QualName;
@@ -16,15 +16,15 @@ use super::text::one_line;
 use super::{Budget, TooHard};
 use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, FIELDS_BYTES_MAX, Field};
 
-/// Maximum depth of the tree; deeper elements become siblings.
+/// Maximum depth of the tree of elements; deeper elements become siblings.
 const DEPTH_MAX: usize = 512;
 /// Maximum number of elements, attributes and texts in the tree. Each node of the tree takes 100 to
-/// 200 bytes, however short it is in the page.
+/// 200 bytes of memory, however short its text in the page is.
 pub(super) const NODES_MAX: usize = 250_000;
 
 pub(super) struct TreeMaker {
     html: Html,
-    /// The path from the document to the current element.
+    /// The open elements, from the document to the current element.
     open: Vec<(NodeId, Box<str>)>,
     nodes_left: usize,
     is_too_large: bool,
@@ -91,8 +91,8 @@ impl TreeMaker {
             "p" | "div" | "ul" | "ol" | "dl" | "table" | "h1" | "h2" | "h3" | "h4" | "h5"
             | "h6" | "section" | "article" | "form" | "pre" | "blockquote" | "main" | "nav"
             | "header" | "footer" | "aside" | "hr" => {
-                // Only a direct parent is closed, because a paragraph contains only inline
-                // elements.
+                // A paragraph is closed only if it is the direct parent, because a paragraph can
+                // contain only inline elements.
                 if self.open.last().is_some_and(|(_, open)| **open == *"p") {
                     self.open.pop();
                 }
@@ -122,7 +122,7 @@ fn is_void(name: &str) -> bool {
     )
 }
 
-/// Returns the values of the job's fields in this page.
+/// Returns the values that the job's fields have in this page.
 pub(super) fn select(
     html: &Html,
     fields: &[Field],

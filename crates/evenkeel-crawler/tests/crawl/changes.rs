@@ -127,7 +127,7 @@ async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
     version.store(2, Ordering::SeqCst);
     assert_eq!(rig.crawl(&site.url("/"), json!({"max_pages": 1})).await.counts.indexed, 0);
     // The archive still has the old links of the page `/`, but the third crawl must not rely on
-    // them.
+    // these links.
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/0", "/1"]);
 }
@@ -209,7 +209,7 @@ async fn pages_are_saved_in_bounded_batches_and_reported() {
     assert_eq!(page.fields, json!({"n": "/42"}));
     assert_eq!(page.metadata, json!({"description": "about"}));
     assert_eq!(page.last_modified.as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
-    // Each page has 25 KB, so the limit in bytes ends a batch.
+    // Each page has 25 KB, so the limit in bytes determines how many pages are saved together.
     let batches = rig.archive.batches.lock().unwrap();
     assert!(batches.iter().all(|count| *count <= 11), "{batches:?}");
     let progress = rig.listener.progress.lock().unwrap().clone();
@@ -245,7 +245,7 @@ async fn new_and_changed_pages_are_exported() {
     assert_eq!(read().len(), 10);
     texts.lock().unwrap()[3] = "news".into();
     rig.crawl(&site.url("/0"), json!({"ndjson": true})).await;
-    // Repeating the same run appends to its file; the last line of a page counts.
+    // Repeating the same run appends to its export file; the last line of a page counts.
     let lines = read();
     assert_eq!(lines.len(), 11);
     assert_eq!(lines[10]["text"], "news");

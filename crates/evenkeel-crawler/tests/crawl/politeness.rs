@@ -167,7 +167,7 @@ async fn longer_of_two_delays_is_kept() {
     .await;
     let started = now();
     Rig::new().crawl(&site.url("/"), json!({"sitemaps": false, "delay_ms": 10})).await;
-    // Fetching four pages takes at least three delays.
+    // Fetching four pages takes at least three delays of 0.2 s.
     assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
     assert_eq!(site.asked().len(), 4);
 }
@@ -191,7 +191,7 @@ async fn retry_after_is_obeyed_and_the_page_is_retried() {
     assert_eq!(site.times_asked("/never"), 3);
     assert_eq!(ended.counts.failed, 1);
     assert!(matches!(&ended.ending, Ending::PartlyFailed(text) if text.contains("/never")));
-    // Between the first response and the retry, no other page was requested.
+    // The log shows that the crawl paused requests to the host for the requested time.
     assert!(rig.listener.has("pausing its host for 1 s"));
 }
 
@@ -228,7 +228,7 @@ async fn host_that_only_fails_is_given_up() {
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert!(matches!(ended.ending, Ending::PartlyFailed(_)), "{ended:?}");
     assert!(rig.listener.has("had too many errors: given up"));
-    // The crawl gives up the host, and does not try each page three times.
+    // The crawl gives up the host, so it does not try each page three times.
     assert!(site.asked().len() < 15, "{}", site.asked().len());
     assert_eq!((ended.counts.failed, ended.counts.visited), (200, 201));
 }

@@ -23,8 +23,8 @@ async fn tree() -> Site {
 
 #[tokio::test]
 async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
-    // The site answers only `answered` requests, so each crawl is interrupted before it is
-    // complete.
+    // The test site answers only the first `answered` requests, so each crawl is interrupted before
+    // it is complete.
     let answered = Arc::new(AtomicUsize::new(0));
     let (limit, count) = (Arc::clone(&answered), AtomicUsize::new(0));
     let site = Site::serve(move |asked| {
@@ -45,7 +45,8 @@ async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
             ended = crawl.run() => break ended,
             () = until("enough is asked", || site.asked().len() > enough) => {}
         }
-        // Every second crawl ends as in a crash, so only saved data exists afterwards.
+        // Every second crawl ends as in a crash, so the next crawl gets only the last checkpoint
+        // that the crashed crawl saved.
         checkpoint = if lives % 2 == 0 {
             Some(crawl.save_interrupted().await)
         } else {
@@ -58,7 +59,7 @@ async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!((ended.counts.visited, ended.counts.crawled), (PAGES as u64, PAGES as u64));
     assert_eq!(rig.archive.paths().len(), PAGES);
-    // A page may be fetched twice if it was open or not yet in a checkpoint when the crawl ended.
+    // A page may be fetched twice if a crawl ended before a checkpoint recorded it as finished.
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     site.asked().into_iter().for_each(|path| *times.entry(path).or_default() += 1);
     assert_eq!(times.len(), PAGES);
@@ -82,7 +83,7 @@ async fn dropped_crawl_sends_no_more_requests() {
     let saved =
         tokio::time::timeout(Duration::from_secs(2), crawl.save_interrupted()).await.unwrap();
     assert_eq!(site.asked().len(), 1);
-    // The only connection to this host is free again for the next crawl.
+    // After the first crawl was dropped, the only connection to this host is free again.
     let mut other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
     let run = tokio::time::timeout(Duration::from_secs(60), other.run());
     assert_eq!(run.await.expect("it is not held up").counts.crawled, PAGES as u64);

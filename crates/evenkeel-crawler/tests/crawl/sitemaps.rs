@@ -86,8 +86,8 @@ async fn sitemap_requests_obey_the_limits_of_pages() {
         "/robots.txt" => Answer::html(
             "user-agent: *\ncrawl-delay: 0.2\ndisallow: /hidden\nsitemap: /hidden/named.xml",
         ),
-        // A sitemap named in robots.txt may be read, but the sitemaps that it names may be
-        // forbidden.
+        // A sitemap that robots.txt names may be read, but robots.txt may forbid the sitemaps that
+        // a sitemap lists.
         "/hidden/named.xml" => index(&["/hidden/other.xml", "/open.xml"]),
         "/open.xml" => pages(&["/a"]),
         "/sitemap.xml" => Answer::redirect("/hidden/moved.xml"),
@@ -98,7 +98,7 @@ async fn sitemap_requests_obey_the_limits_of_pages() {
     let started = now();
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(site.asked(), ["/", "/hidden/named.xml", "/open.xml", "/a"]);
-    // Five requests, including the default sitemap, take at least four delays.
+    // Five requests, including one for the default sitemap, take at least four delays of 0.2 s.
     assert!(started.elapsed() >= Duration::from_millis(800), "{:?}", started.elapsed());
 }
 

@@ -128,7 +128,6 @@ impl Site {
     }
 }
 
-/// Saves pages in memory, as a store would.
 #[derive(Default)]
 pub struct MemoryArchive {
     pub pages: Mutex<BTreeMap<PageId, PageContent>>,
@@ -233,10 +232,10 @@ impl PageArchive for MemoryArchive {
 pub struct RecordingListener {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Progress>,
-    /// How many progress reports there were.
+    /// Number of times that the crawl has reported its progress.
     pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
-    /// If set, the archive is copied with each checkpoint.
+    /// If set, the pages of this archive are copied to `remains` with each checkpoint.
     pub watched: Mutex<Option<Arc<MemoryArchive>>>,
     pub remains: Mutex<Vec<Remains>>,
 }
@@ -276,7 +275,6 @@ impl Listener for RecordingListener {
     }
 }
 
-/// Waits until `is_so` returns true.
 pub async fn until(what: &str, is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {
@@ -299,7 +297,7 @@ pub struct Rig {
     pub listener: Arc<RecordingListener>,
 }
 
-/// Returns settings with short delays, which a test may change.
+/// Returns crawler settings with short pauses, which a test may change.
 pub fn settings() -> CrawlerSettings {
     let ms = Duration::from_millis;
     CrawlerSettings {
@@ -326,7 +324,7 @@ impl Rig {
         Self { crawler, archive: Arc::default(), listener: Arc::default() }
     }
 
-    /// Begins a crawl with short delays; `extra` overrides fields of its configuration.
+    /// Prepares a crawl without delays; `extra` overrides fields of its configuration.
     pub fn begin(&self, url: &str, extra: Value, checkpoint: Option<Vec<u8>>) -> Crawl {
         let mut config = json!({"url": url, "delay_ms": 0, "depth": 10, "max_pages": 1000});
         for (key, value) in extra.as_object().unwrap() {

@@ -18,7 +18,7 @@ async fn endless_calendar_ends_at_the_limits() {
         path => {
             let day: u64 = path.rsplit(['/', '=']).next().unwrap().parse().unwrap();
             let (stem, _) = path.split_at(path.len() - day.to_string().len());
-            // Each page links to the next day, and to endless session ids.
+            // Each page links to the next day and to a much later day, so the links never end.
             links(path, [format!("{stem}{}", day + 1), format!("{stem}{}", day + 1_000_000)])
         }
     })
@@ -31,7 +31,7 @@ async fn endless_calendar_ends_at_the_limits() {
     let rig = Rig::new();
     site.forget_asked();
     let ended = rig.crawl(&site.url("/by-query?day=1"), json!({"depth": 100})).await;
-    // The crawl visits at most 200 queries of one path, and the start page.
+    // The crawl visits the start page and at most 200 URLs that differ only in their query.
     assert!(ended.counts.visited <= 201, "{:?}", ended.counts);
     assert!(rig.listener.has("they look endless"));
 }
@@ -141,7 +141,7 @@ async fn forbidden_addresses_are_not_called() {
     let mut rig = Rig::new();
     rig.crawler = evenkeel_crawler::Crawler::new(outbound(&[]), settings());
     let by_name = format!("http://localhost:{}/", site.address.port());
-    // A host name with a private address is treated as missing, and may become valid later.
+    // A host name with a private address may get a public address later, so a retry may succeed.
     for (url, expected) in [(site.url("/"), true), (by_name, false)] {
         let ended = rig.crawl(&url, json!({})).await;
         let Ending::Failed { error, hopeless } = ended.ending else { panic!("{ended:?}") };

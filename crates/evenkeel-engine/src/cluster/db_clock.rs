@@ -9,13 +9,14 @@ use evenkeel_core::Timestamp;
 use crate::clock::Clock;
 use crate::sync::lock;
 
-/// Estimates the database's clock from the times in the answers of the database. The estimate is
-/// never ahead of the database's clock.
+/// Estimates the database's clock from the times in the answers of the database. The estimated
+/// database time is never ahead of the database's clock.
 ///
 /// The time in an answer of the database is a lower bound of the database's current time, because
-/// the answer was written before it was received. The estimate is the highest lower bound of the
-/// last 10 s. If the database's clock is set back, the estimate is corrected after 10 s, or at once
-/// when the store refuses to fire a job that is not due yet.
+/// the answer was written before it was received. The estimated database time is the highest of the
+/// lower bounds from the last 10 s. If the database's clock is set back, the estimate is corrected
+/// after 10 s. If the store refuses to fire a job because it is not due yet, the estimate is
+/// corrected at once.
 pub struct DbClock {
     clock: Arc<dyn Clock>,
     /// For each answer of the database, its time of receipt on this node's clock, and the database
@@ -47,7 +48,7 @@ impl DbClock {
         bounds.push_back((own, bound));
     }
 
-    /// Discards all earlier answers, because the database's clock was set back.
+    /// Discards the times in all earlier answers, because the database's clock was set back.
     pub fn restart_at(&self, db_now: Timestamp) {
         lock(&self.bounds).clear();
         self.observe(db_now);

@@ -37,8 +37,8 @@ impl Heartbeat {
         let long_after = ctx.settings.long_run_after;
         let announcing =
             ctx.low_watermark.announce(|| ctx.worker.oldest_open(long_after), ctx.db_now());
-        // While this node may own older attempts that it does not know of, the low watermark must
-        // not rise.
+        // While this node may own older attempts that it does not know of, its ping must not raise
+        // the low watermark (the oldest scheduled time of its open attempts).
         let hold = ctx.may_own_unknown_attempts();
         let ping = Ping {
             node: ctx.node,
@@ -79,7 +79,7 @@ impl Heartbeat {
     }
 
     /// If this node did not ping for a long time, other nodes have taken over its shards. The store
-    /// reports each change of a job only once, so this node may have missed changes.
+    /// reports each change of a job to one node only, so a node without pings may miss changes.
     fn note_own_silence(&mut self, now: Timestamp) {
         let silent_after = self.ctx.settings.leases.silent_after;
         let before = self.pinged_at.replace(now);
@@ -88,7 +88,6 @@ impl Heartbeat {
         }
     }
 
-    /// The heartbeat loop runs until the node is fenced (declared dead).
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut signals = ctx.store.signals().subscribe();

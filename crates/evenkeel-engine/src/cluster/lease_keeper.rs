@@ -10,7 +10,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct LeaseKeeper {
     until: watch::Sender<Instant>,
-    /// False for a store that only one node uses. The lease of the only node of a store never ends.
+    /// True if several nodes can share the store. The lease of the only node of a store never ends.
     shared: bool,
 }
 
@@ -33,7 +33,6 @@ impl LeaseKeeper {
         self.shared.then(|| *self.until.borrow())
     }
 
-    /// Returns a read-only view of the lease for running attempts.
     pub fn watch(&self) -> Lease {
         if self.shared { Lease::new(self.until.subscribe()) } else { Lease::endless() }
     }

@@ -15,7 +15,7 @@ use evenkeel_store::{
 use crate::cluster::node_context::NodeContext;
 use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 
-/// The node from which attempts are taken.
+/// The node from which attempts are taken to requeue or fail them.
 #[derive(Copy, Clone, Debug)]
 pub struct FormerOwner<'a> {
     pub node: NodeNo,
@@ -46,7 +46,7 @@ impl FormerOwner<'_> {
     }
 
     /// Builds the store request that requeues or fails an attempt which this node owns but does not
-    /// run. `known` is `None` if the node never started the attempt.
+    /// run. `known` says why the attempt was lost; it is `None` if the attempt never started.
     pub fn lost(
         &self,
         ctx: &NodeContext,

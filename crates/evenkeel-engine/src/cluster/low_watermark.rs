@@ -2,8 +2,8 @@
 //!
 //! When a node dies, the store searches for its attempts from the watermark of its last ping, so no
 //! open attempt may be older than the watermark. A ping that raises the watermark must not overtake
-//! a fire or claim of an older attempt. Until the store has answered a ping, no batch with a
-//! scheduled time below the new watermark may begin.
+//! a fire or claim of an older attempt. Until the store has answered a ping, no batch of fires or
+//! claims with a scheduled time below the new watermark may begin.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,16 +21,16 @@ pub struct LowWatermark {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The oldest scheduled time of each batch that the store has not answered yet, by batch
-    /// number.
+    /// The oldest scheduled time of each batch of fires or claims that the store has not answered
+    /// yet, by batch number.
     in_flight: BTreeMap<u64, Timestamp>,
     next_batch_no: u64,
     /// The low watermark in a ping that the store has not answered yet.
     announcing: Option<Timestamp>,
 }
 
-/// A batch that the store has not answered yet. Until an `InFlight` is dropped, pings keep the low
-/// watermark at or below the oldest scheduled time of the batch.
+/// A batch of fires or claims that the store has not answered yet. Until an `InFlight` is dropped,
+/// pings keep the low watermark at or below the oldest scheduled time of the batch.
 #[derive(Debug)]
 pub struct InFlight<'a> {
     watermark: &'a LowWatermark,
@@ -43,8 +43,8 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// A ping that the store has not answered yet. Until an `Announcement` is dropped, no batch with a
-/// scheduled time below the new low watermark begins.
+/// A ping that the store has not answered yet. Until an `Announcement` is dropped, no fire or claim
+/// with a scheduled time below the new low watermark begins.
 #[derive(Debug)]
 pub struct Announcement<'a> {
     watermark: &'a LowWatermark,
@@ -60,9 +60,9 @@ impl Drop for Announcement<'_> {
 }
 
 impl LowWatermark {
-    /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. Pass
-    /// [`Timestamp::MIN`] if the scheduled times of the batch are not known before the store
-    /// answers.
+    /// Waits until a batch of fires or claims with the oldest scheduled time `oldest` may be sent
+    /// to the store. Pass [`Timestamp::MIN`] if the scheduled times of the batch are not known
+    /// before the store answers.
     pub async fn begin_batch(&self, oldest: Timestamp) -> InFlight<'_> {
         loop {
             let ping_over = self.ping_over.notified();

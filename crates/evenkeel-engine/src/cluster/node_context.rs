@@ -39,7 +39,7 @@ pub struct NodeContext {
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
     pub worker: Arc<Worker>,
-    /// Progress, output and checkpoints of attempts that are not stored yet.
+    /// Reported progress, output and checkpoints that are not in the store yet, by attempt.
     pub unsaved_notes: UnsavedNotes,
     /// Jobs to be judged.
     pub at_risk: AtRiskJobs,
@@ -177,8 +177,8 @@ pub fn instant_now() -> Instant {
     Instant::now()
 }
 
-/// Waits for the signal `wanted`. Also returns if signals were dropped, because the dropped signals
-/// may include `wanted`.
+/// Waits for the signal `wanted`. The wait also ends if signals were dropped, because the dropped
+/// signals may include `wanted`.
 pub async fn signalled(signals: &mut broadcast::Receiver<Signal>, wanted: Signal) {
     loop {
         match signals.recv().await {

@@ -59,7 +59,6 @@ pub struct NodeSession {
 }
 
 impl NodeSession {
-    /// Joins the cluster and starts all loops.
     pub async fn begin(parts: &EngineParts) -> Result<Self, StoreError> {
         let EngineParts { store, registry, settings, clock, chance, run_ids } = parts;
         let joined_at = instant_now();

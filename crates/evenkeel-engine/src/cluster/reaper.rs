@@ -110,7 +110,7 @@ impl Reaper {
             let done = given.count();
             if done == 0 {
                 // Another node takes over the attempts of the same dead node at the same time. The
-                // next pass continues.
+                // next pass of the reaper continues.
                 break;
             }
             taken += done;

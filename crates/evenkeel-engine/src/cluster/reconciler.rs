@@ -5,7 +5,7 @@
 //! An assigned attempt does not run if the answer to its claim was lost, or if it was cancelled
 //! while the store was unreachable. No other node takes over an assigned attempt that does not run,
 //! because its owner is alive. Until all assigned attempts are known to run, pings do not raise the
-//! low watermark, so that a search from the watermark finds all of them.
+//! low watermark, because the store searches for the attempts of a node from its watermark on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,8 +34,9 @@ const LIMIT: u32 = 50_000;
 
 pub struct Reconciler {
     ctx: Arc<NodeContext>,
-    /// Assigned attempts that did not run here at the last pass. The value is the number of the
-    /// store batch that began next after the attempt was first missing.
+    /// Attempts that the store assigns to this node but that did not run here at the last pass.
+    /// Each attempt has the number of the first batch of fires or claims that began after the
+    /// attempt was found missing.
     missing: BTreeMap<(AttemptKey, Fence), u64>,
     reconcile_until: Duration,
 }
@@ -49,13 +50,13 @@ impl Reconciler {
     /// certainly do not run here. Returns how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let ctx = Arc::clone(&self.ctx);
-        // Read the next batch number before the query, because the query may miss attempts of later
-        // batches.
+        // Read the next batch number before the query for owned attempts, because the query may
+        // miss attempts that later batches claim.
         let batch_no = ctx.low_watermark.next_batch_no();
-        // Read the list of running attempts before the query. The claims of running attempts are
-        // committed, so the query finds all running attempts that this node still owns.
+        // Read the list of running attempts before the query for owned attempts. The claims of
+        // running attempts are committed, so the query finds all of them that this node still owns.
         let running = ctx.worker.running();
-        // Attempts that are lost during this pass are handled by the next pass.
+        // The next pass of the reconciler handles attempts that this node loses during this pass.
         let mut lost = ctx.worker.all_lost();
         let owned = ctx.store.list_owned(ctx.node, LIMIT).await?;
         self.cancel_disowned_bodies(running, &owned).await?;

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// Maximum number of collected jobs. If the limit is reached, further jobs stay with the loop that
-/// noticed them until its next pass.
+/// Maximum number of collected at-risk jobs. Further at-risk jobs stay with the loop that noticed
+/// them until the next pass of this loop.
 const COUNT_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct AtRiskJobs {
 }
 
 impl AtRiskJobs {
-    /// Moves jobs out of `jobs` into this collection. Jobs above the limit stay in `jobs`.
+    /// Moves jobs from `jobs` into the collection of at-risk jobs, as long as they fit.
     pub fn add(&self, jobs: &mut Vec<JobNo>) {
         if jobs.is_empty() {
             return;
@@ -39,7 +39,7 @@ impl AtRiskJobs {
         std::mem::take(&mut *lock(&self.jobs)).into_iter().collect()
     }
 
-    /// Waits until at-risk jobs were added since the previous call.
+    /// Waits until at-risk jobs are added. Jobs added since the last wait end the wait at once.
     pub async fn added(&self) {
         self.added.notified().await;
     }

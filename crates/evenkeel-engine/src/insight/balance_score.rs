@@ -34,7 +34,7 @@ impl BalanceScore {
 
     /// Computes and exports the balance score at `now`. If `saves` is true and the current hour has
     /// no stored score yet, also stores the balance score of each tenant. Returns the number of
-    /// stored scores.
+    /// stored balance scores.
     pub async fn run_once(&mut self, now: Timestamp, saves: bool) -> Result<usize, StoreError> {
         let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
@@ -145,7 +145,7 @@ fn beginning(now: Timestamp) -> Timestamp {
     Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(hour))
 }
 
-/// Exports the score, and the number of runs in each hour of the day.
+/// Exports the balance score, and the number of runs in each hour of the day.
 fn show((score, hours): (f64, [f64; 24])) {
     metrics::gauge!("scheduler_distribution_score").set(score);
     for (hour, runs) in hours.into_iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::cluster::node_context::{Backoff, NodeContext, signalled};
 
 /// Events per batch.
 const BATCH: usize = 1000;
-/// Delay before a batch is written, so that events of the same moment are written together.
+/// Delay before events are written, so that events of the same moment are written together.
 const GAP: Duration = Duration::from_millis(20);
 /// Time limit for writing the remaining events of a draining node.
 const LAST: Duration = Duration::from_secs(1);
@@ -25,8 +25,8 @@ impl EventPublisher {
         Self { ctx, listeners_checked_at: None }
     }
 
-    /// Checks once per poll interval whether a client listens to events, and writes one batch.
-    /// Returns whether more events wait.
+    /// Checks once per poll interval whether a client listens to events, and writes one batch of
+    /// events. Returns whether more events wait.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let now = self.ctx.clock.monotonic();
         let poll = self.ctx.settings.poll;
@@ -86,7 +86,6 @@ async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     Ok(is_full)
 }
 
-/// Writes the remaining events of a draining node.
 pub async fn publish_rest(ctx: &NodeContext) {
     let all = async { while let Ok(true) = publish_batch(ctx).await {} };
     let _ = tokio::time::timeout(LAST, all).await;

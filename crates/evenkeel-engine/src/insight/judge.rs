@@ -24,10 +24,10 @@ use crate::cluster::store_health::log_trouble;
 const GAP: Duration = Duration::from_millis(100);
 /// Poll intervals between two counts of the jobs in each condition.
 const POLLS_PER_COUNT: u32 = 5;
-/// Maximum number of batches per pass. The limit on batches prevents newly noticed at-risk jobs
-/// from waiting long.
+/// Maximum number of batches of at-risk jobs that one pass of the `Judge` loop checks. Newly
+/// noticed at-risk jobs wait until the pass ends.
 const BATCHES_PER_PASS: usize = 100;
-/// Number of queued attempts checked per pass.
+/// Number of queued attempts that one pass of the `Judge` loop checks.
 const QUEUE_STEP: u32 = 5000;
 /// Changes logged per batch.
 const LOGGED_MAX: usize = 5;
@@ -36,7 +36,7 @@ pub struct Judge {
     ctx: Arc<NodeContext>,
     /// Long attempts whose jobs were already added to the list of at-risk jobs.
     long_attempts: BTreeSet<AttemptKey>,
-    /// The last queued attempt that was checked in this round over the queue.
+    /// Queued attempt after which the next pass of the `Judge` loop continues to check the queue.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
     /// Nodes with the scheduler role, from which `shards` was computed.
@@ -158,7 +158,6 @@ impl Judge {
         judgement(found.reason, error_at(&found, job, now), found.next_check_at(&facts, now))
     }
 
-    /// Exports how many jobs are in each condition.
     async fn export_counts(&mut self) -> Result<(), StoreError> {
         let now = self.ctx.clock.monotonic();
         let every = self.ctx.settings.poll * POLLS_PER_COUNT;

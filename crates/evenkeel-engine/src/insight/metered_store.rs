@@ -15,7 +15,7 @@ pub struct Metered {
     health: Arc<WriteHealth>,
 }
 
-/// A store call with which each node writes to the database every few seconds.
+/// Name of a store call that always writes; each node makes this call every few seconds.
 const ALWAYS_WRITES: &str = "ping";
 
 impl Metered {

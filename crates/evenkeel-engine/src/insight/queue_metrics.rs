@@ -15,13 +15,13 @@ use tracing::warn;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Approximate maximum number of queue entries counted per pass. In the worst case, one pass reads
-/// 400,000 queue entries.
+/// Approximate maximum number of queue entries that one computation of the queue metrics counts. In
+/// the worst case, the computation reads 400,000 queue entries.
 const ROWS_MAX: u32 = 200_000;
 /// Maximum number of pools with separate metrics. Each pool is a metric label, and the process
 /// keeps all labels in memory until it ends.
 const POOLS_MAX: usize = 100;
-/// Label for all further pools. No pool can have a name with parentheses.
+/// Metric label for all further pools. No pool has this name, because names have no parentheses.
 const OTHER_POOLS: &str = "(others)";
 
 const DEPTH: &str = "evenkeel_queue_depth";

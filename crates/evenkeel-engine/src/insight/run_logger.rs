@@ -87,8 +87,8 @@ impl RunLog {
         }
     }
 
-    /// Logs that an attempt of a lost node is requeued. `lock_age` is the age of the lost node's
-    /// lease.
+    /// Logs that an attempt of a lost node is requeued. `lock_age` is the time since the last ping
+    /// of the lost node.
     pub fn taken_over(&self, key: AttemptKey, lock_age: Span) {
         self.log_failure(|| RunLogEntry::TakenOver { key, lock_age });
     }
@@ -123,7 +123,6 @@ pub struct RunLogger {
 }
 
 impl RunLogger {
-    /// Waits for log lines and writes them.
     pub async fn run_once(&self) {
         let run_log = &self.ctx.run_log;
         let mut batch = Vec::with_capacity(LINES);

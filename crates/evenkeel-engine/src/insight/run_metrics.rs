@@ -50,9 +50,9 @@ impl Default for RunMetrics {
 }
 
 impl RunMetrics {
-    /// Records that a run starts at `now`. A deadline that was missed because of a blackout is not
-    /// counted in the metric, because no worker could have met it. Only the condition of the job
-    /// shows a deadline missed because of a blackout.
+    /// Records that a run starts at `now`. The counter of missed deadlines does not count a
+    /// deadline missed because of a blackout, because no worker could have met this deadline. Only
+    /// the condition of the job shows a deadline missed because of a blackout.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));
@@ -108,7 +108,6 @@ pub fn show_jobs_by_state(counts: &JobCounts) {
     }
 }
 
-/// Counts scheduled times that were recorded as skipped.
 pub fn count_skipped(skip: &SkippedTimes) {
     metrics::counter!("evenkeel_skipped_times_total", "reason" => skip.reason.as_str())
         .increment(skip.count);

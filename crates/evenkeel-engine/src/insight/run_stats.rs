@@ -16,8 +16,8 @@ use tracing::debug;
 use crate::cluster::node_context::NodeContext;
 use crate::sync::lock;
 
-/// Maximum number of failure groups per write. Failures of groups above this limit are not counted
-/// until the next write.
+/// Maximum number of failure groups (failures with the same fingerprint) in one write of the
+/// statistics. Failures of further groups are not counted until the next write.
 const GROUPS_MAX: usize = 1_000;
 /// Maximum number of stored characters of the error of a failure group.
 const ERROR_CHARS_MAX: usize = 1_000;
@@ -49,7 +49,7 @@ struct End<'a> {
 }
 
 impl PendingStats {
-    /// Adds results to the totals, except results that the store refused.
+    /// Adds results of attempts to the run totals, except results that the store refused.
     pub fn ended(&self, batch: &[Finish], results: &[FinishResult]) {
         let mut sums = lock(&self.0);
         let taken = batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
@@ -65,7 +65,6 @@ impl PendingStats {
         }
     }
 
-    /// Adds an attempt of this node whose result was stored by another node.
     pub fn ended_elsewhere(&self, tenant: TenantNo, key: AttemptKey) {
         let mut sums = lock(&self.0);
         if sums.ended_elsewhere.len() < ENDED_ELSEWHERE_MAX {
@@ -73,7 +72,6 @@ impl PendingStats {
         }
     }
 
-    /// Counts an attempt taken over from a lost node.
     pub fn taken_over(&self, tenant: TenantNo) {
         lock(&self.0).of(tenant).stolen += 1;
     }
@@ -82,7 +80,7 @@ impl PendingStats {
         std::mem::take(&mut lock(&self.0))
     }
 
-    /// Adds earlier totals, which could not be stored, to the current totals.
+    /// Adds earlier run totals, which could not be stored, to the current run totals.
     fn put_back(&self, earlier: Sums) {
         let mut sums = lock(&self.0);
         for (tenant, delta) in earlier.tenants {
@@ -217,7 +215,6 @@ impl RunStats {
         }
     }
 
-    /// Stores the last totals of a draining node.
     pub async fn run_last(mut self, within: Duration) {
         let _ = tokio::time::timeout(within, self.try_once()).await;
     }
@@ -234,14 +231,14 @@ impl RunStats {
     }
 }
 
-/// Reads the results that other nodes have stored for attempts of this node, and adds them to the
-/// totals.
+/// Reads the results that other nodes have stored for attempts of this node, and adds these results
+/// to the run totals.
 async fn look_up(ctx: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
     while let Some((tenant, key)) = sums.ended_elsewhere.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
         let run = ctx.store.get_attempt(&scope, key).await?;
-        // An attempt is removed from the list only after its result was read, so a failed read is
-        // repeated.
+        // An attempt is removed from `ended_elsewhere` only after its result was read, so a failed
+        // read is repeated.
         sums.ended_elsewhere.pop();
         let Some(run) = run else { continue };
         let Some(outcome) = run.status.outcome() else { continue };

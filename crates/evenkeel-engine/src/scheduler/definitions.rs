@@ -23,7 +23,6 @@ struct Table {
 }
 
 impl Definitions {
-    /// Parses the definition `text` of `job`.
     pub fn read(&self, job: JobNo, text: &str) -> Result<Arc<Definition>, StoreError> {
         let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
         let mut table = lock(&self.0);

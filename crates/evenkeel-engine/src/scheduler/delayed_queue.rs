@@ -18,8 +18,7 @@ pub enum DelayedDestination {
     /// The attempt starts on this node and needs a free worker slot. The dispatch key determines
     /// which attempt starts first.
     ThisNode(DispatchKey),
-    /// The attempt is queued, which needs no free worker slot. Any number of attempts can be
-    /// queued.
+    /// The attempt is queued, which needs no free worker slot.
     Queue,
 }
 
@@ -50,13 +49,13 @@ impl DelayedQueue {
         }
     }
 
-    /// Adds the delayed attempts that the store returned at `now`, oldest first. `are_all` is false
-    /// if the store did not return all delayed attempts.
+    /// Adds the delayed attempts that the store returned at `now`, oldest first. `are_all` is true
+    /// if the store returned all delayed attempts that are due soon.
     pub fn learn(&mut self, found: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
         self.forget_order();
         self.has_more_due = !are_all && found.last().is_some_and(|last| last.due <= now);
         if are_all {
-            // An attempt that the store no longer returns was withdrawn.
+            // A delayed attempt that the store no longer returns was withdrawn.
             self.upcoming.clear();
             self.due.clear();
         }
@@ -107,8 +106,8 @@ impl DelayedQueue {
         self.due.is_empty()
     }
 
-    /// True if some due attempts in the store were not loaded. The attempt that should start first
-    /// may be an attempt that was not loaded.
+    /// True if some due attempts in the store were not loaded into memory. The attempt that should
+    /// start first may be one of the attempts that were not loaded.
     pub fn has_more_due(&self) -> bool {
         self.has_more_due
     }
@@ -122,9 +121,9 @@ impl DelayedQueue {
         }
     }
 
-    /// Takes all due attempts if there are at most `here`. If more attempts are due, takes up to
-    /// `here` attempts that start on this node, by lane shares and dispatch order. Attempts that
-    /// will be queued are added until `most` attempts are taken. At least half of `most` is
+    /// Takes all due attempts if at most `here` attempts are due. If more attempts are due, takes
+    /// up to `here` attempts that start on this node, by lane shares and dispatch order. Attempts
+    /// that will be queued are added until `most` attempts are taken. At least half of `most` is
     /// reserved for attempts that will be queued.
     pub fn take(
         &mut self,
@@ -294,7 +293,7 @@ mod tests {
         assert_eq!(take(&mut queue, 0, 9), [12]);
         assert_eq!(queue.move_due(at(25), destination_of), 1);
         // An attempt that becomes due after the other attempts were sorted is inserted at its place
-        // in the order.
+        // in the dispatch order.
         queue.upcoming.insert((at(30), retry(13, 30, 0).key), retry(13, 30, 0));
         assert_eq!(queue.move_due(at(30), destination_of), 2);
         assert_eq!(take(&mut queue, 0, 9), [13]);

@@ -1,11 +1,11 @@
-//! Sorts due entries in dispatch order, first by rank and then by deadline.
+//! Sorts due jobs or attempts (entries) in dispatch order, first by rank and then by deadline.
 //!
-//! The rank of an entry is the higher of two numbers: its priority, and a number that grows with
+//! The rank of a due entry is the higher of two numbers: its priority, and a number that grows with
 //! its waiting time (aging). Ranks change over time, but the order of entries by priority and their
-//! order by waiting time do not change. Entries are kept in two sorted sets, one by priority and
-//! one by waiting time. The entry with the highest rank is the first entry of one of the two sets.
-//! An entry that has not waited long enough for aging is only in the set by priority, so an entry
-//! that is taken soon costs one insertion.
+//! order by waiting time do not change. Due entries are kept in two sets, one sorted by priority
+//! and one sorted by waiting time. The entry with the highest rank is the first entry of one of the
+//! two sets. An entry that has not waited long enough for aging is only in the set by priority, so
+//! it costs only one insertion.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,13 +20,13 @@ const LANES: usize = Lane::ALL.len();
 /// first.
 type AgedKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
 
-/// Due entries, sorted by dispatch key. The waiting time of an entry counts from
+/// Due jobs or attempts in dispatch order. Their waiting time counts from
 /// [`DispatchKey::ready_at`].
 #[derive(Debug)]
 pub struct DispatchOrder<Id> {
     aging: Aging,
     by_priority: [BTreeSet<(DispatchKey, Id)>; LANES],
-    /// Entries whose rank has risen by aging, because they have been waiting since before
+    /// Due entries whose rank has risen by aging, because they have been waiting since before
     /// `gained_before`.
     aged: [BTreeSet<AgedKey<Id>>; LANES],
     gained_before: Timestamp,
@@ -44,8 +44,8 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// Sets the current time, and finds entries whose rank begins to rise by aging. All entries are
-    /// searched, but only at the few moments at which the rank of an entry can begin to rise.
+    /// Sets the current time, and finds due entries whose rank begins to rise by aging. All entries
+    /// are searched, but only at the few moments at which the rank of an entry can begin to rise.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = now;
         let gained_before = self.aging.gained_before(now);
@@ -55,7 +55,7 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         let since = std::mem::replace(&mut self.gained_before, gained_before);
         for (all, aged) in self.by_priority.iter().zip(&mut self.aged) {
             if gained_before < since {
-                // The database's clock was set back, so some entries are not aged any more.
+                // The database's clock was set back, so some ranks are no longer raised by aging.
                 aged.retain(|(.., key)| key.ready_at < gained_before);
                 continue;
             }
@@ -89,7 +89,7 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         [self.by_priority[0].len(), self.by_priority[1].len(), self.by_priority[2].len()]
     }
 
-    /// Returns the entries of a lane, sorted by priority and deadline without aging.
+    /// Returns the due entries of a lane, sorted by priority and deadline without aging.
     pub fn by_priority(&self, lane: Lane) -> &BTreeSet<(DispatchKey, Id)> {
         &self.by_priority[lane as usize]
     }
@@ -104,8 +104,8 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         Some(id)
     }
 
-    /// Returns the entry with the highest rank, which is the first entry by priority or the first
-    /// entry by waiting time.
+    /// Returns the due entry with the highest rank, which is the first by priority or the first by
+    /// waiting time.
     fn first(&self, lane: Lane) -> Option<(DispatchKey, Id)> {
         let first = self.by_priority[lane as usize].first().copied()?;
         let Some((.., id, key)) = self.aged[lane as usize].first().copied() else {
@@ -164,8 +164,8 @@ mod tests {
             due.insert(key(Lane::Standard, 100, now, now), n);
             due.insert(key(Lane::Standard, 100, now, now), -n);
             if due.pop_first(Lane::Standard) == Some(0) {
-                // Aging raises the waiting entry by 10 at 3,900 s and then every 300 s. When the
-                // waiting entry reaches 100, all ranks are equal, and the entry with the earlier
+                // Aging raises the rank of the waiting entry by 10 at 3,900 s and then every 300 s.
+                // When this rank reaches 100, all ranks are equal, and the entry with the earlier
                 // deadline starts first.
                 assert_eq!(now, 3_900 + 10 * 300);
                 break;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the first entry with the result of sorting all entries by rank.
+        /// Compares the first entry of a `DispatchOrder` with the result of sorting all entries.
         #[test]
         fn first_entry_has_the_highest_rank(
             steps in prop::collection::vec(any_step(), 1..120),

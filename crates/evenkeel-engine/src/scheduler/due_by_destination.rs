@@ -1,5 +1,5 @@
-//! Groups due jobs by destination, which is this node or the queue of a pool. Jobs for one
-//! destination never wait for jobs for another destination.
+//! Groups due jobs by destination, which is this node or the queue of a pool. Due jobs for one
+//! destination (this node or a pool) never wait for due jobs for another destination.
 
 use std::collections::BTreeMap;
 

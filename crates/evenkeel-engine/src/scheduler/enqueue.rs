@@ -14,12 +14,12 @@ use super::Scheduler;
 use super::fire::Picked;
 use crate::scheduler::due_by_destination::Destination;
 
-/// Number of pools whose queues are checked in one pass.
+/// Number of pools whose queues one pass of a scheduler checks.
 const POOLS_A_PASS: usize = 4;
 /// Delay before the full queue of a pool is checked again, for jobs that this node may not start
 /// itself.
 const POOL_FULL: Duration = Duration::from_millis(100);
-/// Delay before the queues of the next pools are checked.
+/// Delay before a scheduler checks the queues of further pools.
 const NEXT_POOLS: Duration = Duration::from_millis(20);
 
 impl Scheduler {

@@ -19,9 +19,9 @@ use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::TakenDue;
 use crate::worker::open_attempt::AttemptToStart;
 
-/// First delay before a job that still has an active run is tried again.
+/// First delay before the scheduler tries again to fire a job that still has an active run.
 const BUSY_WAIT: Span = Span::from_millis(100);
-/// The delay doubles with each try of the same scheduled time, up to 3.2 s.
+/// The delay between tries to fire the same scheduled time doubles up to five times, to 3.2 s.
 const BUSY_DOUBLINGS: u8 = 5;
 
 /// Due jobs that a scheduler has taken to fire them.
@@ -182,7 +182,7 @@ impl Scheduler {
     }
 
     /// Starts the fired runs of a batch and returns the jobs of the batch to the upcoming jobs.
-    /// Returns how many were fired.
+    /// Returns how many jobs were fired.
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
@@ -259,7 +259,7 @@ impl Scheduler {
         due_jobs.put_back(taken, next);
     }
 
-    /// Tries jobs again that waited for the end of their active run.
+    /// Tries again at once to fire jobs that waited for an active run which has now ended.
     pub(super) fn retry_ended_overlaps(&mut self) {
         let now = self.ctx.db_now();
         let due_jobs = &mut *self.ctx.due.lock();
@@ -278,8 +278,9 @@ impl Scheduler {
         let (job, mut entry) = (taken.job, taken.entry.clone());
         entry.try_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
-            // The active run has finished on this node, but its result is not stored yet. The job
-            // can run in a moment, so try it again instead of skipping the scheduled time.
+            // The active run has finished on this node, but its result is not stored yet. The next
+            // run can start once the result is stored, so the scheduler tries again instead of
+            // skipping the scheduled time.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
                 entry.try_at = now.saturating_add(BUSY_WAIT);
                 return self.ctx.due.lock().put_back(taken, Some(entry));

@@ -76,8 +76,8 @@ impl Scheduler {
         }
         ctx.worker.slots.give(slots);
         if !put_off.is_empty() {
-            // The store postpones attempts whose job is in blackout, so that the next look-ahead
-            // returns attempts that may start instead. If the store call fails, the whole batch is
+            // The store postpones due attempts whose job is in blackout, so that it next returns
+            // due attempts that may start. If the store call fails, all attempts of this batch are
             // loaded again.
             ctx.store.postpone(&put_off).await.inspect_err(|_| {
                 ctx.worker.slots.give(batch.iter().filter(|delayed| delayed.has_slot()).count());
@@ -186,7 +186,7 @@ impl Scheduler {
                     (count, queued) = (count + 1, true);
                 }
                 (FireResult::Stale | FireResult::Busy { .. } | FireResult::Early, start) => {
-                    // The attempt was withdrawn, or the next look-ahead will return it again.
+                    // The attempt was withdrawn, or the store will return it as due again.
                     self.look_ahead_now |= result == FireResult::Early;
                     unused += usize::from(*start == Start::Claimed && definition.is_ok());
                 }
@@ -243,7 +243,7 @@ fn destination_of(ctx: &NodeContext, delayed: &DelayedAttempt) -> DelayedDestina
     })
 }
 
-/// Returns the end of a blackout if the attempt may not start now.
+/// Returns the end of the blackout that forbids starting the attempt at `now`, if there is one.
 fn opens_at(
     definition: &Definition,
     delayed: &DelayedAttempt,
@@ -253,8 +253,8 @@ fn opens_at(
     Some(definition.may_start_from(now, average)).filter(|open| *open > now)
 }
 
-/// Returns the latest start of a delayed attempt. A retry keeps the deadline of its run, and the
-/// deadline of a trigger counts from the time of the trigger.
+/// Returns the latest start with which a delayed attempt meets its deadline. A retry keeps the
+/// deadline of its run, and the deadline of a trigger counts from the time of the trigger.
 fn deadline(definition: &Definition, delayed: &DelayedAttempt, past: &Past) -> Timestamp {
     if delayed.key.sequence != Sequence::REGULAR {
         return deadline_without_history(definition, delayed.key.scheduled_at);

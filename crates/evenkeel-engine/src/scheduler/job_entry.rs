@@ -18,15 +18,15 @@ pub struct JobEntry {
     pub next_at: Timestamp,
     /// The newest run.
     pub head: Option<RunLink>,
-    /// Reference time and average duration of past runs, from which the deadline is computed.
+    /// Reference time and average duration of past runs, from which the next deadline is computed.
     past: Past,
     /// Number of scheduled times fired so far.
     pub fired: u64,
     pub definition: Arc<Definition>,
     /// Set if the next scheduled time must be recorded as skipped.
     pub skip: Option<SkipReason>,
-    /// Time at which the scheduler tries to fire the next run. The try is later than the scheduled
-    /// time during a blackout, or while the job still has an active run.
+    /// Time at which the scheduler tries to fire the next run. During a blackout, or while the job
+    /// still has an active run, this time is later than the scheduled time.
     pub try_at: Timestamp,
     /// Number of failed tries to fire the next run while the job had an active run.
     pub waits: u8,
@@ -75,9 +75,9 @@ impl JobEntry {
         .postponed_by_blackout(now)
     }
 
-    /// Returns the copy of the job after a fire at `now`, with its next scheduled time. The new
-    /// copy assumes that the started run will succeed. If the run fails, the store reports a change
-    /// of its job.
+    /// Returns this copy of the job, updated after a fire at `now`, with the next scheduled time
+    /// `next_at`. The deadline in the updated copy is right only if the started run succeeds. If a
+    /// run fails, the store reports a change of its job, so the job is loaded again.
     pub fn after(self, fire: &Fire, next_at: Timestamp, now: Timestamp) -> Self {
         let started = fire.start.as_ref().map(|(scheduled, _)| *scheduled);
         let newest = started.or(fire.skip.map(|skip| skip.from));
@@ -101,8 +101,8 @@ impl JobEntry {
         .postponed_by_blackout(now)
     }
 
-    /// Copies the run history of a job whose definition and next scheduled time have not changed.
-    /// Returns whether the dispatch key of the job changed.
+    /// Updates the run history in this copy of a job whose definition and next scheduled time have
+    /// not changed. Returns whether the dispatch key of the job has changed.
     pub fn refresh(&mut self, job: &DueJob) -> bool {
         let past = past_of(job, &self.definition);
         self.fired = job.fired;
@@ -124,7 +124,7 @@ impl JobEntry {
         Self { try_at, ..self }
     }
 
-    /// Returns the end of a blackout if the job may not start now.
+    /// Returns the end of the blackout that forbids starting the job at `now`, if there is one.
     pub fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
         Some(self.definition.may_start_from(now, self.past.average)).filter(|open| *open > now)
     }
@@ -178,8 +178,8 @@ fn should_start_by(definition: &Definition, time: Timestamp, past: &Past) -> Tim
     definition.must_be_over_by(time, past.reference).saturating_sub(past.average)
 }
 
-/// Returns the run history for the next deadline. Assumes that the active run will succeed, unless
-/// one of its attempts has failed.
+/// Returns the run history from which the next deadline is computed. An active run counts as
+/// successful, unless one of its attempts has failed.
 fn past_of(job: &DueJob, definition: &Definition) -> Past {
     let past = definition.past(&job.history, job.since);
     let hopeful = job.live > 0 && job.history.consecutive_failures == 0;

@@ -12,13 +12,13 @@ use crate::scheduler::job_entry::JobEntry;
 const LOAD_AHEAD: Span = Span::from_secs(60);
 /// Jobs per query.
 const PAGE: u32 = 5000;
-/// Number of shards loaded in one pass. The limit allows due jobs to fire while many shards are
-/// being loaded.
+/// Maximum number of job shards that one pass of a scheduler loads. Due jobs fire between these
+/// passes, so they do not wait until all shards are loaded.
 const SHARDS_PER_PASS: usize = 4;
 
 impl Scheduler {
-    /// Loads the jobs of up to four shards whose upcoming jobs are not all in memory yet. Returns
-    /// whether the upcoming jobs of all shards are loaded now.
+    /// Loads the upcoming jobs of up to four shards whose upcoming jobs are not all in memory yet.
+    /// Returns whether the upcoming jobs of all shards are loaded now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
         let until = Slot::of(self.ctx.db_now().saturating_add(LOAD_AHEAD));
         let behind: Vec<Shard> = {
@@ -45,7 +45,6 @@ impl Scheduler {
         Ok(behind.len() <= SHARDS_PER_PASS)
     }
 
-    /// Reloads jobs whose copies in memory are outdated.
     pub(super) async fn reload_stale(&mut self) -> Result<(), StoreError> {
         let stale = std::mem::take(&mut self.ctx.due.lock().reload);
         if stale.is_empty() {
@@ -95,7 +94,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Updates the copy of a changed job, if the shard of the job is loaded.
+    /// Updates the copy of a changed job in memory, or removes it if its shard is not loaded.
     fn learn_changed(&self, job: DueJob) {
         let loaded = self.ctx.due.lock().loaded_until(job.no);
         match loaded {

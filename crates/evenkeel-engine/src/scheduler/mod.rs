@@ -40,13 +40,13 @@ use start_capacity::QueueObservation;
 
 /// Delay before a full queue is checked again.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
-/// Delay after a batch whose jobs were all outdated in this node's memory.
+/// Delay after a batch of fires in which this node's copies of all jobs were outdated.
 const STALE_WAIT: Duration = Duration::from_millis(20);
 
 /// One of the scheduler loops of a node, with its share of the node's shards.
 pub struct Scheduler {
     ctx: Arc<NodeContext>,
-    /// Number of this scheduler on the node, from 0 to `count` - 1.
+    /// Number of this scheduler among the schedulers of the node, from 0 to `count` - 1.
     index: usize,
     count: usize,
     /// Shards (groups of jobs) that this scheduler loads. Any scheduler of the node may fire the
@@ -81,11 +81,11 @@ pub struct Scheduler {
     /// True if due jobs must wait until another scheduler of this node has queued jobs with a
     /// higher rank.
     is_held_back: bool,
-    /// True if the last pass fired jobs for this node before jobs for pool queues.
+    /// True if the last pass fired jobs that this node may start before jobs for pool queues.
     local_first: bool,
     /// State of the queue of each pool, for due jobs that this node may not start itself.
     pool_observations: BTreeMap<String, QueueObservation>,
-    /// The pool whose queue was filled last.
+    /// The pool for which this scheduler queued jobs last.
     last_pool: String,
     /// Number of jobs fired by the last batch. A high number indicates load.
     last_batch: usize,
@@ -263,7 +263,6 @@ impl Scheduler {
         });
     }
 
-    /// Marks all shards of this scheduler as not loaded.
     fn unload_shards(&self) {
         let due_jobs = &mut *self.ctx.due.lock();
         for shard in &self.shards {
@@ -284,7 +283,7 @@ impl Scheduler {
         let ctx = Arc::clone(&self.ctx);
         let mut stopping = ctx.stopping.subscribe();
         let mut members = ctx.members.subscribe();
-        // Subscribe before the first pass, or a signal could be missed.
+        // Subscribe to signals before the first pass, or the scheduler could miss a signal.
         let mut signals = ctx.store.signals().subscribe();
         let mut ends = ctx.overlap_waits.ends();
         let mut backoff = Backoff::default();
@@ -326,7 +325,7 @@ impl Scheduler {
                 () = ctx.due.members_changed.notified(), if self.index > 0 => {}
                 signal = signals.recv() => match signal {
                     Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look_ahead_now = true,
-                    // Other signals only start the next pass early.
+                    // Signals other than `Signal::Jobs` only start the next pass early.
                     Ok(_) => {}
                     Err(RecvError::Closed) => return,
                 },

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use crate::sync::lock;
 
-/// Maximum number of tracked jobs. A waiting job above this limit, or with an active run on another
-/// node, is tried again after a delay.
+/// Maximum number of tracked jobs. The scheduler tries further waiting jobs again only after a
+/// delay, like jobs whose active run is on another node.
 const COUNT_MAX: usize = 100_000;
 
 /// Schedulers add waiting jobs, and the finisher marks jobs whose run has ended. While no job
@@ -30,7 +30,6 @@ impl Default for OverlapWaits {
 }
 
 impl OverlapWaits {
-    /// Records that the next run of the job waits for the end of the active run.
     pub fn await_end(&self, job: JobNo) {
         let mut jobs = lock(&self.jobs);
         if jobs.len() < COUNT_MAX {
@@ -45,7 +44,7 @@ impl OverlapWaits {
         self.any.store(!jobs.is_empty(), Ordering::Release);
     }
 
-    /// Marks waiting jobs as free to run after a result of their active run was stored.
+    /// Marks waiting jobs whose active run has ended, after the result of this run was stored.
     pub fn ended(&self, ended: impl Iterator<Item = JobNo>) {
         if !self.any.load(Ordering::Acquire) {
             return;

@@ -1,4 +1,4 @@
-//! After the answer to a batch was lost, asks the store whether the batch was committed.
+//! Asks the store whether a batch of fires was committed, after the answer to this batch was lost.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{FireResult, Fired, OwnedAttempt, StoreError};
@@ -8,9 +8,9 @@ use crate::cluster::node_context::Backoff;
 use crate::cluster::store_health::log_trouble;
 
 impl Scheduler {
-    /// Asks the store whether a batch was committed, until the store answers. For each batch entry,
-    /// `claimed` holds the attempt that the entry claims for this node. Batch entries whose attempt
-    /// was claimed count as fired. The jobs of all other batch entries are loaded again.
+    /// Asks the store whether a batch of fires was committed, until the store answers. For each
+    /// batch entry, `claimed` holds the attempt that the entry claims for this node. Batch entries
+    /// whose attempt was claimed count as fired. The jobs of other batch entries are loaded again.
     pub(super) async fn read_back(
         &mut self,
         claimed: Vec<Option<AttemptKey>>,

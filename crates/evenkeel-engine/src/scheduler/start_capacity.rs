@@ -28,17 +28,17 @@ const LANE_FULL: Duration = Duration::from_millis(100);
 /// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum StartCapacity {
-    /// Due jobs start on this node, in this number of taken worker slots.
+    /// Due jobs start on this node, in the worker slots that were taken for them.
     Slots(usize),
     /// Due jobs are queued, and each node that serves their pool may claim them.
     Queue,
 }
 
-/// Maximum number of jobs that may be fired, per lane.
+/// Maximum number of due jobs that a scheduler may fire now, per lane.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct LaneQuota {
     pub max: [usize; Lane::ALL.len()],
-    /// The lowest rank that may be fired, per lane.
+    /// Per lane, the minimum rank of jobs that may be fired.
     pub min_rank: LaneRanks,
     /// True if more jobs are due than may be fired. If `in_order` is true, no job may overtake a
     /// batch that another scheduler of this node is queueing.
@@ -143,8 +143,8 @@ impl Scheduler {
         Ok(quota)
     }
 
-    /// True if a queue is full and no attempt was claimed from it for 2 s. Claims of other nodes
-    /// are detected by comparing the first entries of the queue.
+    /// True if the queue of these pools is full and no attempt was claimed from it for 2 s. Claims
+    /// of other nodes are detected by comparing the first entries of the queue.
     async fn is_stuck(
         &mut self,
         destination: Destination<'_>,
@@ -153,7 +153,7 @@ impl Scheduler {
     ) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let now = ctx.clock.monotonic();
-        // The claim counter of this node is compared only for jobs that this node may start itself.
+        // Claims of this node count only for the queue of the pools that this node serves.
         let claimed = if destination == Destination::ThisNode { ctx.worker.claimed() } else { 0 };
         let seen = self.observation(destination);
         if has_capacity || claimed != seen.claimed {

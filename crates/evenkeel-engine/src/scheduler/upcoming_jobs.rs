@@ -42,7 +42,7 @@ impl Held {
 #[derive(Debug)]
 pub struct TakenDue {
     pub job: JobNo,
-    /// Copy of the job as it was when a scheduler took it.
+    /// Copy of the job as it was when a scheduler took the job to fire it.
     pub entry: JobEntry,
     serial: u64,
 }
@@ -54,14 +54,13 @@ pub struct UpcomingJobs {
     /// is outdated and ignored.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueByDestination<JobNo>,
-    /// Number of jobs that schedulers took so far. The counter gives each taken job a unique serial
-    /// number.
+    /// Number of times that a scheduler took a job to fire it. This counter gives each taken job a
+    /// unique serial number.
     serial: u64,
     /// Jobs that have missed or will miss their deadline. A job is added to this list at most once
     /// per scheduled time.
     late: Vec<JobNo>,
-    /// Time up to which the search for late jobs is complete. All due jobs whose latest start is
-    /// before this time were already reported.
+    /// All due jobs whose latest start is before this time were already reported as late.
     late_checked_until: Timestamp,
 }
 
@@ -136,7 +135,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Removes a job. A job that is being fired is removed when it is put back.
+    /// Removes a job. A job that a scheduler is firing is removed when the scheduler puts it back.
     pub fn remove(&mut self, job: JobNo) {
         if !self.note_change_while_taken(job) {
             self.forget(job);

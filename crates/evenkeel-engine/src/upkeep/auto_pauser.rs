@@ -59,8 +59,8 @@ impl AutoPauser {
         Ok(may_be_more && changed)
     }
 
-    /// Returns the note that explains the pause, or `None` if the current definition of the job
-    /// does not pause it.
+    /// Returns the note that explains why the job is paused, or `None` if the job's current
+    /// definition does not require a pause.
     fn note_of(&self, job: &FailingJob) -> Option<String> {
         let definition = self.ctx.definitions.read(job.no, &job.definition).ok()?;
         pause_note(&definition.on_failure, job.failures)

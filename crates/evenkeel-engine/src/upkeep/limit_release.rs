@@ -18,17 +18,17 @@ use tracing::debug;
 use crate::cluster::node_context::NodeContext;
 use crate::sync::lock;
 
-/// Number of limit queues checked per step.
+/// Number of limit queues that the [`LimitQueueSweeper`] checks per step.
 const QUEUES: u32 = 500;
-/// Maximum number of steps per pass. The next pass resumes at the limit queue where this pass
-/// stopped.
+/// Maximum number of steps per pass of the [`LimitQueueSweeper`]. The next pass resumes at the
+/// limit queue where the last pass stopped.
 const STEPS: usize = 40;
-/// Every 30th sweep also checks runs that wait for a concurrency key against the limits of their
-/// tenant and lane. A run that is blocked by a tenant or lane limit moves to the queue of that
-/// limit. Usually the end of an earlier run has already moved the blocked run to the queue of the
-/// tenant or lane limit.
+/// Every 30th sweep of all limit queues also checks runs that wait for a concurrency key against
+/// the limits of their tenant and lane. A run that is blocked by a tenant or lane limit moves to
+/// the queue of that limit. Usually the end of an earlier run has already moved the blocked run to
+/// the queue of the tenant or lane limit.
 const TO_WIDER: u64 = 30;
-/// Number of permits per pass that are checked for being held by ended runs.
+/// Number of permits that one pass checks in order to delete permits of ended runs.
 const PERMITS: u32 = 1_000;
 
 /// Permits that attempts of this node hold. While no concurrency limits are used, the end of an
@@ -176,8 +176,8 @@ impl LimitQueueSweeper {
             if after.is_none() && !std::mem::replace(&mut begins, true) {
                 self.sweeps += 1;
             }
-            // `to_wider` does not change during a sweep, so that every 30th sweep covers all limit
-            // queues.
+            // `to_wider` stays the same for a whole sweep, so that every 30th sweep sets it for all
+            // limit queues.
             let to_wider = self.sweeps % TO_WIDER == 1;
             let rooms = ReleaseStep { after, limit: QUEUES, terms, to_wider };
             let step = ctx.store.release_all_limited(rooms, NodeContext::NOW).await?;

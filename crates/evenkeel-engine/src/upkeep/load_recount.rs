@@ -10,14 +10,14 @@ use crate::cluster::store_health::log_trouble;
 
 /// Jobs per step.
 const STEP: u32 = 5000;
-/// Number of poll intervals between two steps. With 10 poll intervals, a pass over a million jobs
-/// takes about half an hour.
+/// Number of poll intervals between two steps, each of which updates the load of 5,000 jobs. With
+/// 10 poll intervals of 1 s, a pass over a million jobs takes about half an hour.
 const POLLS_PER_STEP: u32 = 10;
 
-/// Visits all jobs of the cluster in an endless loop, on one node of the cluster.
+/// Updates the load of all jobs of the cluster in an endless loop, on one node of the cluster.
 pub struct LoadRecount {
     store: Arc<dyn Store>,
-    /// The last job that the previous step visited.
+    /// The last job whose load the previous step updated.
     after: Option<JobNo>,
 }
 

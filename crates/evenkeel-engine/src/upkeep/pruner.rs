@@ -11,7 +11,7 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 use crate::upkeep::dedup_sweeper::DedupSweeper;
 
-/// Delay between two steps, so that firing jobs never waits for pruning.
+/// Delay between two pruning steps, so that firing jobs never waits for pruning.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Number of crawled pages deleted per step. Only few pages are deleted per step, because stored
@@ -38,8 +38,8 @@ const DEAD_LETTERS_KEPT: u32 = 10_000;
 const DEAD_LETTERS_STEP: u32 = 500;
 
 const KEYS_STEP: u32 = 1000;
-/// Steps per round for deduplication keys. The store may hold ten million deduplication keys, and
-/// pruning of runs must not wait until all keys are checked.
+/// Maximum number of steps in which one pruning round checks deduplication keys. The store may hold
+/// ten million deduplication keys, and pruning of runs must not wait until all keys are checked.
 const KEYS_STEPS: u32 = 50;
 
 pub struct Pruner {

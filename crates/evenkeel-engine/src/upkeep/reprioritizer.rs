@@ -85,9 +85,9 @@ impl Reprioritizer {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The ranks of all attempts in this step were right, and more attempts follow.
+    /// The ranks of all attempts that this step checked were right, and more attempts follow.
     Looked,
-    /// Some ranks of this step were changed, and more attempts follow.
+    /// This step changed the ranks of some attempts, and more attempts follow.
     Changed,
     /// All attempts were processed, but some were locked, so the loop starts again.
     Missed,

@@ -133,7 +133,6 @@ impl StaleChecker {
         }
     }
 
-    /// Triggers a run with the configured (low) priority.
     async fn trigger(
         &self,
         target: &StaleTarget,

@@ -54,8 +54,8 @@ impl Claimer {
             ctx.worker.claim_failed();
             ctx.worker.slots.give(slots);
             self.claim_max.store((claim_max / 2).max(1), Ordering::Relaxed);
-            // The claim may have been committed. The reconciler finds claimed attempts that were not
-            // started.
+            // The claim may have been committed. The reconciler finds claimed attempts that were
+            // not started.
             if error.unwritable().is_none() {
                 ctx.request_reconcile();
             }
@@ -141,8 +141,8 @@ impl Claimer {
                 _ = stopping.changed() => {}
                 () = ctx.worker.slots.freed(wait), if full => {}
                 () = signalled(&mut signals, Signal::Ready) => if full {
-                    // The next free worker slot is reserved for the queued attempt, unless a due
-                    // job of this node ranks higher.
+                    // The next free worker slot is reserved for an attempt from the queue, unless a
+                    // due job of this node ranks higher.
                     ctx.worker.note_queued();
                 },
                 () = ctx.worker.arrived(), if !full => {}

@@ -49,7 +49,7 @@ impl Finisher {
         Some(self.last_batch)
     }
 
-    /// Stores a batch of results. Retries for as long as the store is unavailable.
+    /// Stores a batch of results, and retries for as long as the store is unavailable.
     async fn store(&self, mut batch: Vec<Finish>) {
         let results = match self.try_store(&batch).await {
             Ok(results) => results,
@@ -102,7 +102,7 @@ impl Finisher {
         }
     }
 
-    /// Stores one result. If the store refuses the result, stores it without output and checkpoint.
+    /// Stores one result. If the store refuses a result, stores it without output and checkpoint.
     async fn store_alone(&self, end: &Finish) -> FinishResult {
         let refusal = match self.try_store(std::slice::from_ref(end)).await {
             Ok(results) => return results.first().copied().unwrap_or(FinishResult::LeaseLost),
@@ -138,7 +138,7 @@ impl Finisher {
 const LATE: Span = Span::from_secs(1);
 
 /// Marks late results. While a result was late, its finished run counted as active in the store, so
-/// the store corrects what it recorded in that time.
+/// the store corrects the reason of skip records of the job from that time on.
 fn mark_late(batch: &mut [Finish], now: Timestamp) {
     for end in batch {
         let is_late = end.finished_at.saturating_add(LATE) < now;

@@ -133,7 +133,7 @@ impl Worker {
         let live = LiveReport::new(attempt.started_at, self.log_bytes);
         let mut open = OpenAttempt::new(&attempt, handle, live.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
-        // A lost attempt may start again if its new fence is higher or if its body never started.
+        // A lost attempt may start again if its new fence is higher or if it certainly never ran.
         let may_start = |known: &OpenAttempt| {
             let lost = known.lost();
             lost.is_some_and(|lost| known.fence < fence || !lost.loss.body_may_have_started())

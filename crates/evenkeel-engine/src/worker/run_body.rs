@@ -30,8 +30,8 @@ fn has_limits(definition: &Definition) -> bool {
 }
 
 /// Returns the time limits that an attempt can reach, soonest first, with the delay from `now` to
-/// each of them. The list ends with the first limit that cancels the attempt. `started_at` is the
-/// time of the claim.
+/// each of them. The returned list ends with the first time limit that cancels the attempt.
+/// `started_at` is the time at which the attempt was claimed.
 fn limits_of(
     definition: &Definition,
     started_at: Timestamp,
@@ -168,7 +168,7 @@ mod tests {
         let at_once = [(Duration::ZERO, Limit::Blackout)];
         assert_eq!(limits_of(&job, NOON, NOON), at_once);
         // The attempt was claimed before the blackout, but the answer to the claim arrived during
-        // it.
+        // the blackout.
         let morning = Timestamp::from_micros(10 * 3600 * 1_000_000);
         assert_eq!(limits_of(&job, morning, NOON), at_once);
     }

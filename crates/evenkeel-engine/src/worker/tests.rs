@@ -82,7 +82,6 @@ impl Rig {
         });
     }
 
-    /// Waits until no attempt is open.
     async fn wait_until_all_closed(&self) {
         while self.worker.open_count() > 0 {
             tokio::task::yield_now().await;

@@ -16,20 +16,20 @@ use tokio::sync::watch;
 pub struct BodyRecord {
     pub key: AttemptKey,
     pub fence: u32,
-    /// Number of the process, counted over all nodes and restarts.
+    /// Number of the simulated process, counted over all nodes and restarts.
     pub process: u32,
     pub node: usize,
-    /// Start time on the database's clock.
+    /// Start time of the execution on the database's clock.
     pub began_db: Timestamp,
-    /// Start time, as the true time since the simulation began.
+    /// Start time of the execution in true time since the simulation began.
     pub began: Duration,
-    /// End in true time.
+    /// End time of the execution in true time.
     pub ended: Duration,
-    /// End time on the database's clock.
+    /// End time of the execution on the database's clock.
     pub ended_db: Timestamp,
     /// Outcome of the attempt, set if the attempt finished without being cancelled.
     pub outcome: Option<Outcome>,
-    /// The attempt and fence that saved the checkpoint which this attempt received.
+    /// The attempt and fence of the earlier execution whose checkpoint this execution received.
     pub given: Option<(AttemptKey, u32)>,
 }
 
@@ -50,7 +50,7 @@ pub struct SimExecutor {
     pub chance: Arc<dyn Chance>,
     pub process: u32,
     pub node: usize,
-    /// False after the simulated process has died.
+    /// True until the simulated process dies.
     pub alive: watch::Receiver<bool>,
 }
 

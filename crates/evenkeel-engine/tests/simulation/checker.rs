@@ -37,8 +37,8 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Returns the time before which all scheduled runs must have finished. Runs scheduled later
-    /// may be cut off by the end of the simulation.
+    /// Returns a time such that all runs scheduled before it must have finished when the simulation
+    /// ends. The end of the simulation may cut off runs scheduled after this time.
     pub fn checked_until(&self, planned: &PlannedJob) -> Timestamp {
         let blackout = policies::longest_blackout(&planned.definition.blackout_periods);
         let length = planned.definition.executor.config["ms"].as_u64().unwrap_or(0);
@@ -97,7 +97,8 @@ fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
         evidence.plan.iter().filter(|it| is_punctual(it)).map(|planned| planned.job).collect();
     let first = |body: &&BodyRecord| {
         let regular = AttemptKey::regular(body.key.job_no, body.key.scheduled_at);
-        // The end of the simulation is ignored, because the nodes drain one after the other.
+        // Attempts that start at the end of the simulation are ignored, because the nodes then
+        // drain one after the other.
         let before_the_end = body.began < Duration::from_secs(evidence.scenario.hours * 3600);
         before_the_end && body.key == regular && punctual.contains(&body.key.job_no)
     };
@@ -194,7 +195,7 @@ fn every_time_is_run_or_skipped(
     }
 }
 
-/// I8: accepted triggers run, and no run is cancelled without a command.
+/// I8: each accepted trigger leads to a run, and no run is cancelled without a command.
 fn accepted_triggers_run(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mut Vec<String>) {
     let of_job = |key: &AttemptKey| evidence.plan.iter().find(|planned| planned.job == key.job_no);
     let stopped = |key: &AttemptKey| {

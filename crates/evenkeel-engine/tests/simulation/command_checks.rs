@@ -1,5 +1,5 @@
-//! I8: acknowledged commands take effect. Also computes the expected run times of jobs after
-//! commands.
+//! I8: acknowledged commands take effect. This module also computes the expected run times of jobs
+//! that received commands.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub fn time_series(planned: &PlannedJob, until: Timestamp) -> Vec<TimeSeries> {
     all
 }
 
-/// Returns the times at which a job was stopped and resumed, and whether it was cancelled.
+/// Returns the times at which a job was stopped and resumed, and whether a stop was a cancellation.
 fn stops(planned: &PlannedJob) -> Vec<(Timestamp, Option<Timestamp>, bool)> {
     let mut stops: Vec<(Timestamp, Option<Timestamp>, bool)> = Vec::new();
     for change in &planned.changes {

@@ -147,7 +147,7 @@ fn deadline_missed_by_a_blackout_is_reported_before_the_run_can_start() {
         assert_eq!(trouble(&cluster, hidden).await, Some(Reason::HeldByBlackout));
         assert_eq!(cluster.seen.lock().unwrap().runs, 0);
         pass(3_600).await;
-        // Of the scheduled times in the blackout, one runs afterwards and the others are skipped.
+        // The job runs for one of the scheduled times in the blackout, and skips the others.
         assert_eq!(
             statuses(&cluster, hidden).await,
             [AttemptStatus::Skipped, AttemptStatus::Completed]

@@ -47,7 +47,7 @@ fn overtaking(starts: &[Started], workers: usize, learn_delay: Span) -> Vec<Star
     starts.iter().enumerate().filter_map(overtakes).collect()
 }
 
-/// Checks regular runs of jobs that wait only for a free worker slot.
+/// Checks the dispatch order of regular runs, for jobs that wait only for a free worker slot.
 pub fn higher_ranks_start_first(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let Faults { crashes, store, time, full } = evidence.scenario.faults;
     if crashes || store || time || full || evidence.scenario.limits {

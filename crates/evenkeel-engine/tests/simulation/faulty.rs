@@ -11,7 +11,7 @@ use evenkeel_store::{OwnedCall, Relay, Relayed, Store, StoreError, Unwritable, V
 use evenkeel_store_testkit::model::ModelStore;
 use tokio::sync::Notify;
 
-/// The faults between one node and the store.
+/// The simulated faults between one node and the store.
 #[derive(Default)]
 pub struct Link {
     /// Every store call fails after 500 ms.
@@ -23,13 +23,13 @@ pub struct Link {
     /// The node's process is suspended, so its store calls wait until [`thaw`](Self::thaw).
     pub frozen: AtomicBool,
     thawed: Notify,
-    /// Number of calls per 10,000 that fail without an effect.
+    /// Number of store calls per 10,000 that fail without an effect.
     pub fail: AtomicU32,
-    /// Number of calls per 10,000 that are committed, but whose answer is lost.
+    /// Number of store calls per 10,000 that are committed, but whose answer is lost.
     pub lose_answer: AtomicU32,
-    /// Number of calls per 10,000 whose answer is lost and which are committed up to 4 s later.
+    /// Number of store calls per 10,000 that lose their answer and are committed up to 4 s later.
     pub late_commit: AtomicU32,
-    /// Number of faults that happened so far.
+    /// Number of store calls that failed or lost their answer at random so far.
     pub faults: AtomicU64,
 }
 
@@ -50,21 +50,21 @@ impl Link {
     }
 }
 
-/// Store traits without simulated faults, because the simulation does not use them or their faults
-/// do not matter.
+/// Store traits whose calls have no simulated faults, because the simulation does not use them or
+/// their faults do not matter.
 const DIRECT_STORES: [&str; 12] = [
     "AccessStore", "BalanceStore", "DeadStore", "DedupStore", "EventStore", "LimitStore",
     "OverrideStore", "QueueStore", "RequestStore", "RunStatsStore", "SecretStore", "TargetStore",
 ];
 
-/// Further store calls that the simulation does not use, or whose faults do not matter.
+/// Further store calls without simulated faults, for the same reason as `DIRECT_STORES`.
 const DIRECT_VERBS: [&str; 17] = [
     "all_job_counts", "condition_counts", "get_jobs", "get_page", "ids_of_numbers", "job_counts",
     "jobs_named", "known_pages", "list_at_risk", "list_jobs", "list_pages", "prune_pages", "purge",
     "save_pages", "see_pages", "slot_loads", "waiting_attempts",
 ];
 
-/// The connection of one node to the model of the store.
+/// The connection of one node to the in-memory model of the store, with simulated faults.
 pub struct FaultyStore {
     inner: ModelStore,
     link: Arc<Link>,

@@ -1,5 +1,5 @@
-//! Checks the policy `on_lost_worker: fail`. Also checks scheduled times that were skipped while
-//! the result of a finished run could not be stored.
+//! Checks the policy `on_lost_worker: fail`, and scheduled times that were skipped while the result
+//! of a finished run could not be stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::checker::Evidence;
 use crate::faulty::Link;
 use crate::small_cluster::{SmallCluster, job, run_paused};
 
-/// Delay up to which a result counts as stored at once.
+/// A result that is stored within this delay counts as stored at once.
 const AT_ONCE: Span = Span::from_millis(1_200);
 
 /// With `on_lost_worker: fail`, a run is executed a second time only if the first execution failed
-/// without being cancelled. A run whose execution was cut off must have failed. Runs requeued by an
-/// override are not checked.
+/// without being cancelled. A run whose last execution was cut off must not be queued again. Runs
+/// requeued by an override are not checked.
 pub fn at_most_once_attempts_run_once(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
@@ -62,19 +62,19 @@ pub fn at_most_once_attempts_run_once(
 }
 
 /// Checks that an earlier run was active when a scheduled time was skipped because of an overlap.
-/// With store faults, the earlier run may finish after the decision to skip but before the skip is
-/// stored, which a separate test covers.
+/// Simulations with store faults are not checked here, because the earlier run may finish between
+/// the decision to skip and its storage. A separate test covers store faults.
 pub fn skipped_times_overlapped(
     evidence: &Evidence<'_>,
     runs: &[Attempt],
     violations: &mut Vec<String>,
 ) {
-    // With clock steps and overrides, stored times do not show when an execution ended.
+    // With clock changes or overrides, stored times do not show when an execution ended.
     let faults = evidence.scenario.faults;
     if faults.time || faults.delay_changes() || evidence.scenario.overrides {
         return;
     }
-    // If a scheduled time waited for an active run, only the store knows about the overlap.
+    // Only jobs whose scheduled times never wait for an active run are checked.
     let skips = |definition: &Definition| {
         definition.overlap == OverlapPolicy::Skip && definition.misfire != MisfirePolicy::All
     };

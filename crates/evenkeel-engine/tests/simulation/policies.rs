@@ -41,13 +41,13 @@ pub fn check(evidence: &Evidence<'_>, runs: &[Attempt], violations: &mut Vec<Str
     }
 }
 
-/// Returns the longest time in which blackouts forbid all starts.
+/// Returns the sum of the lengths of all blackouts, which bounds how long they can delay a start.
 pub fn longest_blackout(periods: &[Blackout]) -> Span {
     let lengths = periods.iter().map(|period| Span::from_micros(blackout_hours(period).1 as u64));
     lengths.fold(Span::ZERO, Span::saturating_add)
 }
 
-/// Returns the start of a blackout in microseconds of the day, and its length.
+/// Returns the start of a blackout as time of day, and its length, both in microseconds.
 fn blackout_hours(period: &Blackout) -> (i64, i64) {
     let micros = |time: jiff::civil::Time| {
         let (hour, minute, second) = (time.hour(), time.minute(), time.second());
@@ -109,7 +109,7 @@ fn only_newer_times_replace(
     for run in runs.iter().filter(|run| run.status == AttemptStatus::Superseded) {
         let after = run.key.scheduled_at.max(first.saturating_sub(every)).saturating_add(every);
         // A store call whose answer was lost may be committed after the newer run began, and the
-        // clock may be set back.
+        // database's clock may be set back.
         let late = evidence.scenario.faults.delay_changes() || evidence.scenario.faults.time;
         let replaced = run.finished_at.is_some_and(|ended| late || ended >= after)
             || run.key.sequence != Sequence::REGULAR;
@@ -152,9 +152,9 @@ fn pauses_are_kept(
         }
         let forbidden = !planned.definition.dont_run_on_nodes.is_empty();
         let latest = earliest.saturating_add(Span::from_millis(1_100));
-        // While nodes join and leave, shards change their owner, and runs may be late.
+        // While nodes join and leave the cluster, shards change their owner, and runs may be late.
         let stable = Duration::from_secs(30)..Duration::from_secs(evidence.scenario.hours * 3600);
-        // A run under a limit may have to wait for a permit.
+        // A run under a concurrency limit may have to wait for a permit.
         let limited = planned.definition.concurrency_key.is_some()
             || evidence.scenario.shared_limits.is_some();
         let judged = healthy && !forbidden && !limited && stable.contains(&body.began);

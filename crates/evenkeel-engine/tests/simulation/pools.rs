@@ -36,7 +36,6 @@ fn in_pool(pool: &str, priority: u8, definition: Definition) -> Definition {
     Definition { pool: pool.into(), priority, ..definition }
 }
 
-/// Returns the time at which the first run of a job started.
 fn started(cluster: &SmallCluster, job: JobNo) -> Option<Timestamp> {
     let seen = cluster.seen.lock().unwrap();
     seen.starts.iter().flatten().find(|(key, _)| key.job_no == job).map(|(_, at)| *at)

@@ -167,7 +167,6 @@ impl SmallCluster {
         FaultyStore::wrap(inner, self.link.clone().unwrap_or_default(), chance)
     }
 
-    /// Starts a node with `workers` worker slots.
     pub async fn start(&self, name: &str, workers: usize) -> Engine {
         let span = |times: u32| Span::from(self.poll * times);
         let leases = LeaseTimings { ping: span(1), silent_after: span(3), grace: span(3) };
@@ -230,7 +229,6 @@ impl SmallCluster {
 }
 
 impl SmallCluster {
-    /// Records the start of each run from now on.
     pub fn record_starts(&self) {
         self.seen.lock().unwrap().starts = Some(Vec::new());
     }

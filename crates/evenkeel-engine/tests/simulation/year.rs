@@ -25,7 +25,7 @@ const SEED: u64 = 2030;
 const JOBS: u64 = 1000;
 const DAYS: u64 = 365;
 const LOST_ON_DAY: u64 = 180;
-/// Worker slots of the two nodes. The second node is lost for a day.
+/// Number of worker slots of each of the two nodes. The second node is lost for a day.
 const SLOTS: [usize; 2] = [6, 3];
 /// Percentage of worker slots in use while both nodes run.
 const LOAD_PERCENT: u64 = 88;
@@ -114,8 +114,8 @@ fn plan() -> Vec<Definition> {
 #[derive(Debug, Default)]
 struct Year {
     runs: u64,
-    /// The hour before the loss of the node in which the most jobs were in WARNING or ERROR, with
-    /// the numbers of these jobs. `worst_while_lost` is the worst hour while the node is lost.
+    /// The hour with the most jobs in WARNING or ERROR before the node is lost, and the numbers of
+    /// these jobs. `worst_while_lost` is the same for the time while the node is lost.
     worst_before: (u64, u64, u64),
     worst_while_lost: (u64, u64, u64),
     /// The first hour after the loss of the node in which all jobs were OK.

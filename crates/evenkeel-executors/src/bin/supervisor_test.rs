@@ -2,8 +2,8 @@
 //!
 //! With the arguments `node <executor_config> <bodies_lock> <auto|off|sandbox>` this program acts
 //! as a node that runs a single program and that tests can kill. With `sandbox` the test node makes
-//! no control groups and hides the directory `hidden` next to the lock file; as root, it runs the
-//! program as the user nobody.
+//! no control groups and hides the directory `hidden` next to the lock file. A test node that runs
+//! as root runs the program as the user nobody.
 
 use std::path::Path;
 use std::process::ExitCode;

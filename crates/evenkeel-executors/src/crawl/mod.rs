@@ -1,4 +1,4 @@
-//! The executor that crawls a web site. The crate `evenkeel-crawler` contains the crawler.
+//! The executor that crawls a web site. The crawler is in the crate `evenkeel-crawler`.
 
 mod starts;
 
@@ -25,9 +25,9 @@ use crate::{
 
 /// Crawls a web site and saves its pages. `docs/crawler.md` describes the configuration.
 ///
-/// - An interrupted crawl saves a checkpoint, and the next attempt of the run continues from it.
+/// - An interrupted crawl saves a checkpoint, from which the next attempt of the run continues.
 /// - The job's timeout limits how long a crawl with open requests may receive no byte from any
-///   site. The pauses that the crawler makes between requests do not count.
+///   site. The pauses that the crawler makes between requests do not count towards this timeout.
 /// - The attempt fails if no start page could be read. The attempt is not retried if robots.txt or
 ///   the address guard forbids the start page. The attempt fails partly if more than one page in
 ///   ten could not be fetched, or if pages did not fit into `max_store_mb`.
@@ -38,9 +38,8 @@ pub struct CrawlExecutor<A> {
     permits: Semaphore,
 }
 
-/// Returns the archives in which the pages of jobs are saved.
 pub trait PageArchives: Send + Sync + 'static {
-    /// Returns the page archive of a job. All pages of the job together may have `bytes_max` bytes.
+    /// Returns the page archive of a job. The pages of the job together may use `bytes_max` bytes.
     fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive>;
 }
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::ConfigFault;
 use crate::template::{Escape, Template, Values};
 
-/// Refuses start URLs that contain credentials, because a crawl would not send them and the job
-/// would show them.
+/// Refuses start URLs that contain credentials, because a crawl would not send these credentials
+/// and users could read them in the job.
 pub(super) fn refuse_credentials(config: &Value) -> Result<(), ConfigFault> {
     let url = config.get("url").map(|url| ("url".to_owned(), url));
     let starts = config.get("start_urls").and_then(Value::as_array).into_iter().flatten();
@@ -22,7 +22,6 @@ pub(super) fn refuse_credentials(config: &Value) -> Result<(), ConfigFault> {
     Ok(())
 }
 
-/// Returns the crawl configuration with its templates filled in.
 pub(super) fn fill(config: &Value, values: &Values<'_>) -> Result<Value, ConfigFault> {
     let mut config = config.clone();
     if let Some(url) = config.get_mut("url") {

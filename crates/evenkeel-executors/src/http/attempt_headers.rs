@@ -5,8 +5,8 @@ use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::settings::HttpSettings;
 use crate::Invocation;
 
-/// Returns the headers that identify the attempt. The ids are not secret, so a redirect to another
-/// origin keeps these headers.
+/// Returns the headers that identify the attempt. The ids in these headers are not secret, so a
+/// redirect to another origin keeps the headers.
 pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     let (key, id) = (invocation.key, invocation.id);
     let run_id = id.run_id().to_string();
@@ -51,9 +51,9 @@ pub(super) fn credentials(
     }
 }
 
-/// Encodes JSON for a header: characters other than printable ASCII become `\uxxxx`, line breaks
-/// become spaces. Returns `None` if the checkpoint is not JSON or is longer than 4 KiB, which not
-/// all servers accept.
+/// Encodes a JSON checkpoint for a header: characters other than printable ASCII become `\uxxxx`,
+/// tabs and line breaks become spaces. Returns `None` if the checkpoint is not JSON, or if it is
+/// longer than 4 KiB, because not all servers accept longer headers.
 fn header_json(checkpoint: &[u8]) -> Option<String> {
     const BYTES_MAX: usize = 4096;
     let text = std::str::from_utf8(checkpoint).ok().filter(|text| text.len() <= BYTES_MAX)?;
@@ -62,7 +62,7 @@ fn header_json(checkpoint: &[u8]) -> Option<String> {
     for c in text.chars() {
         match c {
             ' '..='~' => header.push(c),
-            // JSON strings cannot contain raw tabs or line breaks, so these only separate tokens.
+            // In JSON, raw tabs and line breaks only separate tokens, because strings escape them.
             '\t' | '\n' | '\r' => header.push(' '),
             _ => {
                 let mut units = [0; 2];

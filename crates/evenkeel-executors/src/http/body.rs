@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::template::{Escape, FILLED_BYTES_MAX, Template, Values};
 
-/// The source of the request body.
+/// Where the body of an HTTP request comes from.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     /// The payload as JSON, or no request body if the payload is null.
@@ -64,7 +64,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// An error with the path of the JSON value that caused it.
+/// An error, and the path of the JSON value that caused the error.
 struct Fault {
     path: String,
     message: String,
@@ -83,8 +83,8 @@ impl From<String> for Fault {
     }
 }
 
-/// Writes `value` as JSON with its templates filled in. A filled-in value stays one JSON value,
-/// whatever characters it holds.
+/// Writes `value` as JSON with its templates filled in. A value that a template inserts stays one
+/// JSON value, whatever characters the value holds.
 fn write(value: &Value, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     match value {
         Value::Array(items) => {

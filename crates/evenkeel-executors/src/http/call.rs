@@ -23,7 +23,7 @@ pub(super) struct Call<'a> {
     give_up_on: Option<Statuses>,
     pub(super) redirects: usize,
     pub(super) max_response_bytes: u64,
-    /// Set if the job has TLS options that the shared client does not have.
+    /// Set if the job has TLS options that differ from the options of the shared HTTP client.
     pub(super) tls: Option<TlsChoice>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Filled {
     pub(super) content: Option<Content>,
 }
 
-/// Headers that a job may not set: the headers of Evenkeel, and headers that delimit HTTP messages.
+/// Headers that a job may not set, because Evenkeel sets them or they delimit HTTP messages.
 const RESERVED: [&str; 11] = [
     "idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "connection",
     "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
@@ -54,8 +54,8 @@ impl<'a> Call<'a> {
         let fields = Fields::read(config, DECLARATION.fields)?;
         let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
         let method = parse_method(&fields)?;
-        // By default only GET and HEAD follow redirects, because repeating a POST may do the work
-        // twice.
+        // By default only GET and HEAD follow redirects, because a server may do the work twice if
+        // a POST is repeated.
         let usual = if matches!(method, Method::GET | Method::HEAD) { 5 } else { 0 };
         let redirects = fields.number("redirects", 0..=REDIRECTS_MAX)?.unwrap_or(usual);
         let tls = TlsChoice::parse(fields.get("tls"))?;
@@ -84,7 +84,7 @@ impl<'a> Call<'a> {
         self.fill(&Values::example(payload)).map(drop)
     }
 
-    /// Fills in all templates. An error names the field that caused it.
+    /// Fills in all templates. The error names the configuration field that could not be filled in.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let url = self.url.fill(values).map_err(|message| ConfigFault::new("url", message))?;
         let mut headers = HeaderMap::with_capacity(self.headers.len());
@@ -110,7 +110,7 @@ impl<'a> Call<'a> {
         self.expected.as_ref().is_some_and(|good| good.names(status))
     }
 
-    /// True if a retry after this status would be useless.
+    /// True if the attempt must not be retried after a response with this status.
     pub(super) fn gives_up_on(&self, status: StatusCode) -> bool {
         status == StatusCode::GONE
             || self.give_up_on.as_ref().is_some_and(|hopeless| hopeless.contains(status))

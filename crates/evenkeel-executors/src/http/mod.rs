@@ -1,5 +1,5 @@
-//! The executor that makes HTTP calls. `docs/executors.md` describes its configuration, the request
-//! that it sends, and which responses are a success.
+//! The executor that makes HTTP calls. `docs/executors.md` describes the configuration of HTTP
+//! jobs, the request that is sent, and which responses count as a success.
 
 mod attempt_headers;
 mod body;
@@ -35,8 +35,8 @@ use tls::Clients;
 /// - The job's timeout limits the wait for the response head, and then for each further piece of
 ///   the response body.
 /// - A response 202 means that the receiver will report the result later, with the token of the
-///   call. The job's timeout then limits the time between heartbeats of the receiver.
-/// - A redirect to another origin drops the job's headers, TLS options, signature and token.
+///   call. After a 202, the job's timeout limits the time between heartbeats of the receiver.
+/// - A redirect to another origin drops signature, token, TLS options and most headers of the job.
 /// - Calls go to public addresses only, unless the settings allow other addresses. No proxy is
 ///   used, because a proxy would resolve host names where the address guard cannot check the
 ///   result.
@@ -80,7 +80,7 @@ impl HttpExecutor {
             .and_then(|call| call.fill(&Values::of(invocation)).map(|filled| (call, filled)));
         let result = match read {
             Ok((call, filled)) => self.follow_redirects(invocation, &call, filled).await,
-            // A retry would have the same configuration, so the attempt fails without retries.
+            // A retry would have the same invalid configuration, so there is no retry.
             Err(fault) => Err(Report::failed_for_good(fault)),
         };
         result.unwrap_or_else(CallResult::Ended)
@@ -160,7 +160,7 @@ impl Executor for HttpExecutor {
         let cancel = invocation.cancel.clone();
         let mut lease = invocation.lease.clone();
         let result = {
-            // The call is boxed, so that its memory is freed during the long wait after a 202.
+            // The HTTP call is boxed, so that its memory is freed during the wait after a 202.
             let mut call = Box::pin(self.call(&invocation));
             tokio::select! {
                 result = &mut call => result,
@@ -170,8 +170,8 @@ impl Executor for HttpExecutor {
                 },
             }
         };
-        // The call has sent the checkpoint, so the memory of the checkpoint is freed before the
-        // long wait for the receiver.
+        // The HTTP call has already sent the checkpoint, so the memory of the checkpoint is freed
+        // before the long wait for the receiver.
         invocation.checkpoint = None;
         match result {
             CallResult::Ended(report) => report,
@@ -180,12 +180,12 @@ impl Executor for HttpExecutor {
     }
 }
 
-/// How long an interrupted call may still read a response that has arrived already.
+/// Maximum time for which an interrupted HTTP call reads a response that has already arrived.
 const LAST_RESPONSE: Duration = Duration::from_millis(250);
 
-/// Reads the response of a call that was interrupted because the lease was lost. When a frozen
-/// process resumes, its lease is lost, but the response may already have arrived. The function
-/// waits no longer than [`LAST_RESPONSE`], because another node may make the call soon.
+/// Reads the response of an HTTP call that was interrupted because the node lost its lease. When a
+/// frozen process resumes, its lease is lost, but the response may already have arrived. The
+/// function waits no longer than [`LAST_RESPONSE`], because another node may make the call soon.
 async fn last_response(
     reason: CancelReason,
     call: impl Future<Output = CallResult>,
@@ -196,9 +196,9 @@ async fn last_response(
     }
 }
 
-/// Waits for the result of an attempt that the receiver has accepted with a 202. The API stores the
-/// result that the receiver reports, and cancels this wait with [`CancelReason::EndReported`]. Each
-/// heartbeat of the receiver restarts the timeout.
+/// Waits for the result of an attempt whose HTTP call the receiver has answered with a 202. The API
+/// stores the result that the receiver reports, and cancels this wait with
+/// [`CancelReason::EndReported`]. Each heartbeat of the receiver restarts the job's timeout.
 async fn wait_for_end(mut invocation: Invocation) -> Report {
     let timeout = invocation.definition.timeout;
     loop {

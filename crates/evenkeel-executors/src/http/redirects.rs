@@ -12,11 +12,11 @@ pub(super) struct RedirectedCall {
     next: Filled,
     /// True if all requests so far, and the next request, go to the origin that the job names.
     pub(super) is_first_origin: bool,
-    /// The origins that the call has visited so far, for error messages.
+    /// The origins of all earlier requests and of the next request, for error messages.
     hops: Vec<String>,
 }
 
-/// Headers of the job that other origins may see. All other headers may hold a secret.
+/// Headers of the job that a redirect to another origin keeps. Other headers may hold a secret.
 const FOR_OTHER_ORIGINS: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
 
 impl RedirectedCall {
@@ -34,7 +34,7 @@ impl RedirectedCall {
         let Filled { url, method, headers: own, content } = &self.next;
         let mut request = Request::new(method.clone(), url.clone());
         if let Some(content) = content {
-            // A `Content-Type` header of the job replaces this default below.
+            // A `Content-Type` header of the job replaces this default header below.
             headers.insert(CONTENT_TYPE, content.kind.clone());
             *request.body_mut() = Some(content.bytes.clone().into());
         }
@@ -61,7 +61,7 @@ impl RedirectedCall {
         };
         let here = shown(&self.next.url);
         let unreadable = || format!("{here} redirects to an invalid URL");
-        // Some servers send a location in UTF-8 without escaping it.
+        // Some servers send a `Location` header in UTF-8 without escaping.
         let location = std::str::from_utf8(location.as_bytes()).map_err(|_| unreadable())?;
         let mut url = self.next.url.join(location).map_err(|_| unreadable())?;
         match (self.next.url.scheme(), url.scheme()) {
@@ -82,7 +82,7 @@ impl RedirectedCall {
         } else {
             give_credentials(&mut url, "", None);
             self.is_first_origin = false;
-            // A GET needs no request body, and the body is not meant for another origin.
+            // A GET needs no request body, and the job's body is not meant for another origin.
             if matches!(self.next.method, Method::GET | Method::HEAD) {
                 self.drop_content();
             }
@@ -118,7 +118,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Sets the credentials of the job. Credentials in the URL of a redirect are never used.
+/// Sets the credentials of a URL. Credentials in the URL of a redirect are never used.
 fn give_credentials(url: &mut Url, username: &str, password: Option<&str>) {
     // Setting credentials fails only for a URL without a host, and HTTP URLs have a host.
     let _ = url.set_username(username);

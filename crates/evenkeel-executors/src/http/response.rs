@@ -14,8 +14,8 @@ use crate::tail::Tail;
 /// The result of a call.
 pub(super) enum CallResult {
     Ended(Report),
-    /// The receiver accepted the work and will report the result later. `Accepted` holds the
-    /// beginning of the response.
+    /// The receiver accepted the work and will report the result later. `Accepted` holds at most 1
+    /// KiB of the response body.
     Accepted(Option<String>),
 }
 
@@ -37,8 +37,8 @@ pub(super) async fn judge(
     let (output, end) = read(response, call.max_response_bytes, definition).await;
     let accepted = status == StatusCode::ACCEPTED && may_end_later;
     if accepted && !call.expects_by_name(status) {
-        // The response head decides: the receiver has accepted the work, even if the rest of the
-        // response is lost.
+        // The receiver has accepted the work even if the rest of its response is lost, because the
+        // status is in the response head.
         return CallResult::Accepted(output.map(shortened));
     }
     let is_expected = call.is_expected(status);
@@ -56,9 +56,9 @@ pub(super) async fn judge(
     CallResult::Ended(Report { output, retry, ..report })
 }
 
-/// Reads the response body up to the limit, or to its end so that the connection can be reused.
-/// Returns the part that was read, and a report if the connection failed or no byte was received
-/// within the timeout.
+/// Reads the response body up to `limit` bytes. A body that is read to its end lets the connection
+/// be reused. Returns the part that was read, and a report if the connection failed or no byte was
+/// received within the timeout.
 async fn read(
     mut response: Response,
     limit: u64,
@@ -95,8 +95,8 @@ pub(super) fn no_response(definition: &Definition) -> Report {
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that overflows becomes the largest number; the engine limits the delay of a
-        // retry.
+        // A number of seconds that overflows becomes the largest number; the engine limits the
+        // delay of a retry.
         return Some(Span::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     httpdate::parse_http_date(text).ok().map(|date| timestamp(date).since(now))

@@ -11,17 +11,17 @@ use super::sign::SigningKeys;
 
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// Makes the calls and refuses forbidden addresses.
+    /// The HTTP client that makes the calls and refuses forbidden addresses.
     pub outbound: Outbound,
     /// The keys that sign calls. By default calls are not signed.
     pub signing: Option<SigningKeys>,
     /// Makes the tokens with which receivers report progress and the result of an attempt. By
-    /// default there are no tokens, and a response 202 is the final result.
+    /// default receivers get no tokens, and a response 202 is the final result.
     pub attempt_tokens: Option<AttemptTokens>,
-    /// The base URL under which receivers reach this server's API, without a trailing slash. The
-    /// URL is not set until the server knows its public address.
+    /// The base URL under which receivers reach this server's API. This base URL is not set until
+    /// the server knows its public address.
     pub public_url: Arc<OnceLock<String>>,
-    /// Client certificates that jobs of a tenant may name. There are none by default.
+    /// Client certificates that jobs may name in their TLS options, by default none.
     pub identities: Identities,
     /// True if jobs may disable the verification of server certificates. The default is false.
     pub allow_unverified_tls: bool,
@@ -46,7 +46,6 @@ impl HttpSettings {
     }
 }
 
-/// A source of the current time.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
@@ -73,7 +72,7 @@ impl std::fmt::Debug for WallClock {
     }
 }
 
-/// Converts a system time; times before the epoch become the epoch.
+/// Converts a system time; times before 1970 become the beginning of 1970.
 pub(super) fn timestamp(time: SystemTime) -> Timestamp {
     let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))

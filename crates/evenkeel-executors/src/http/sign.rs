@@ -6,16 +6,17 @@ use evenkeel_core::TenantNo;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The keys that sign calls. Each tenant has a separate key, derived from the secret of the
-/// installation, so that a tenant's receivers cannot forge calls to another tenant. While the
-/// secret is rotated there are two secrets, and each call has two signatures.
+/// The keys that sign calls. Each tenant has a separate signing key, derived from the secret of the
+/// installation, so that a tenant's receivers cannot forge calls to another tenant. While an
+/// operator replaces the secret of the installation, each call has two signatures: one for the new
+/// secret and one for the old secret.
 #[derive(Clone)]
 pub struct SigningKeys {
     current: Hmac<Sha256>,
     previous: Option<Hmac<Sha256>>,
 }
 
-/// Makes the derived keys differ from keys that are derived from the same secret for other
+/// This text makes signing keys differ from keys that are derived from the same secret for other
 /// purposes.
 const PURPOSE: &[u8] = b"evenkeel webhook key 1";
 
@@ -24,7 +25,7 @@ impl SigningKeys {
         Self { current: hmac(secret), previous: None }
     }
 
-    /// Adds the keys derived from the previous secret, which receivers may still use.
+    /// Adds the signing keys derived from the previous secret, which receivers may still use.
     #[must_use]
     pub fn with_previous(self, secret: &[u8]) -> Self {
         Self { previous: Some(hmac(secret)), ..self }
@@ -35,7 +36,8 @@ impl SigningKeys {
         format!("whsec_{}", STANDARD.encode(key_of(&self.current, tenant)))
     }
 
-    /// Returns the value of `webhook-signature`: one signature per key, the current key first.
+    /// Returns the value of the header `webhook-signature`: the signature with the current key,
+    /// then the signature with the previous key.
     pub fn sign(&self, tenant: TenantNo, id: &str, seconds: i64, body: &[u8]) -> String {
         let mut signatures = signature(&key_of(&self.current, tenant), id, seconds, body);
         if let Some(previous) = &self.previous {
@@ -75,7 +77,7 @@ fn signature(key: &[u8], id: &str, seconds: i64, body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The example that Standard Webhooks publishes with its libraries.
+    /// The example signature that Standard Webhooks publishes with its libraries.
     #[test]
     fn signature_matches_the_example_of_standard_webhooks() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -6,7 +6,7 @@ use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::StatusCode;
 use serde_json::Value;
 
-/// HTTP statuses and classes of statuses such as `"2xx"`, as ranges.
+/// A list of HTTP statuses and classes of statuses such as `"2xx"`, stored as ranges.
 #[derive(Debug)]
 pub(super) struct Statuses(Vec<RangeInclusive<u16>>);
 
@@ -29,7 +29,7 @@ impl Statuses {
         self.0.iter().any(|range| range.contains(&status.as_u16()))
     }
 
-    /// True if this status is listed, not only its class such as `2xx`.
+    /// True if the list names this status itself, not only its class such as `2xx`.
     pub(super) fn names(&self, status: StatusCode) -> bool {
         self.0.contains(&(status.as_u16()..=status.as_u16()))
     }

@@ -63,17 +63,17 @@ impl TlsChoice {
         Ok(Some(choice))
     }
 
-    /// True if these options differ from the options of the shared client.
+    /// True if these TLS options differ from the options of the shared HTTP client.
     pub(super) fn matters(&self) -> bool {
         *self != Self::default()
     }
 }
 
 /// The HTTP clients of the node: one shared client, and a bounded cache of clients with other TLS
-/// options. All these clients refuse the same forbidden addresses.
+/// options. All HTTP clients of the node refuse the same forbidden addresses.
 #[derive(Debug)]
 pub(super) struct Clients {
-    /// The client for jobs without TLS options.
+    /// The HTTP client for jobs without TLS options.
     pub(super) shared: Outbound,
     identities: Identities,
     allow_unverified: bool,
@@ -82,9 +82,10 @@ pub(super) struct Clients {
 
 #[derive(Debug, Default)]
 struct Cache {
-    /// An HTTP client with a client certificate belongs to one tenant.
+    /// The tenant in a key is set for HTTP clients with a client certificate, because a certificate
+    /// belongs to one tenant.
     clients: HashMap<(Option<TenantNo>, TlsChoice), CachedClient>,
-    /// Counts uses of clients, to find the least recently used client.
+    /// Counts uses of HTTP clients, to find the least recently used client.
     uses: u64,
 }
 
@@ -99,8 +100,8 @@ impl Clients {
         Self { shared, identities, allow_unverified, cache: Mutex::default() }
     }
 
-    /// Resolves the TLS options of a job of `tenant`, or refuses options that the server does not
-    /// allow.
+    /// Looks up the certificates in a job's TLS options, and refuses options that the server does
+    /// not allow.
     pub(super) fn options(
         &self,
         choice: &TlsChoice,
@@ -127,7 +128,7 @@ impl Clients {
         Ok(TlsOptions { extra_roots, only_tls13, identity: identity.transpose()?, verify })
     }
 
-    /// Returns the client with the TLS options of a job of `tenant`, and creates it if needed.
+    /// Returns the HTTP client for the TLS options of a job, and creates the client if needed.
     pub(super) async fn of(
         &self,
         choice: &TlsChoice,
@@ -137,7 +138,7 @@ impl Clients {
         let made = client.get_or_try_init(|| async {
             let options = self.options(choice, tenant).map_err(|fault| fault.to_string())?;
             let shared = self.shared.clone();
-            // Creating a client reads the machine's certificates from files, which blocks the
+            // Creating an HTTP client reads the machine's certificates from files, which blocks the
             // thread.
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;
             built
@@ -148,7 +149,7 @@ impl Clients {
     }
 
     /// Returns the cache entry for these TLS options. If the cache is full, the least recently used
-    /// client is dropped, but its running calls continue.
+    /// HTTP client is dropped, but its running calls continue.
     fn cached(&self, choice: &TlsChoice, tenant: TenantNo) -> Arc<OnceCell<Outbound>> {
         let key = (choice.identity.is_some().then_some(tenant), choice.clone());
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);

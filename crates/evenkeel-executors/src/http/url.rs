@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::template::{Escape, Template, Values};
 
-/// The URL of an HTTP call. Filled-in values cannot change the scheme or host, and cannot leave
-/// their segment of the path. A client that supplies only a payload must not choose which server
-/// the node calls.
+/// The URL of an HTTP call. Values inserted into the URL cannot change its scheme or host, and
+/// cannot leave their segment of the path. A client that supplies only a payload must not choose
+/// which server the node calls.
 #[derive(Debug)]
 pub(super) enum UrlTemplate {
     Plain(Url),
-    /// The template of the URL, and its constant beginning.
+    /// The template of the URL, and the part of the URL before its first variable.
     Filled(Template, Url),
 }
 
@@ -50,13 +50,13 @@ impl UrlTemplate {
             Self::Filled(template, fixed) => (template, fixed),
         };
         let text = template.fill(values, Escape::Url)?;
-        // Escaping dots does not help: servers treat `%2e%2e` like `..`.
+        // Encoding the dots of `..` does not help, because servers treat `%2e%2e` like `..`.
         let path = text.split(['?', '#']).next().unwrap_or_default();
         if path.split(['/', '\\']).any(climbs) {
             return Err("has a step like .. in its path once filled in".into());
         }
         let url = parse(&text)?;
-        // The checks in `parse` already imply an unchanged origin. This check guards against
+        // The origin cannot differ if the checks in `parse` are right. This check guards against
         // mistakes in `parse`.
         if url.origin() != fixed.origin() {
             return Err("would call another host once filled in".into());

@@ -1,9 +1,9 @@
 //! The command line and the environment variables of a program.
 //!
 //! Only variables of the run, such as `{{scheduled_at}}`, are filled into a command line. The
-//! payload is never filled in, because an interpreter could execute it, and no list of interpreters
-//! is complete. The program gets the payload on standard input, and in variables whose names the
-//! job cannot choose.
+//! payload is never filled into a command line, because an interpreter could execute it, and no
+//! list of interpreters is complete. The program gets the payload on standard input, and in
+//! environment variables with a fixed prefix.
 
 use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
@@ -13,20 +13,20 @@ use crate::template::Template;
 /// Prefix of the environment variables that hold fields of the payload.
 pub(super) const PAYLOAD_PREFIX: &str = "EVENKEEL_PAYLOAD_";
 
-/// Environment variables that identify the attempt to the program, which jobs cannot set.
+/// Environment variables that tell the program about its attempt; jobs cannot set these variables.
 const RESERVED: [&str; 6] = [
     "EVENKEEL_RUN_ID", "EVENKEEL_EXECUTION_ID", "EVENKEEL_ATTEMPT", "EVENKEEL_FENCE",
     "EVENKEEL_SCHEDULED_AT", "EVENKEEL_CHECKPOINT",
 ];
 
-/// Maximum number of bytes of a payload value that is passed as an environment variable, because
-/// the environment of a process is small.
+/// Maximum number of bytes of a payload value that is passed as an environment variable. Longer
+/// values are left out, because the kernel limits the size of a process's environment.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 
 /// Maximum number of bytes of all environment variables from the payload.
 const VALUES_BYTES_MAX: usize = 128 * 1024;
 
-/// Reads `argv`: the program, which may not contain variables, and its arguments.
+/// Reads `argv`: the program, which may not contain template variables, and its arguments.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     let fault = || ConfigFault::new("argv", "must be a list of strings, the program first");
     let value = fields.get("argv").ok_or_else(|| ConfigFault::new("argv", "is required"))?;
@@ -72,8 +72,8 @@ pub(super) fn parse_env(fields: &Fields<'_>) -> Result<Vec<(String, Template)>, 
     Ok(env)
 }
 
-/// Returns the strings, numbers and booleans of the payload as environment variables, if their
-/// names and sizes allow it.
+/// Returns the strings, numbers and booleans of the payload as environment variables. Fields whose
+/// name is not valid or whose value is too long are left out.
 pub(super) fn payload_variables(payload: &Value) -> impl Iterator<Item = (String, String)> {
     let fields = payload.as_object().into_iter().flatten();
     let mut available = VALUES_BYTES_MAX;

@@ -31,10 +31,10 @@ pub(super) struct ShellConfig {
     pub(super) exit_codes: ExitCodes,
 }
 
-/// Minimum memory limit in MiB; the code of most programs needs more.
+/// Lowest memory limit in MiB that a job may set; the code of most programs needs more.
 const MEMORY_MB_MIN: u64 = 16;
 
-/// Minimum limit of open files: the three standard streams, and a few more files.
+/// Lowest limit of open files that a job may set: the three standard streams, and a few more files.
 const OPEN_FILES_MIN: u64 = 8;
 
 impl ShellConfig {
@@ -56,7 +56,7 @@ impl ShellConfig {
         self.argv.first().and_then(Template::plain).unwrap_or_default()
     }
 
-    /// Refuses a payload that cannot be written to standard input as `stdin` requires.
+    /// Refuses a payload that cannot be passed on standard input as the field `stdin` requires.
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         match (self.stdin, payload) {
             (Stdin::Text, Value::String(_) | Value::Null) | (Stdin::Payload | Stdin::None, _) => {
@@ -78,8 +78,8 @@ impl ShellConfig {
         }
     }
 
-    /// Fills in the variables in arguments and environment variables. The filled-in texts are at
-    /// most a few times as long as the configuration, which is short.
+    /// Fills in the variables in arguments and environment variables. The filled-in texts need no
+    /// size limit, because they are at most a few times as long as the configuration.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let fill = |field: String, template: &Template| {
             template.fill(values, Escape::None).map_err(|message| ConfigFault::new(&field, message))
@@ -153,7 +153,7 @@ fn parse_limits(fields: &Fields<'_>) -> Result<Limits, ConfigFault> {
         if value.is_null() {
             continue;
         }
-        // The kernel's limits are 32-bit numbers, so higher values are refused.
+        // The upper bound `u32::MAX` is Evenkeel's own choice; the kernel accepts higher limits.
         let number = value.as_u64().filter(|n| (least..=u32::MAX.into()).contains(n));
         *limit = Some(number.ok_or_else(|| {
             let message = format!("is {value}; it must be a whole number, at least {least}");

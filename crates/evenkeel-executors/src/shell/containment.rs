@@ -1,5 +1,5 @@
-//! Checks whether programs can have control groups (cgroup v2), and removes groups of earlier
-//! starts of the node.
+//! Checks whether programs can have control groups (cgroup v2), and removes control groups that
+//! earlier processes of this node left behind.
 
 use std::fmt;
 use std::fs;
@@ -16,14 +16,14 @@ use rustix::process::getpid;
 use super::settings::{CgroupUse, ShellSettings};
 use crate::supervisor::{Group, GroupSpec, millis, monotonic_ms};
 
-/// Prefix of the names of all control groups.
+/// Prefix of the names of all control groups that nodes create.
 const NAME: &str = "evenkeel-";
 
-/// The control group that the node moves to, because the kernel cannot limit the child groups of a
-/// group that has processes.
+/// Name of the control group to which the node moves itself, because the kernel cannot limit child
+/// groups of a group that has processes.
 const NODE: &str = "evenkeel-node";
 
-/// How long processes of an earlier start of the node may take to end.
+/// Maximum time to wait for killed programs that an earlier process of this node left running.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How the processes of a program are kept together.
@@ -71,7 +71,7 @@ pub struct NoCgroup {
     pub reason: String,
 }
 
-/// Gives names to the control groups of programs.
+/// Names the control groups of programs, and knows whether programs have control groups.
 #[derive(Debug)]
 pub(super) struct Groups {
     containment: Containment,
@@ -81,8 +81,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Checks whether the node can create control groups, and ends programs that an earlier start
-    /// of this node left in its groups.
+    /// Checks whether the node can create control groups, and ends programs that an earlier process
+    /// of this node left in its control groups.
     pub(super) fn find(settings: &ShellSettings) -> Result<Self, NoCgroup> {
         let prefix = prefix(settings.bodies_lock.as_deref());
         let found = match settings.cgroup {
@@ -99,8 +99,8 @@ impl Groups {
         };
         if let (Containment::Cgroup { parent, .. }, Some(_)) = (&containment, &settings.bodies_lock)
         {
-            // Supervisors that outlived the node are about to end their programs, so the node waits
-            // for them.
+            // Supervisors that outlived the earlier process of this node are about to end their
+            // programs, so the node waits for these supervisors.
             end_leftovers(parent, &prefix, settings.kill_grace + Duration::from_millis(500));
         }
         Ok(Self { containment, required, prefix, made: AtomicU64::new(0) })
@@ -132,8 +132,7 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
             let name = fnv([path, &dev.to_le_bytes(), &ino.to_le_bytes()].concat());
             format!("{NAME}{name:016x}-")
         }
-        // Without the lock file's directory, a later start of the node cannot find and remove its
-        // control groups.
+        // Without a lock file, a restarted node cannot find and remove its old control groups.
         None => {
             let n = NAMELESS.fetch_add(1, Ordering::Relaxed);
             format!("{NAME}p{}.{n}-", getpid().as_raw_nonzero())
@@ -141,7 +140,7 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
     }
 }
 
-/// FNV-1a. This hash must not change between versions, because the next start of the node finds its
+/// FNV-1a. This hash must not change between versions, because a restarted node finds its old
 /// control groups by this hash.
 fn fnv(bytes: Vec<u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -160,12 +159,12 @@ fn own_group() -> Result<PathBuf, String> {
     let mounts = read("/proc/self/mountinfo")?;
     let folder =
         folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
-    // The node is already in the group `evenkeel-node` if it created another executor before.
+    // The node is already in the control group `evenkeel-node` if it created an executor before.
     let is_moved = folder.file_name().is_some_and(|name| name == NODE);
     Ok(if is_moved { folder.parent().map(Path::to_owned).unwrap_or(folder) } else { folder })
 }
 
-/// Returns the directory at which a control group is mounted.
+/// Returns the directory of a control group in the file system.
 fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
     if group.split('/').any(|step| step == "..") {
         return None;
@@ -175,8 +174,8 @@ fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
         let mut words = mount.split(' ').skip(3);
         let (root, point) = (words.next()?, words.next()?);
         let inside = Path::new(group).strip_prefix(root).ok()?;
-        // The path is joined by components, so that the path of the root group has no trailing
-        // slash.
+        // The path is joined by components, so that the path of the root control group has no
+        // trailing slash.
         kind.starts_with("cgroup2 ")
             .then(|| Path::new(point).components().chain(inside.components()).collect())
     })
@@ -187,7 +186,7 @@ fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     let may_write = |path: &Path| {
         access(path, Access::WRITE_OK).map_err(|error| format!("{}: {error}", path.display()))
     };
-    // Moving a process needs write access to the control group above its old and its new group.
+    // Moving a process needs write access to the common parent of its old and new control group.
     may_write(&parent.join("cgroup.procs"))?;
     take_controllers(&parent);
     let path = parent.join(format!("{prefix}probe"));
@@ -203,7 +202,8 @@ fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
 
 /// Enables limits for control groups below `parent`, unless this would affect other processes.
 fn take_controllers(parent: &Path) {
-    // The root control group has no type and belongs to the system, so it is not changed.
+    // The root control group belongs to the system, so it is not changed; only the root group has
+    // no file `cgroup.type`.
     if !parent.join("cgroup.type").exists() {
         return;
     }
@@ -219,19 +219,19 @@ fn take_controllers(parent: &Path) {
         }
         let take = || write(parent.join("cgroup.subtree_control"), &format!("+{name}"));
         // Enabling limits fails while the control group has processes. If the node is the only
-        // process, as in a group that a service manager created, it can move to a child group.
+        // process in its control group, it moves to a child group.
         let own = getpid().as_raw_nonzero().to_string();
         if take().is_err() && read("cgroup.procs").trim() == own {
             let node = parent.join(NODE);
             let _ = fs::create_dir(&node);
-            // If the kernel does not permit the move, control groups have no limits, and
+            // If the node cannot move to a child group, control groups have no limits, and
             // `Containment` reports that.
             let _ = write(node.join("cgroup.procs"), "0").and_then(|()| take());
         }
     }
 }
 
-/// Ends programs in control groups of earlier starts of this node, and removes these groups.
+/// Ends programs that earlier processes of this node left behind, and removes their control groups.
 fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let deadline = monotonic_ms().saturating_add(millis(grace));
@@ -249,8 +249,8 @@ fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     }
     let deadline = monotonic_ms().saturating_add(millis(PATIENCE));
     for group in leftovers {
-        // A process that cannot be killed holds the lock file, and the node later waits for that
-        // lock.
+        // A process that cannot be killed keeps the lock on the lock file, and the node later waits
+        // for that lock.
         group.end(Duration::from_millis(deadline.saturating_sub(monotonic_ms())));
     }
 }

@@ -1,5 +1,4 @@
-//! Collects the known facts about how a program ended, and turns them into the result of the
-//! attempt.
+//! Determines the result of an attempt from how its program ended.
 
 use std::io;
 use std::process::ExitStatus;
@@ -14,8 +13,8 @@ use super::output::Output;
 use crate::supervisor::{Ended, EndedBy, Group, Reply};
 use crate::{CancelReason, LiveReport, Report};
 
-/// Maximum number of bytes of standard error in the error message; the log has all of standard
-/// error.
+/// Maximum number of bytes of standard error in the error message; the log may keep more of
+/// standard error.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
 /// Why the node stops a program.
@@ -25,7 +24,7 @@ pub(super) enum Stop {
     Silent,
 }
 
-/// What the node knows about a running program so far.
+/// What the node knows about a program that runs or has ended.
 pub(super) struct BodyState {
     pub(super) output: Output,
     pub(super) stop: Option<Stop>,
@@ -61,7 +60,7 @@ impl BodyState {
         self.ended.is_some() || self.start_error.is_some()
     }
 
-    /// Kills a supervisor that does not stop in time.
+    /// Kills a supervisor that does not stop in time, and its program.
     pub(super) fn kill(&self, child: &mut Child) {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(leader) = leader {
@@ -85,7 +84,7 @@ impl BodyState {
     pub(super) fn report(self, silence: Span, codes: &ExitCodes) -> Report {
         let by = self.ended.map(|ended| ended.by);
         let mut report = match (self.stop, by) {
-            // The program exited on its own while the node was stopping it.
+            // The program may exit on its own while the node is stopping it.
             (_, Some(EndedBy::Itself)) | (None, Some(EndedBy::Stop)) => self.own_end(codes),
             (Some(Stop::Cancelled(reason)), _) => Report::cancelled(reason),
             (Some(Stop::Silent), _) => Report::timed_out(format!("no output for {silence}")),
@@ -146,7 +145,7 @@ impl BodyState {
 
 /// Adds standard error to the error message. The last line of standard error is added to the first
 /// line of the message, because it distinguishes failures best. If standard error has several
-/// lines, its end is appended to the message.
+/// lines, its last lines are appended to the error message.
 fn add_cause(error: &mut String, log: &RunLog) {
     let Some(cause) = log.last_line(LogStream::Stderr) else { return };
     error.push_str(": ");
@@ -159,7 +158,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     let from = text.len().saturating_sub(STDERR_BYTES_MAX);
     let shown = match text.as_bytes().get(from.wrapping_sub(1)) {
         None | Some(b'\n') => &text[from..],
-        // Skips the rest of a cut line, unless no other line follows.
+        // Skips the rest of the first line, which was cut, unless no other line follows.
         Some(_) => {
             let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(from);
             text[from..].split_once('\n').map_or(&text[from..], |(_, rest)| rest)
@@ -169,7 +168,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     error.push_str(shown);
 }
 
-/// Describes a signal. The kernel sends some signals only because the program exceeded a limit.
+/// Describes a signal. The kernel sends SIGXCPU and SIGXFSZ because the program exceeded a limit.
 fn signal_text(signal: i32) -> String {
     let why = match signal {
         _ if signal == Signal::XCPU.as_raw() => ": it used more CPU time than limits.cpu_seconds",

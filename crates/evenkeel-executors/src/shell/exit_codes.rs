@@ -10,17 +10,17 @@ use serde_json::Value;
 /// What an exit code means for the attempt.
 type Meaning = (Outcome, RetryHint);
 
-/// The lists of exit codes that a job can set, with their default codes. Exit code 101 has no
-/// special meaning, because panics of Rust programs exit with it.
+/// The lists of exit codes that a job can set, each with its default exit code. Exit code 101 is in
+/// no default list, because Rust programs that panic exit with 101.
 const LISTS: [(&str, u8, Meaning); 3] = [
     ("ok", 0, (Outcome::Completed, RetryHint::ByPolicy)),
     ("partly_failed", 100, (Outcome::PartlyFailed, RetryHint::ByPolicy)),
     ("give_up", 102, (Outcome::Failed, RetryHint::Never)),
 ];
 
-/// The exit codes that have a special meaning. All other codes are failures that may be retried,
-/// such as 75 (`EX_TEMPFAIL`). The codes 126 and 127 for a program that cannot be started also
-/// allow retries, because another node may have the program or an update may be in progress.
+/// The exit codes that have a special meaning. All other exit codes, such as 75 (`EX_TEMPFAIL`),
+/// are failures that may be retried. An attempt whose program cannot be started (exit code 126 or
+/// 127) may be retried, because another node may have the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ExitCodes(BTreeMap<u8, Meaning>);
 
@@ -36,8 +36,8 @@ impl ExitCodes {
             let message = "is not one of ok, partly_failed, give_up";
             return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
         }
-        // A list of exit codes that the job sets replaces the default list. An exit code in any
-        // list of the job loses its default meaning.
+        // A list of exit codes that the job sets replaces the default list of the same name. An
+        // exit code in any list of the job loses its default meaning.
         let list = |name: &str| given.get(name).filter(|list| !list.is_null());
         let by_default = LISTS.iter().filter(|(name, ..)| list(name).is_none());
         let mut codes: BTreeMap<u8, Meaning> =

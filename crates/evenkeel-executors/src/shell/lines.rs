@@ -8,20 +8,20 @@ use serde_json::Value;
 /// The beginning of every line for Evenkeel.
 const MARK: &[u8] = b"@evenkeel ";
 
-/// Maximum number of bytes of a checkpoint as JSON, because it must fit into an environment
-/// variable.
+/// Maximum number of bytes of a checkpoint as JSON, because the next attempt gets the checkpoint in
+/// an environment variable.
 pub(super) const CHECKPOINT_TEXT_MAX: usize = 64 * 1024;
 
-/// Maximum number of bytes of a line for Evenkeel, with space for JSON that is not compact. A
-/// longer line counts as output, even if it begins with `@evenkeel`.
+/// Maximum number of bytes of a line for Evenkeel (`@evenkeel {…}`). A longer line counts as
+/// output, even if it begins with `@evenkeel`.
 const LINE_BYTES_MAX: usize = 2 * CHECKPOINT_TEXT_MAX;
 
-/// Separates lines for Evenkeel from output, no matter how the output is split into chunks.
+/// Separates lines for Evenkeel from other output, no matter how the output is split into chunks.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// The beginning of a line that is or may be for Evenkeel.
+    /// The beginning of an incomplete line of output that is or may be a line for Evenkeel.
     held: Vec<u8>,
-    /// True if the current line is output of the program.
+    /// True if the current line is not a line for Evenkeel.
     is_output: bool,
 }
 
@@ -30,8 +30,8 @@ pub(super) struct Lines {
 pub(super) enum Piece<'a> {
     Output(&'a [u8]),
     Message(Message),
-    /// The error of a line for Evenkeel that cannot be parsed. An invalid line for Evenkeel is also
-    /// passed on as output.
+    /// The error message about a line for Evenkeel that cannot be parsed. An invalid line for
+    /// Evenkeel is also passed on as output.
     Invalid(String),
 }
 
@@ -74,7 +74,7 @@ impl Message {
         }
     }
 
-    /// Returns the progress with the item counts, if the line has progress or counts.
+    /// Returns the progress and the item counts in this line, or `None` if the line has neither.
     pub(super) fn progress(&self) -> Option<Progress> {
         if self.progress.is_none() && self.items.is_none() {
             return None;
@@ -96,7 +96,7 @@ impl Message {
 
 impl Lines {
     pub(super) fn push(&mut self, bytes: &[u8], emit: &mut impl FnMut(Piece<'_>)) {
-        // Consecutive lines of output are emitted together.
+        // Consecutive lines that are not for Evenkeel are emitted together.
         let mut output_from = 0;
         let mut at = 0;
         while at < bytes.len() {
@@ -133,7 +133,7 @@ impl Lines {
         }
     }
 
-    /// Emits the last line, which may have no line break.
+    /// Emits the last line of output, which has no line break.
     pub(super) fn finish(&mut self, emit: &mut impl FnMut(Piece<'_>)) {
         if !self.held.is_empty() {
             self.end_line(emit);
@@ -162,7 +162,7 @@ fn may_be_marked(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the output, the messages, and the number of invalid lines.
+    /// Returns the output, the messages for Evenkeel, and the number of invalid lines for Evenkeel.
     fn read(chunks: &[&[u8]]) -> (String, Vec<Message>, usize) {
         let (mut output, mut messages, mut invalid) = (Vec::new(), Vec::new(), 0);
         let mut emit = |piece: Piece<'_>| match piece {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(read(&[line(&fits).as_bytes()]).1[0].checkpoint().unwrap().len(), 64 * 1024);
         let larger = line(&format!("{fits}x"));
         assert_eq!(read(&[larger.as_bytes()]), (larger.clone(), Vec::new(), 1));
-        // A line above `LINE_BYTES_MAX` is not parsed, but counted as invalid.
+        // A line for Evenkeel above `LINE_BYTES_MAX` is not parsed, but counted as invalid.
         let endless = format!("{}after\n", line(&"x".repeat(LINE_BYTES_MAX)));
         let chunks: Vec<&[u8]> = endless.as_bytes().chunks(1000).collect();
         assert_eq!(read(&chunks), (endless.clone(), Vec::new(), 1));

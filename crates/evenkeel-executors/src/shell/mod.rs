@@ -1,5 +1,5 @@
-//! The executor that runs a program. `docs/executors.md` describes its configuration, the lines
-//! that a program can print for Evenkeel, and the meaning of exit codes.
+//! The executor that runs a program. `docs/executors.md` describes the configuration of shell jobs,
+//! the lines that a program can print for Evenkeel, and the meaning of exit codes.
 
 mod argv;
 mod config;
@@ -34,12 +34,12 @@ pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand}
 /// Runs a program under a [supervisor](crate::supervisor), which ends all processes of the program
 /// if the node cannot.
 ///
-/// - No shell interprets the arguments. Variables of the run are filled in. The payload is not
-///   filled in, because an interpreter could execute it. The program gets the payload on standard
-///   input and in environment variables.
+/// - No shell interprets the arguments. Variables of the run are filled into the arguments. The
+///   payload is not filled into the arguments, because an interpreter could execute it. The program
+///   gets the payload on standard input and in environment variables.
 /// - The program inherits only the environment variables in [`ShellSettings::env_allow`].
-/// - Resource limits apply to each process. `memory_mb` and `processes` apply to all processes
-///   together if the program has a control group that supports it; see [`Containment`].
+/// - Resource limits apply to each process. `memory_mb` and `processes` apply to the program as a
+///   whole if it has a control group that supports this; see [`Containment`].
 /// - With [`ShellSettings::sandbox`], the program runs in separate mount and PID namespaces (and a
 ///   user namespace, if the node is not root). The program sees only its own processes, and hidden
 ///   paths are empty.
@@ -47,7 +47,7 @@ pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand}
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,
-    /// The users in the settings that are root.
+    /// The users in the settings that are root, under any name.
     roots: BTreeSet<String>,
     inherited: Vec<(String, String)>,
     groups: Groups,
@@ -70,20 +70,18 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     )
 };
 
-/// How much longer than allowed a supervisor may take to stop if the program has a control group.
-/// The node can kill all processes of the group without the supervisor.
+/// Time after `kill_grace` at which the node kills a supervisor that has not stopped, if the
+/// program has a control group. The node can kill a control group without the supervisor.
 const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
 
-/// How much longer than allowed a supervisor may take to stop without a control group, when only
-/// the supervisor knows all processes.
+/// Time after `kill_grace` at which the node kills a supervisor that has not stopped, if the
+/// program has no control group. Without a control group, only the supervisor knows all processes.
 const SUPERVISOR_LATE_ALONE: Duration = Duration::from_secs(1);
 
 impl ShellExecutor {
     /// Creates the executor and ends programs that an earlier start of this node has left running.
     /// Programs inherit the environment variables that this process has at the time of this call.
     pub fn new(settings: ShellSettings) -> Result<Self, NoCgroup> {
-        // The variables in `env_allow` are passed on to programs; they are not settings of
-        // Evenkeel.
         let variable = |name: &String| {
             let value = std::env::var_os(name)?;
             Some((name.clone(), value.to_string_lossy().into_owned()))
@@ -102,8 +100,8 @@ impl ShellExecutor {
         self.groups.containment()
     }
 
-    /// Restricts the executor to jobs of these tenants, unless `tenants` is `None`. The programs of the tenants in
-    /// `tenant_users` run as another user.
+    /// Restricts the executor to jobs of these tenants, unless `tenants` is `None`. Programs of a
+    /// tenant in `tenant_users` run as the given user.
     #[must_use]
     pub fn for_tenants(
         mut self,
@@ -139,7 +137,7 @@ impl ShellExecutor {
             .map(|(name, value)| (name.into(), value)),
         );
         env.extend(checkpoint(invocation).map(|text| ("EVENKEEL_CHECKPOINT".into(), text)));
-        // The clock must be read before the lease; see `lease_line`.
+        // The clock must be read before the remaining time of the lease; see `lease_line`.
         let sent_ms = monotonic_ms();
         Ok(Spec {
             argv: filled.argv,
@@ -185,8 +183,8 @@ impl Executor for ShellExecutor {
 }
 
 impl ShellExecutor {
-    /// Runs the program of an attempt. The error is the report of an attempt whose program was not
-    /// started.
+    /// Runs the program of an attempt. Returns an error with the report of the attempt if the
+    /// program was not started.
     async fn run_program(&self, invocation: Invocation) -> Result<Report, Report> {
         let config = ShellConfig::parse(&invocation.definition.executor.config)
             .map_err(Report::failed_for_good)?;
@@ -199,7 +197,7 @@ impl ShellExecutor {
         let sandbox = self.settings.sandbox_of(spec.user.as_ref(), &self.roots);
         if sandbox.is_some() {
             // The sandbox builder holds the lock, because the supervisor inside the sandbox cannot
-            // see the file.
+            // see the lock file.
             spec.bodies_lock = None;
         }
         let late = if spec.group.is_some() { SUPERVISOR_LATE } else { SUPERVISOR_LATE_ALONE };
@@ -213,7 +211,7 @@ impl ShellExecutor {
         };
         let session = Session::open(&self.settings.supervisor, &spec, sandbox.as_ref(), options)
             .map_err(|error| Report::failed(format!("the supervisor can't be started: {error}")))?;
-        // The large future is boxed, so that attempts that wait for a permit need little memory.
+        // The large future is boxed, so that attempts which wait for a permit need little memory.
         Ok(Box::pin(session.run()).await)
     }
 }

@@ -5,7 +5,7 @@ use evenkeel_core::{LogStream, Progress, RunLog};
 use super::lines::{Lines, Piece};
 use crate::LiveReport;
 
-/// Passes output to the log, and messages for Evenkeel to the live report.
+/// Passes a program's output to the log, and its lines for Evenkeel to the live report.
 pub(super) struct Output {
     live: LiveReport,
     lines: Lines,
@@ -31,7 +31,7 @@ impl Output {
         }
     }
 
-    /// Appends the last line. Returns the log of both streams and the item counts.
+    /// Appends the last line. Returns the log of both output streams, and the item counts.
     pub(super) fn finish(mut self) -> (Option<RunLog>, Progress) {
         let Self { live, lines, messages } = &mut self;
         lines.finish(&mut |piece| messages.take(piece, live));
@@ -49,8 +49,8 @@ impl Messages {
                     live.progress(progress);
                 }
                 if let Some(text) = message.checkpoint() {
-                    // A checkpoint in a line is smaller than `CHECKPOINT_BYTES_MAX`, so this call
-                    // cannot fail.
+                    // A checkpoint in a line for Evenkeel is smaller than `CHECKPOINT_BYTES_MAX`,
+                    // so this call cannot fail.
                     let _ = live.checkpoint(text.into_bytes());
                 }
             }

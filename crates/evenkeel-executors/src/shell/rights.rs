@@ -21,7 +21,7 @@ pub struct NoSandbox {
     pub reason: String,
 }
 
-/// Sets up an empty sandbox, to check whether this machine supports it.
+/// Sets up a sandbox without a program, to check whether this machine supports sandboxes.
 pub fn try_sandbox(
     supervisor: &SupervisorCommand,
     sandbox: &SandboxSettings,
@@ -46,7 +46,7 @@ pub fn try_sandbox(
     Err(refused(if message.is_empty() { tried.status.to_string() } else { message.to_owned() }))
 }
 
-/// True if the user exists. A user number always counts as existing.
+/// True if the user exists. A user who is given by number always counts as existing.
 pub fn is_user(name: &str) -> bool {
     uid_of(name).is_some()
 }
@@ -56,8 +56,8 @@ pub fn is_root(name: &str) -> bool {
     uid_of(name) == Some(0)
 }
 
-/// Returns the user with the fewest rights: `nobody`, or the number that most systems give this
-/// user.
+/// Returns the user with the fewest rights: `nobody`, or the user number that most systems give to
+/// `nobody`.
 pub fn nobody() -> String {
     let name = "nobody";
     if is_user(name) { name.into() } else { "65534".into() }
@@ -93,8 +93,8 @@ impl ShellSettings {
         config.user.as_ref().or_else(|| self.given_user(tenant)).cloned()
     }
 
-    /// Returns the sandbox for a program that runs as this user. `roots` is the result of
-    /// [`roots`](Self::roots).
+    /// Returns the sandbox for a program that runs as this user, or `None` for root. `roots` is the
+    /// result of [`roots`](Self::roots).
     pub(super) fn sandbox_of(
         &self,
         user: Option<&String>,
@@ -129,9 +129,9 @@ impl ShellSettings {
         Ok(())
     }
 
-    /// If the settings list programs, a job must name one of them by path or by file name. The job
-    /// may then set only the variables in `env_allow`, except `PATH`, because other variables can
-    /// make a program run another program.
+    /// If the settings list programs, a job must name one of the listed programs by path or by file
+    /// name. If programs are listed, a job may set only the environment variables in `env_allow`,
+    /// except `PATH`, because other variables can make a program run another program.
     fn check_program(&self, config: &ShellConfig) -> Result<(), ConfigFault> {
         if self.programs.is_empty() {
             return Ok(());
@@ -157,8 +157,8 @@ impl ShellSettings {
         }
     }
 
-    /// Returns the listed path for a program name, if the settings list programs. A job cannot
-    /// redirect the listed path with a link or with `PATH`.
+    /// Returns the path in the settings' list of programs for a program name. A job cannot replace
+    /// the listed program with a link or with `PATH`.
     pub(super) fn listed_program(&self, name: &str) -> Option<&Path> {
         let mut listed = self.programs.iter().map(|path| path.as_path());
         listed

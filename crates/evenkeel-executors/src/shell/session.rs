@@ -1,5 +1,5 @@
-//! The node's side of a running program: talks to the supervisor until all processes of the program
-//! have ended.
+//! The node's side of a running program: exchanges messages with the supervisor until all processes
+//! of the program have ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,10 +23,10 @@ use super::exit_codes::ExitCodes;
 use crate::supervisor::{Group, SANDBOX, Sandbox, Spec, lease_line, monotonic_ms};
 use crate::{Cancel, CancelReason, Lease, LiveReport, Report};
 
-/// How long the last replies of a supervisor may take to arrive after it has ended.
+/// Maximum time for which the node waits for the last replies of a supervisor that has ended.
 const LAST_REPLIES: Duration = Duration::from_secs(1);
 
-/// How long the kernel may take to end the processes of a supervisor that was killed.
+/// Maximum time to wait for the end of a control group whose supervisor was killed.
 const GROUP_END: Duration = Duration::from_secs(2);
 
 const CHUNK_BYTES: usize = 8 * 1024;
@@ -34,7 +34,7 @@ const CHUNK_BYTES: usize = 8 * 1024;
 /// Maximum number of bytes in a pipe, unless root has enlarged it.
 const PIPE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The time limits of a session, and where its output goes.
+/// The time limits of a running program, and the live report that gets its output.
 pub(super) struct SessionOptions<'a> {
     /// The program is stopped after this time without output.
     pub(super) timeout: Span,
@@ -46,8 +46,8 @@ pub(super) struct SessionOptions<'a> {
     pub(super) live: LiveReport,
 }
 
-/// A supervisor, the pipes to it, and the state of its program. Dropping the session closes the
-/// control socket, after which the supervisor ends the program.
+/// A supervisor, the pipes to the supervisor, and the state of its program. Dropping a `Session`
+/// closes the control socket, after which the supervisor ends the program.
 pub(super) struct Session<'a> {
     child: Child,
     replies: Lines<BufReader<OwnedReadHalf>>,
@@ -60,14 +60,14 @@ pub(super) struct Session<'a> {
     silence: Pin<Box<Sleep>>,
     /// Elapses if the supervisor takes too long to stop.
     stopping: Pin<Box<Sleep>>,
-    /// The bytes that were last read from standard output and standard error.
+    /// The bytes that were last read from the program's standard output and standard error.
     buffers: [Vec<u8>; 2],
     /// False once the supervisor has closed the control socket.
     is_listening: bool,
 }
 
 /// The writing half of the control socket. Commands are queued, so that the node can still kill a
-/// supervisor that does not read them.
+/// supervisor that does not read its commands.
 struct Commands {
     socket: OwnedWriteHalf,
     queue: BytesMut,
@@ -81,8 +81,8 @@ impl Commands {
         }
     }
 
-    /// Writes a part of the queued commands. After an error nothing more is written, because
-    /// reading from the supervisor shows that it has ended.
+    /// Writes a part of the queued commands. After a write error no more commands are written,
+    /// because the supervisor has ended.
     async fn write_some(&mut self) {
         if self.socket.write_buf(&mut self.queue).await.is_err() {
             self.is_broken = true;
@@ -106,7 +106,7 @@ enum Event {
 
 impl<'a> Session<'a> {
     /// Starts a supervisor, inside a sandbox if `sandbox` is given, and queues `spec` as the first
-    /// message to it.
+    /// message to the supervisor.
     pub(super) fn open(
         supervisor: &SupervisorCommand,
         spec: &Spec,
@@ -118,8 +118,8 @@ impl<'a> Session<'a> {
         theirs.set_nonblocking(false)?;
         let (to_stdout, stdout) = pipe::pipe()?;
         let (to_stderr, stderr) = pipe::pipe()?;
-        // With an absolute path and no hook before `exec`, the standard library starts the process
-        // without copying this process, which may be large.
+        // With an absolute path and no hook before `exec`, the standard library starts a process
+        // without copying the memory tables of the node, which may be large.
         let mut command = Command::new(&supervisor.program);
         command.args(&supervisor.args);
         if let Some(sandbox) = sandbox {
@@ -227,8 +227,8 @@ impl<'a> Session<'a> {
         if !state.is_over()
             && let Some(group) = state.group.clone()
         {
-            // If the node ends before the control group has ended, the next start of the node ends
-            // the group.
+            // If the node ends before all processes of the control group have ended, the restarted
+            // node ends them.
             let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
         }
         for (stream, pipe) in LogStream::ALL.into_iter().zip(pipes) {
@@ -250,8 +250,8 @@ async fn read(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
     is_open
 }
 
-/// Reads the bytes that are in a pipe now. The program has ended, but an unrelated process may
-/// still hold the pipe open, so the function does not wait for the end of the pipe.
+/// Reads the bytes that are in a pipe now, without waiting for the end of the pipe. The program has
+/// ended, but an unrelated process may still hold the pipe open.
 fn drain(pipe: Option<pipe::Receiver>, mut take: impl FnMut(&[u8])) {
     let Some(pipe) = pipe.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else { return };
     let mut buffer = [0; CHUNK_BYTES];

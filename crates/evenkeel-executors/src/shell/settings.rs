@@ -11,32 +11,32 @@ use serde::{Deserialize, Serialize};
 pub struct ShellSettings {
     pub supervisor: SupervisorCommand,
     /// A file on which supervisors hold a shared lock while their programs run. A restarted node
-    /// also finds its old control groups by the directory of this file. By default there is no lock
-    /// file.
+    /// also finds its old control groups by the directory of this lock file. By default there is no
+    /// lock file.
     pub bodies_lock: Option<PathBuf>,
-    /// The time between SIGTERM and SIGKILL, by default 1 s.
+    /// The time between SIGTERM and SIGKILL when a program is ended, by default 1 s.
     pub kill_grace: Duration,
-    /// How many programs run concurrently, by default 256; further attempts wait.
+    /// Maximum number of programs that run at the same time, by default 256; further attempts wait.
     pub bodies_max: usize,
-    /// The environment variables of the node that programs inherit. All other variables are
-    /// withheld, because they may hold secrets. The default is `PATH`, `LANG`, `LC_ALL`, `TZ`.
+    /// The environment variables of the node that programs inherit. Programs do not inherit other
+    /// variables, which may hold secrets. The default is `PATH`, `LANG`, `LC_ALL`, `TZ`.
     pub env_allow: Vec<String>,
-    /// The user, by name or number, that programs run as; only a node that runs as root can switch
-    /// users. The default is the user of the node.
+    /// The name or number of the user that programs run as, by default the user of the node. Only a
+    /// node that runs as root can switch users.
     pub user: Option<String>,
-    /// The users that run the programs of certain tenants.
+    /// For some tenants, the user that programs of the tenant run as.
     pub tenant_users: BTreeMap<TenantNo, String>,
-    /// Further users as which jobs may run programs, by default none.
+    /// Further users that jobs may name to run their programs, by default none.
     pub users: Vec<String>,
     /// The tenants whose jobs may run programs; `None`, the default, allows all tenants.
     pub tenants: Option<BTreeSet<TenantNo>>,
     /// The absolute paths of the programs that jobs may run. An empty list, the default, allows all
     /// programs.
     pub programs: Vec<PathBuf>,
-    /// Hides paths and processes of the machine from programs. Programs that run as root get no
-    /// sandbox, because they could leave it. There is no sandbox by default.
+    /// The sandbox, which hides paths and processes of the machine from programs. Programs that run
+    /// as root get no sandbox, because they could leave it. By default programs get no sandbox.
     pub sandbox: Option<SandboxSettings>,
-    /// Whether programs get separate control groups; by default they do if possible.
+    /// Whether each program gets a separate control group; by default it does if possible.
     pub cgroup: CgroupUse,
 }
 
@@ -62,7 +62,7 @@ impl ShellSettings {
 #[derive(Clone, Debug)]
 pub struct SandboxSettings {
     /// Directories and files that programs see as empty, such as the node's data, configuration and
-    /// keys. The first path must be a directory.
+    /// keys. The first of the hidden paths must be a directory.
     pub hidden: Vec<PathBuf>,
 }
 
@@ -84,6 +84,6 @@ pub enum CgroupUse {
     #[default]
     Auto,
     Off,
-    /// The executor refuses to start without control groups.
+    /// Creating the shell executor fails if control groups are not available.
     Required,
 }

@@ -16,7 +16,7 @@ use super::group::Group;
 use super::protocol::Spec;
 
 pub(super) struct Body {
-    /// The main process of the program, which leads a process group.
+    /// The process id of the program's main process, which leads a process group.
     pub(super) pid: Pid,
     /// The control group of all processes of the program.
     pub(super) group: Option<Group>,
@@ -63,8 +63,8 @@ impl Body {
 }
 
 fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<Pid> {
-    // Starts the supervisor's executable by this path, because an update may have replaced the file
-    // at its real path.
+    // Starts the supervisor's executable by the path `/proc/self/exe`, because an update may have
+    // replaced the file at its real path.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(own_args)
@@ -79,8 +79,8 @@ fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<
     pid.ok_or_else(|| io::Error::other("the process has no id"))
 }
 
-/// Returns the standard input of the program. A file in memory needs no process that writes to it,
-/// unlike a pipe.
+/// Returns the standard input of the program as a file in memory. Unlike a pipe, a file needs no
+/// process that writes to it while the program reads.
 fn payload(payload: Option<&str>) -> io::Result<Stdio> {
     let Some(payload) = payload else { return Ok(Stdio::null()) };
     let mut file = File::from(memfd_create("payload", MemfdFlags::CLOEXEC)?);
@@ -90,12 +90,12 @@ fn payload(payload: Option<&str>) -> io::Result<Stdio> {
 }
 
 /// Takes the shared lock that a supervisor holds while its program runs, or fails immediately if
-/// another process holds it exclusively. The lock is held until the returned files are closed. The
-/// second file is a lock that programs inherit, which stays held if the supervisor is killed while
-/// processes of its program still run.
+/// another process holds the lock exclusively. The lock is held until both returned files are
+/// closed. Programs inherit the second file, so the lock stays held if the supervisor is killed
+/// while processes of its program still run.
 pub(super) fn hold_lock(path: &Path) -> io::Result<[File; 2]> {
     let own = File::options().create(true).read(true).append(true).open(path)?;
-    // Opens the inherited lock file read-only, because programs that run as other users get it.
+    // Programs, which may run as other users, inherit this lock file, so it is opened read-only.
     let inherited = File::open(path)?;
     for file in [&own, &inherited] {
         flock(file, FlockOperation::NonBlockingLockShared)?;

@@ -9,18 +9,18 @@ use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 /// `kill_all` until no process is left.
 const SEARCHES_MAX: usize = 100;
 
-/// Maximum number of processes that get SIGTERM before SIGKILL.
+/// Maximum number of processes to which [`terminate_all`] sends SIGTERM.
 const ASKED_MAX: usize = 10_000;
 
 /// Sends SIGKILL to all descendants of the supervisor.
 ///
 /// Before SIGKILL, the function sends SIGSTOP to all descendants, until a search finds no new
-/// process. A stopped process cannot fork, so a program cannot outrun the search by starting
-/// processes.
+/// process. A stopped process cannot start processes, so the search eventually finds all processes
+/// of a program.
 ///
-/// A process that is just being created may be missed, so the caller repeats the call until no
-/// descendant is left. Orphans become children of this process, so no descendant is lost between
-/// two calls.
+/// The search may miss a process that is just being created, so the caller repeats `kill_all` until
+/// no descendant is left. Orphans become children of the supervisor, so no descendant is lost
+/// between two calls of `kill_all`.
 pub(super) fn kill_all() {
     if signal_namespace(Signal::KILL) {
         return;
@@ -46,7 +46,7 @@ pub(super) fn kill_all() {
     }
 }
 
-/// Sends SIGTERM to all descendants of the supervisor once.
+/// Sends SIGTERM once to all descendants of the supervisor, up to about 10,000.
 pub(super) fn terminate_all() {
     if !signal_namespace(Signal::TERM) {
         search(ASKED_MAX, |pid| {
@@ -70,13 +70,13 @@ fn search(count_max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
     found
 }
 
-/// If this process is process 1 of its PID namespace, signals all other processes of the namespace,
-/// which all belong to the program. Returns false if this process is not process 1.
+/// If the supervisor is process 1 of its PID namespace, signals all other processes of the
+/// namespace, which all belong to the program. Returns false if the supervisor is not process 1.
 fn signal_namespace(signal: Signal) -> bool {
     let is_first = getpid().is_init();
     if is_first {
-        // For group 1 this call becomes `kill(-1)`, which signals every process except the caller.
-        // `kill` fails if there is no other process.
+        // For process group 1, `kill_process_group` becomes `kill(-1)`, which signals every process
+        // except the caller. `kill(-1)` fails if the namespace has no other process.
         let _ = kill_process_group(Pid::INIT, signal);
     }
     is_first
@@ -90,7 +90,7 @@ fn children_of(pid: Pid) -> Vec<Pid> {
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(parse_pid)),
-            // A kernel without CONFIG_PROC_CHILDREN has no file `children` for a running thread.
+            // A kernel without CONFIG_PROC_CHILDREN has no file `/proc/PID/task/TID/children`.
             Err(_) if thread.path().exists() => return children_by_search(pid),
             Err(_) => {}
         }
@@ -110,7 +110,8 @@ fn children_by_search(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The process name, in parentheses, comes before the parent's id and may contain parentheses.
+    // In `/proc/PID/stat`, the process name comes before the parent's id; it is in parentheses and
+    // may itself contain parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1).and_then(parse_pid)
 }

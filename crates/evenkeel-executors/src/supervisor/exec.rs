@@ -1,5 +1,5 @@
-//! Turns a new process into the program of an attempt: control group, user, working directory and
-//! limits.
+//! Turns a new process into the program of an attempt: sets control group, user, working directory
+//! and limits, and then executes the program.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
@@ -19,19 +19,19 @@ use super::limits::Limits;
 use super::protocol::GroupSpec;
 use super::{EXIT_ABANDONED, EXIT_BROKEN};
 
-/// Marks the command line of a process that is about to become the program of an attempt.
+/// Argument of a process that is about to become the program of an attempt.
 pub(super) const EXEC: &str = "--exec";
 
 /// Prefix of the program's environment variables until the program starts. Without the prefix, a
-/// variable such as `LD_PRELOAD` would also affect the supervisor's executable, which may still run
-/// as root.
+/// variable such as `LD_PRELOAD` would also affect the process that prepares the start and may
+/// still run as root.
 const VARIABLE: &str = "EVENKEEL_BODY_ENV:";
 
 /// A value of `cwd` that stands for the home directory of the program's user, or `/` if that
 /// directory does not exist.
 pub(crate) const HOME: &str = "~";
 
-/// The steps to take before the program starts.
+/// The settings that a new process applies to itself before it becomes the program of an attempt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prelude {
     /// The process id of the supervisor, which must still be the parent of this process.
@@ -39,11 +39,11 @@ pub(super) struct Prelude {
     pub(super) group: Option<GroupSpec>,
     /// A user name or a user number.
     pub(super) user: Option<String>,
-    /// An absolute path or [`HOME`]; `/` if `None`.
+    /// The working directory: an absolute path or [`HOME`], or `None` for `/`.
     pub(super) cwd: Option<PathBuf>,
-    /// Limits that the control group does not enforce.
+    /// Resource limits that the control group of the program does not enforce.
     pub(super) limits: Limits,
-    /// The limits to apply if the process cannot join its control group.
+    /// Resource limits to apply if the process cannot join its control group.
     pub(super) limits_alone: Limits,
 }
 
@@ -62,8 +62,8 @@ pub(super) fn exec_arguments(args: &[OsString]) -> Option<&[OsString]> {
     Some(&args[mark + 1..])
 }
 
-/// Replaces this process by the program of the attempt. Returns an exit code only if the program
-/// cannot start.
+/// Replaces this process by the program of the attempt. Returns only if the program cannot start,
+/// with the exit code for this process.
 pub(super) fn become_body(args: &[OsString]) -> u8 {
     let broken = |message: &str| {
         print_error(message);
@@ -92,7 +92,7 @@ pub(super) fn become_body(args: &[OsString]) -> u8 {
 }
 
 impl Prelude {
-    /// Applies all steps. Returns false if the supervisor has ended.
+    /// Applies the settings to this process. Returns false if the supervisor has ended.
     fn apply(&self, command: &mut Command) -> Result<bool, String> {
         if !self.end_with_supervisor()? {
             return Ok(false);
@@ -130,8 +130,8 @@ impl Prelude {
         Ok(true)
     }
 
-    /// Returns the working directory of the program. The server's working directory is never used,
-    /// because it could be any directory.
+    /// Returns the working directory of the program. Programs never inherit the server's working
+    /// directory, because it could be any directory.
     fn folder<'a>(&'a self, user: Option<&'a User>) -> &'a Path {
         const ROOT: &str = "/";
         match self.cwd.as_deref() {
@@ -153,12 +153,11 @@ impl Prelude {
     }
 }
 
-/// Switches to a user and gives up all rights that the user does not have. The groups are set
-/// before the user, because changing groups needs root. Returns the user's entry in the user
-/// database, if there is one.
+/// Switches this process to a user and gives up all rights that the user does not have. The groups
+/// are set before the user, because only root can change groups. Returns the user's entry in the
+/// user database, or `None` if there is no entry.
 fn become_user(name: &str) -> io::Result<Option<User>> {
-    // For the kernel the highest user number means "no change", which would leave this process
-    // root.
+    // The kernel takes the highest user number as "no change", so this process would stay root.
     let number = name.parse().ok().filter(|uid| *uid != u32::MAX).map(Uid::from_raw);
     let known = match number {
         Some(uid) => User::from_uid(uid)?,
@@ -169,7 +168,7 @@ fn become_user(name: &str) -> io::Result<Option<User>> {
             let login = CString::new(user.name.as_str())?;
             (user.uid, user.gid, getgrouplist(&login, user.gid)?)
         }
-        // In many containers a user number has no name.
+        // In many containers a user number has no entry in the user database.
         (None, Some(uid)) => (uid, Gid::from_raw(uid.as_raw()), Vec::new()),
         (None, None) => {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such user"));
@@ -197,7 +196,7 @@ fn set_login_variables(user: User, command: &mut Command) {
     }
 }
 
-/// Prints to the standard error of the program.
+/// Prints a message of Evenkeel to the standard error of the program.
 pub(super) fn print_error(message: &str) {
     let _ = writeln!(io::stderr(), "evenkeel: {message}");
 }

@@ -1,5 +1,5 @@
-//! The control group (cgroup v2) of a program. The group holds all processes of the program, even
-//! processes that leave the process tree.
+//! The control group (cgroup v2) of a program. A control group holds all processes of the program,
+//! even processes that leave the process tree.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -11,14 +11,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::limits::Limits;
 use super::protocol::{millis, monotonic_ms};
 
-/// Milliseconds between two checks whether a control group is empty, in addition to the kernel's
+/// Milliseconds between two checks whether a control group is empty, in case the kernel sends no
 /// notification.
 const LOOK_AGAIN_MS: u64 = 20;
 
 /// Maximum depth of nested control groups that a program created inside its group.
 const DEPTH_MAX: usize = 16;
 
-/// A control group, which may already be removed.
+/// A control group, which may no longer exist.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     path: PathBuf,
@@ -43,15 +43,15 @@ impl Group {
     }
 
     /// Sets the limits that the kernel can apply to the control group as a whole, and returns the
-    /// remaining limits.
+    /// limits that it cannot apply.
     pub(super) fn limit(&self, mut limits: Limits) -> Limits {
         if let Some(mb) = limits.memory_mb
             && self.write("memory.max", &mb.saturating_mul(1024 * 1024).to_string()).is_ok()
         {
             limits.memory_mb = None;
             // The control group gets no swap. At the memory limit, the kernel kills all processes
-            // of the group, because a part of a program is useless. Errors are ignored, because old
-            // kernels lack some of these files.
+            // of the group, because a part of a program is useless. Write errors are ignored,
+            // because old kernels do not have all of these settings.
             let _ = self.write("memory.swap.max", "0");
             let _ = self.write("memory.oom.group", "1");
         }
@@ -92,14 +92,14 @@ impl Group {
             }
             let millis = i64::try_from(left.min(LOOK_AGAIN_MS)).unwrap_or(1);
             let wait = Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 };
-            // The result of `poll` does not matter, because the loop reads the state of the group
-            // again.
+            // The result of `poll` does not matter, because the loop then checks again whether the
+            // control group is empty.
             let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&wait));
         }
     }
 
     /// Kills all processes of the control group, waits up to `timeout` and removes the group.
-    /// Returns true if the group no longer exists.
+    /// Returns true if the control group no longer exists.
     pub(crate) fn end(&self, timeout: Duration) -> bool {
         if !self.is_empty() {
             // Killing fails if the control group was just removed.
@@ -110,8 +110,8 @@ impl Group {
         !self.path.exists()
     }
 
-    /// Removes the control group and the groups that the program created in it. A group that still
-    /// has processes is not removed.
+    /// Removes the control group and the groups that the program created in it. A control group
+    /// that still has processes is not removed.
     pub(crate) fn remove(&self) {
         remove(&self.path, DEPTH_MAX);
     }
@@ -150,7 +150,7 @@ fn remove(path: &Path, depth: usize) {
             remove(&entry.path(), depth - 1);
         }
     }
-    // The next start of the node removes control groups that this function cannot remove.
+    // A restarted node removes old control groups that this function could not remove.
     let _ = fs::remove_dir(path);
 }
 

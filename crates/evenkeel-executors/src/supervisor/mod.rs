@@ -1,35 +1,34 @@
 //! The supervisor is a small process between the node and a program.
 //!
 //! A node can be killed or frozen at any moment, and then cannot end the programs that it started.
-//! So each program (the *body* of an attempt) has a supervisor process, which ends the program if
-//! the node cannot.
+//! Each program (the *body* of an attempt) has a supervisor process, which ends the program if the
+//! node cannot.
 //!
 //! # Guarantees
 //!
-//! - The program and all its descendants end when the node sends `stop`, when the node has ended
-//!   (even by `kill -9`), and when the node's lease runs out (the node is frozen, or cannot reach
-//!   the store). Descendants that left the process group or session end as well: the supervisor is
-//!   their subreaper, so orphans become its children.
-//! - If the node may create control groups (cgroup v2), each program has a separate group, and the
-//!   kernel kills all processes in the group at once, even if they have changed their user.
+//! - The supervisor ends the program and all its descendants if the node sends `stop`, if the node
+//!   has ended (even by `kill -9`), or if the node's lease runs out. Descendants that left the
+//!   process group or session end as well, because orphans become children of the supervisor.
+//! - If the node may create control groups (cgroup v2), each program has a separate control group.
+//!   The kernel kills all processes in a control group at once, whatever their user.
 //! - To end a program, the supervisor sends SIGTERM to the process group, waits for `kill_grace`,
 //!   and then sends SIGKILL to the control group and to every descendant until none is left. A
-//!   program may outlive its lease by `kill_grace`, so the node must treat its lease as shorter by
-//!   that time.
+//!   program may outlive the node's lease by `kill_grace`, so the node must treat its lease as
+//!   shorter by `kill_grace`.
 //! - Processes that remain when the main process of a program exits get SIGTERM, and SIGKILL after
 //!   half a second (or `kill_grace`, if that is shorter).
-//! - A program starts only while its node is alive and the lease is valid.
-//! - A shared lock on `bodies_lock` is held from before the program starts until its last
-//!   descendant has ended. A restarted node that gets the exclusive lock knows that all programs of
-//!   its earlier start have ended and that no further program will start. The node must release the
-//!   lock before it starts programs, because a supervisor that finds the lock taken refuses to
-//!   start.
+//! - A program starts only while its node is alive and the node's lease is valid.
+//! - A shared lock on the file `bodies_lock` is held from before the program starts until its last
+//!   descendant has ended. A restarted node that gets the exclusive lock knows that all programs
+//!   which it started before the restart have ended. The node must release the exclusive lock
+//!   before it starts programs, because a supervisor that cannot get the shared lock does not start
+//!   its program.
 //! - If the supervisor is killed, the kernel kills the main process of the program, and the node
 //!   kills the control group. Without a control group the node kills the process group; descendants
 //!   that left the process group may survive, and keep the lock. If both the supervisor and the
-//!   node are killed, the next start of the node kills the control group.
-//! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends the
-//!   whole program when the supervisor or its parent ends for any reason.
+//!   node are killed, the restarted node kills the control group.
+//! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends all
+//!   processes in a sandbox when the supervisor or its parent ends for any reason.
 //!
 //! The supervisor cannot end a process that is stuck in the kernel, nor a process that another
 //! service started for the program, such as `at` or a container service. Without a control group
@@ -40,17 +39,17 @@
 //!
 //! The standard input of the supervisor is a socket to the node. The node sends the `Spec` as one
 //! line of JSON, and sends the line `go` after the supervisor's reply `ready`. At each renewal of
-//! the lease the node sends `lease <ms> <sent_ms>`: the remaining time, and the monotonic clock at
-//! which it was measured. `stop` ends the program. Replies are lines of JSON, see `Reply`. Standard
-//! output and error belong to the program.
+//! its lease the node sends `lease <ms> <sent_ms>`: the remaining time of the lease, and the
+//! monotonic clock when the remaining time was read. `stop` ends the program. Replies of the
+//! supervisor are lines of JSON, see `Reply`. Standard output and error belong to the program.
 //!
-//! The exit code of the supervisor is that of the program, 128 + n after signal n,
-//! [`EXIT_ABANDONED`] if the node had ended or its lease ran out, and 126 or 127 if the program
-//! could not start.
+//! The exit code of the supervisor is the exit code of the program, or 128 + n if signal n ended
+//! the program, or 126 or 127 if the program could not start. The exit code is [`EXIT_ABANDONED`]
+//! if the node had ended or its lease ran out.
 //!
-//! The executable of the supervisor also starts the program of the attempt (`… --exec <prelude> --
-//! argv…`), because only a process itself can join a control group, give up rights and ask the
-//! kernel to kill it when its parent ends.
+//! To start the program, the supervisor executes itself with `… --exec <prelude> -- argv…`, and the
+//! new process becomes the program. Only a process itself can give up its rights and ask the kernel
+//! to kill it when its parent ends.
 
 mod body;
 mod descendants;
@@ -79,16 +78,15 @@ pub(crate) use protocol::{
 pub(crate) use sandbox::{SANDBOX, Sandbox};
 use watch::Watch;
 
-/// The exit code of a supervisor that ended its program because the node had ended or its lease ran
-/// out.
+/// The exit code of a supervisor that ended its program because the node had ended or the node's
+/// lease ran out.
 pub const EXIT_ABANDONED: u8 = 198;
 
-/// The exit code of a supervisor that failed.
+/// The exit code of a supervisor that failed, for example because the lock was taken.
 const EXIT_BROKEN: u8 = 125;
 
-/// Runs the supervisor, which is all that the command `__supervise` does. Call this function first,
-/// before a runtime or a configuration is loaded. The function reads the command-line arguments of
-/// the process.
+/// Runs the supervisor, which is all that the command `__supervise` does. Call this function first
+/// in the process, before a runtime or a configuration is loaded.
 pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(exec) = exec::exec_arguments(&args) {
@@ -102,8 +100,8 @@ pub fn main() -> ExitCode {
     }
     match supervise(args) {
         Ok(code) => ExitCode::from(code),
-        // The node has ended or sent an invalid message, so the error can only go to standard
-        // error.
+        // The node has ended or has sent an invalid message, so the supervisor prints the error to
+        // standard error.
         Err(error) => {
             exec::print_error(&format!("the supervisor failed: {error}"));
             ExitCode::from(EXIT_BROKEN)
@@ -130,8 +128,8 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(sandbox::refuse(&format!("the sandbox can't be set up: {error}")));
         }
     }
-    // Leaves the terminal, because the node decides whether Ctrl-C ends programs. `setsid` fails
-    // only if the supervisor leads a process group, which gets no signals for the node's group.
+    // The supervisor leaves the terminal, because the node decides whether Ctrl-C ends programs.
+    // `setsid` fails only if the supervisor leads a process group, which Ctrl-C does not reach.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     let control = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
@@ -151,8 +149,8 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(EXIT_BROKEN);
         }
     };
-    // The supervisor sends `ready` only while it holds the lock, so that no program starts after a
-    // restarted node has found the lock free.
+    // The supervisor sends `ready` only while it holds the lock, so that no old program starts
+    // after a restarted node has found the lock free.
     let _ = Reply::Ready.send(&mut replies);
     let lease = spec.lease_ms.map(|lease_ms| spec.sent_ms.saturating_add(lease_ms));
     let Some(lease) = await_go(&mut commands, lease)? else { return Ok(EXIT_ABANDONED) };
@@ -166,8 +164,8 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(if missing { 127 } else { 126 });
         }
     };
-    // In a sandbox the process id is not reported, because outside the sandbox it may belong to
-    // another process.
+    // In a sandbox the process id of the program is not reported, because outside the sandbox this
+    // id may belong to another process.
     let pid = (!getpid().is_init()).then(|| body.pid.as_raw_nonzero().get());
     let _ = Reply::Started { pid }.send(&mut replies);
     let kill_grace = Duration::from_millis(spec.kill_grace_ms);

@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 
-/// The program to run, its environment, and its limits.
+/// The first message to a supervisor: the program to run, its environment, and its limits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub(crate) argv: Vec<String>,
     /// All environment variables of the program.
     pub(crate) env: BTreeMap<String, String>,
-    /// An absolute path or [`HOME`](super::HOME); `/` if `None`.
+    /// The working directory: an absolute path or [`HOME`](super::HOME), or `None` for `/`.
     pub(crate) cwd: Option<PathBuf>,
     /// The standard input.
     pub(crate) payload: Option<String>,
-    /// The file on which the supervisor holds a shared lock.
+    /// The file on which the supervisor holds a shared lock while the program runs.
     pub(crate) bodies_lock: Option<PathBuf>,
-    /// The time between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL when the program is ended, in milliseconds.
     pub(crate) kill_grace_ms: u64,
     /// The remaining time of the lease at `sent_ms`, or `None` if the lease never ends.
     pub(crate) lease_ms: Option<u64>,
-    /// The monotonic clock at the time when the lease was read, in milliseconds.
+    /// The monotonic clock in milliseconds when the remaining time of the lease was read.
     pub(crate) sent_ms: u64,
     #[serde(default)]
     pub(crate) group: Option<GroupSpec>,
-    /// A user name or number, or `None` for the user of the node.
+    /// The name or number of the user that the program runs as, or `None` for the user of the node.
     #[serde(default)]
     pub(crate) user: Option<String>,
     #[serde(default)]
@@ -46,11 +46,11 @@ pub(crate) struct GroupSpec {
     pub(crate) required: bool,
 }
 
-/// A command that the node sends after the spec.
+/// A command that the node sends to a supervisor after the [`Spec`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     Go,
-    /// The lease is valid until this time of the monotonic clock.
+    /// The node's lease is valid until this time of the monotonic clock.
     Lease {
         until_ms: u64,
     },
@@ -67,7 +67,7 @@ impl Command {
             "stop" => Some(Self::Stop),
             "lease" => {
                 let lasts_ms: u64 = words.next()?.parse().ok()?;
-                // A message that arrives late must not extend the lease beyond its real end.
+                // A lease message that arrives late must not extend the lease beyond its real end.
                 let sent_ms = words.next().map_or(Some(now_ms), |word| word.parse().ok())?;
                 Some(Self::Lease { until_ms: sent_ms.min(now_ms).saturating_add(lasts_ms) })
             }
@@ -77,8 +77,8 @@ impl Command {
 }
 
 /// Returns the line that tells a supervisor about the renewed lease. The caller must read the clock
-/// before the lease: a node that freezes between the two reads then reports too little remaining
-/// time, never too much.
+/// before the remaining time of the lease. If the node freezes between reading the clock and the
+/// lease, it then reports too little remaining time, never too much.
 pub(crate) fn lease_line(sent_ms: u64, remaining: Duration) -> String {
     format!("lease {} {sent_ms}\n", millis(remaining))
 }
@@ -87,7 +87,7 @@ pub(crate) fn lease_line(sent_ms: u64, remaining: Duration) -> String {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
-    /// The supervisor holds the lock and starts the program after `go`.
+    /// The supervisor holds the lock and starts the program after the command `go`.
     Ready,
     Started {
         /// The process id of the program's main process, or `None` if the node cannot see the
@@ -128,7 +128,7 @@ pub(crate) enum EndedBy {
 }
 
 impl Ended {
-    /// Returns the exit code that a shell would show.
+    /// Returns the exit code that a shell would show for the ended program.
     pub(super) fn exit_code(&self) -> u8 {
         let code = self.code.or(self.signal.map(|signal| 128 + signal));
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
@@ -145,7 +145,7 @@ impl Reply {
     }
 }
 
-/// Returns the monotonic clock in milliseconds, which the node and its supervisors share.
+/// Returns the monotonic clock in milliseconds; a node and its supervisors read the same clock.
 pub(crate) fn monotonic_ms() -> u64 {
     // The monotonic clock is never negative, so the conversion cannot fail.
     millis(Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default())

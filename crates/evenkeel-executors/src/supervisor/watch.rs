@@ -15,12 +15,12 @@ use super::descendants;
 use super::group::Group;
 use super::protocol::{Command, Ended, EndedBy, millis, monotonic_ms};
 
-/// The time between two rounds of SIGKILL, in which killed processes end and their orphans become
-/// children of the supervisor.
+/// The time between two rounds of SIGKILL. In this time killed processes end, and their orphans
+/// become children of the supervisor.
 const KILL_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// The time between SIGTERM and SIGKILL for processes that remain after the main process has
-/// exited.
+/// Maximum time between SIGTERM and SIGKILL for processes that remain after the main process of a
+/// program has exited.
 const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
 enum Event {
@@ -42,7 +42,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts threads that read commands and reap children.
+    /// Starts one thread that reads commands of the node, and one that reaps ended processes.
     pub(super) fn new(
         body: Body,
         lease_until_ms: Option<u64>,
@@ -56,7 +56,7 @@ impl Watch {
         Self { body, lease_until_ms, kill_grace, events, status: None, all_gone: false }
     }
 
-    /// Waits until the program ends or must be stopped, and ends the remaining processes.
+    /// Waits until the program ends or must be stopped, and ends its remaining processes.
     pub(super) fn wait_until_all_ended(mut self) -> Ended {
         let by = self.wait_for_end();
         if by != EndedBy::Itself && !self.all_gone {
@@ -99,7 +99,7 @@ impl Watch {
                 Ok(Event::Command(Command::Stop)) => return EndedBy::Stop,
                 Ok(Event::NodeGone) => return EndedBy::NodeGone,
                 Ok(Event::Command(Command::Lease { until_ms })) => {
-                    // A renewal that a frozen node sends late must not revive an ended lease.
+                    // A lease renewal that a frozen node sends late must not revive an ended lease.
                     if self.lease_until_ms.is_some_and(|until| until <= monotonic_ms()) {
                         return EndedBy::Lease;
                     }
@@ -138,8 +138,8 @@ impl Watch {
         }
     }
 
-    /// Returns how the program ended, and the CPU time and memory that it used. A control group
-    /// also counts processes that their parents never reaped.
+    /// Returns how the program ended, and the CPU time and memory that it used. The usage of a
+    /// control group includes processes that their parents never reaped.
     fn ended(&self, by: EndedBy) -> Ended {
         let (cpu_us, memory_kb) = usage_of_reaped();
         let group = self.body.group.as_ref().map(Group::usage).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Watch {
     }
 
     fn signal_group(&self, signal: Signal) {
-        // The process id of a reaped leader may belong to a new process.
+        // After the main process was reaped, its process id may belong to a new process.
         if self.status.is_some() {
             return;
         }
@@ -189,7 +189,8 @@ fn reap(events: &Sender<Event>) {
     }
 }
 
-/// Returns the CPU time in microseconds and the peak memory in kilobytes of all reaped processes.
+/// Returns the CPU time of all reaped processes in microseconds, and the peak memory of the largest
+/// reaped process in kilobytes.
 fn usage_of_reaped() -> (u64, i64) {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return (0, 0) };
     let cpu_us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

@@ -17,10 +17,10 @@ use tempfile::TempDir;
 
 use crate::support::{eventually, invocation, is_alive, pid_in, with};
 
-/// Names and scripts of programs that try to outlive their attempt. Each program writes `ready`
-/// once all its processes run. Before `ready`, the main process writes its process id to `main`.
-/// All programs exit on their own after 100 seconds, and the [`Watchdog`] kills stopped processes,
-/// so that a failing test does not block the machine.
+/// Names and scripts of programs that try to outlive their attempt. Each program creates the file
+/// `ready` once all its processes run. Before that, the main process writes its process id to the
+/// file `main`. All programs exit on their own after 100 seconds, and the [`Watchdog`] kills
+/// stopped processes, so that a failing test does not block the machine.
 pub const KINDS: [(&str, &str); 16] = [
     ("stays", ": >ready; exec sleep 100"),
     (
@@ -187,7 +187,6 @@ impl Escapee {
         main.unwrap_or_else(|| panic!("a body that {} can't be found", self.kind))
     }
 
-    /// Returns the ids of the live processes of the program.
     pub fn processes(&self) -> Vec<i32> {
         let folder = self.folder.path();
         fs::read_dir("/proc")

@@ -30,7 +30,7 @@ fn settings(cgroup: CgroupUse) -> ShellSettings {
     ShellSettings { kill_grace, cgroup, ..ShellSettings::new(supervisor()) }
 }
 
-/// How the processes of a program are kept together.
+/// What keeps the processes of a program together: a control group, a sandbox, or neither.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kept {
     Group,
@@ -47,7 +47,6 @@ impl Kept {
         }
     }
 
-    /// Returns the command-line argument for the test node.
     const fn argument(self) -> &'static str {
         match self {
             Self::Group => "auto",
@@ -117,7 +116,7 @@ async fn nothing_survives_a_timeout() {
     each(|escapee, executor, kept| async move {
         let how = kept.words();
         let body = with(escapee.invocation(), |d| d.timeout = Span::from_secs(5));
-        // Output restarts the timeout, so a program that prints is cancelled instead.
+        // Output restarts the job's timeout, so the test cancels programs that always print.
         let (handle, cancel) = cancellation();
         let mut run =
             tokio::spawn(async move { executor.run(Invocation { cancel, ..body }).await });

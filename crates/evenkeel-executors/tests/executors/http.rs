@@ -149,8 +149,8 @@ async fn consecutive_calls_share_a_connection() {
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
     }
     let connections = peers.lock().unwrap().len();
-    // A connection returns to the pool shortly after its response, so a call may open a second
-    // connection.
+    // An HTTP connection returns to the connection pool shortly after its response, so a call may
+    // open another connection.
     assert!(connections <= 20, "{connections}");
 }
 

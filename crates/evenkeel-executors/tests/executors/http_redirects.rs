@@ -64,7 +64,7 @@ async fn redirect_status_decides_the_method() {
         let body = if then == "GET" { "" } else { r#"{"a":1}"# };
         assert_eq!(seen["body"], body, "{status} {method}");
         assert_eq!(seen["headers"].get("content-type").is_none(), then == "GET");
-        // The first origin gets all headers, and the signature fits the redirected request.
+        // A redirect to the same origin keeps all headers, with a signature of the new request.
         assert_eq!(seen["headers"]["authorization"], "Bearer secret");
         assert_eq!(seen["headers"]["x-api-key"], "secret");
         let signature = seen["headers"]["webhook-signature"].as_str().unwrap();

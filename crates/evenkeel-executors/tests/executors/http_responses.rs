@@ -110,7 +110,7 @@ async fn head_of_a_broken_response_counts() {
         assert_eq!(report.output.as_deref(), Some("said"));
         let error = report.error.unwrap();
         assert!(error.starts_with(&format!("the answer ({}", &head[..3])), "{error}");
-        // The error names the cause, but not the address.
+        // The error message names the cause of the failure, but not the called URL.
         assert!(error.contains("end of file") && !error.contains("secret"), "{error}");
     }
 }

@@ -47,7 +47,6 @@ pub async fn serve_at(ip: &str, router: Router) -> SocketAddr {
     address
 }
 
-/// Starts a server that counts the calls it gets.
 pub async fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
@@ -61,7 +60,6 @@ pub fn call(url: String) -> Invocation {
     invocation("http", json!({"url": url}))
 }
 
-/// Responds with a description of the request.
 pub async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> String {
     let headers: serde_json::Map<String, Value> = headers
         .iter()

@@ -76,7 +76,8 @@ impl Authority {
     }
 }
 
-/// A server that responds with the number of client certificates, or redirects to `?LOCATION`.
+/// A TLS server that responds with how many client certificates it got, or redirects to
+/// `?LOCATION`.
 struct Tls(SocketAddr);
 
 impl Tls {

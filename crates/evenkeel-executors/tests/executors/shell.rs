@@ -120,7 +120,8 @@ async fn environment_has_only_declared_variables() {
     let invocation = invocation("shell", config);
     let id = invocation.id;
     let output = executor().run(invocation).await.output.unwrap();
-    // The first four variables come from the node, if it has them; the last three name the user.
+    // The program inherits the first four of these environment variables from the node, and the
+    // last three describe its user.
     const OTHERS: [&str; 7] = ["PATH", "LANG", "LC_ALL", "TZ", "HOME", "USER", "LOGNAME"];
     let is_inherited = |line: &&str| OTHERS.contains(&line.split('=').next().unwrap());
     let mut seen: Vec<&str> = output.lines().filter(|line| !is_inherited(line)).collect();

@@ -80,8 +80,8 @@ async fn variables_are_inherited_by_name() {
     assert_eq!(executor().run(body()).await.output.as_deref(), Some("\n"));
 }
 
-/// The process that starts the program may still have the node's rights, so the job's variables
-/// must not affect it.
+/// The job's environment variables must not affect the process that starts the program, because
+/// this process may still have the node's rights.
 #[tokio::test]
 async fn variables_of_a_job_do_not_reach_the_programs_before_it() {
     let config = json!({"argv": ["true"], "env": {"LD_PRELOAD": "/no/such/library.so"}});

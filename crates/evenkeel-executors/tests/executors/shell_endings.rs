@@ -120,8 +120,8 @@ async fn remaining_processes_get_sigterm_first() {
     let script = "setsid sh -c 'trap \"echo bye >said; exit\" TERM; echo $$ >left
             for i in $(seq 5000); do sleep 0.01; done' >/dev/null 2>&1 &
         for i in $(seq 1000); do [ -s left ] && exit; sleep 0.01; done";
-    // The remaining process has half a second to write `said`, which may be too short on a busy
-    // machine.
+    // The remaining process has half a second to write the file `said`, which may be too short on a
+    // busy machine.
     for _ in 0..20 {
         let scene = Scene::new();
         let report = executor.run(scene.script(script)).await;

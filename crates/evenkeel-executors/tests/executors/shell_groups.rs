@@ -89,7 +89,7 @@ async fn processes_that_were_never_reaped_are_measured() {
     assert!(report.cpu_time.unwrap() > Span::from_millis(30), "{report:?}");
 }
 
-/// A program that leaves its session, its parent and its descriptors.
+/// A program whose child starts a new session, loses its parent and closes its file descriptors.
 const ESCAPE: &str = "setsid perl -MPOSIX -e '
         open my $f, \">escaped\"; print $f \"$$\\n\"; close $f; POSIX::close($_) for 0..99; sleep 600' &
     echo $$ >main; exec sleep 600";
@@ -110,7 +110,7 @@ async fn killed_supervisor_leaves_no_process() {
     kill(parent_of(main));
     let report = run.await.unwrap();
     assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
-    // The report arrives after all processes have ended, so the test does not wait.
+    // The report arrives after all processes of the program have ended, so the test does not wait.
     assert!(!is_alive(main) && !is_alive(escaped) && !group.exists());
 }
 

@@ -87,8 +87,8 @@ async fn checkpoint_reaches_the_next_attempt() {
     let text = r#"{"page":"a b","n":3}"#;
     assert_eq!(seen(Some(text.as_bytes())).await.output.unwrap(), format!("{text}\n"));
     assert_eq!(seen(None).await.output.unwrap(), "none\n");
-    // A program does not get a checkpoint that is too long or not JSON, as another executor may
-    // save.
+    // A program does not get a checkpoint that is too long or not JSON; other executors may save
+    // such checkpoints.
     let long = format!("\"{}\"", "x".repeat(64 * 1024));
     for strange in [b"\xff".as_slice(), b"not json", b"[1", long.as_bytes()] {
         assert_eq!(seen(Some(strange)).await.output.unwrap(), "none\n");

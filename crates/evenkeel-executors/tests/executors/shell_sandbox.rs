@@ -94,13 +94,13 @@ async fn program_sees_only_its_own_processes() {
     );
     let seen = output(settings, &folder, &format!("({script}); true")).await;
     let processes: u32 = seen.lines().next().unwrap().parse().unwrap();
-    // The sandbox contains the supervisor, one or two shells, and the process that counts.
+    // The sandbox contains the supervisor, one or two shells, and the commands `ls` and `wc`.
     assert!(processes <= 6, "{seen}");
     assert!(seen.lines().nth(1).unwrap().ends_with("No such process"), "{seen}");
     assert_eq!(seen.lines().count(), 2, "{seen}");
 }
 
-/// Besides the three standard streams, a program has a read-only descriptor of the lock file.
+/// Besides the three standard streams, a program may inherit only a descriptor of the lock file.
 #[tokio::test]
 async fn program_inherits_no_open_files() {
     let folder = secret();

@@ -205,7 +205,7 @@ async fn body_cannot_write_to_its_lock_file() {
     assert_eq!(held.len(), 1, "{held:?}");
     let info = fs::read_to_string(format!("/proc/{main}/fdinfo/{}", held[0])).unwrap();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
-    // The last octal digit is the access mode: 0 is read-only.
+    // The lowest two bits of the flags are the access mode of the descriptor: 0 is read-only.
     assert_eq!(i64::from_str_radix(flags, 8).unwrap() & 3, 0, "{info}");
     node.say("stop");
     node.exit_code();

@@ -41,7 +41,6 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("in vain: {what}");
 }
 
-/// Waits until a file contains a process id, and returns it.
 pub async fn pid_in(file: &Path) -> i32 {
     let read = || std::fs::read_to_string(file).ok().filter(|text| text.ends_with('\n'));
     eventually(&format!("{} holds a process id", file.display()), || read().is_some()).await;

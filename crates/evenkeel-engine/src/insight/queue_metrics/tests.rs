@@ -20,8 +20,8 @@ fn member(node: i32, pools: &[&str]) -> Member {
     }
 }
 
-/// Returns a queue depth of `waiting` attempts with one priority. The oldest attempt has waited for
-/// `secs` seconds.
+/// Returns the queue depth for `waiting` queued attempts of one priority, the oldest of which has
+/// waited for `secs` seconds.
 fn depth(pool: &str, lane: Lane, priority: u8, waiting: u64, secs: u64) -> QueueDepth {
     let mut depth = QueueDepth::none(pool.into(), lane);
     depth.add(priority, waiting, NOW.saturating_sub(Span::from_secs(secs)));
@@ -120,7 +120,7 @@ fn uncounted_pools_are_exported_as_others() {
     assert_eq!(named(&figures, DEPTH), shown(&[("(others) batch", 40.0), ("default batch", 7.0)]));
     assert!(named(&figures, OLDEST).contains(&("(others) batch".into(), 300.0)));
     assert!(named(&figures, PRIORITY).contains(&("0-9".into(), 47.0)));
-    // Pools above the limit share one label, so it is not known whether workers serve them. Pools
-    // under the shared label are not reported as unserved.
+    // Pools under the shared metric label `(others)` are not reported as unserved, because it is
+    // not known whether workers serve them.
     assert_eq!(named(&figures, UNSERVED), shown(&[("default", 7.0)]));
 }

@@ -54,7 +54,6 @@ const CRONS: [(&str, u64); 9] = [
 ];
 
 impl World {
-    /// Registers a job of a random kind.
     pub(super) async fn register(&mut self, scope: &Scope, index: usize) {
         let now = self.time.db();
         let draw = |below: u64| self.chance.bits() % below;
@@ -200,7 +199,7 @@ fn seconds_of(moment: Timestamp) -> i64 {
     moment.as_micros() / SECOND
 }
 
-/// The time of day in UTC.
+/// Returns the time of day in UTC for a time in seconds since 1970.
 fn clock(secs: i64) -> jiff::civil::Time {
     let of_day = secs.rem_euclid(DAY);
     let part = |unit: i64, count: i64| (of_day / unit % count) as i8;

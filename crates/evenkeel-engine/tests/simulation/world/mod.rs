@@ -55,7 +55,6 @@ struct World {
     retry_violations: Vec<String>,
 }
 
-/// Runs a scenario and checks the invariants.
 pub fn run(scenario: Scenario) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -199,7 +198,6 @@ impl World {
         panic!("node {index} never joins");
     }
 
-    /// Kills the process of a node at once.
     fn kill(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.engine = None;
