@@ -19,14 +19,15 @@ pub fn run() -> Result<()> {
     anyhow::bail!("neither cargo-deny nor cargo-audit is installed: cargo install cargo-deny")
 }
 
-/// Runs as a step of `cargo xtask test`. Prints a message and succeeds if the tool or the network
-/// is missing. `cargo xtask tidy` finds the worst banned crates without a tool or network.
+/// Checks advisories as a step of `cargo xtask test`. Prints a message and succeeds if neither
+/// cargo-deny nor cargo-audit is installed, or if cargo-deny cannot download the RustSec database.
+/// `cargo xtask tidy` finds the worst banned crates without these tools and without a network.
 pub fn run_if_possible() -> Result<()> {
     if !is_installed("deny") && !is_installed("audit") {
         println!("skipped: advisories not checked: cargo-deny is not installed");
         return Ok(());
     }
-    // The check needs the RustSec database, which is downloaded from its repository.
+    // cargo-deny downloads the RustSec database before it checks the dependencies.
     let mut fetch = cargo(&["deny", "fetch", "db"]);
     let fetch = fetch.stdout(Stdio::null()).stderr(Stdio::null());
     if is_installed("deny") && succeed(fetch, LIMIT).is_err() {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Checks the syntax of the alert rules, and that each rule fires exactly when it should.
+/// Checks the syntax of the alert rules, and runs promtool's tests of when the rules fire.
 pub fn run() -> Result<()> {
     test(&provision::promtool()?)
 }
 
-/// Runs as a step of `cargo xtask test`. Prints a message and succeeds if promtool cannot be
-/// installed.
+/// Tests the alert rules as a step of `cargo xtask test`. Prints a message and succeeds if promtool
+/// cannot be installed.
 pub fn run_if_possible() -> Result<()> {
     match provision::promtool() {
         Ok(promtool) => test(&promtool),

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-/// Returns the path of the cargo that runs this program, so that every step uses the same
-/// toolchain.
+/// Returns the path of the `cargo` that started xtask, so that every step uses the same toolchain.
 #[expect(clippy::disallowed_methods, reason = "the only place where xtask reads its environment")]
 pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())

@@ -20,8 +20,8 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const FUZZ_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// The checks that must pass. Schemathesis does not know which generated jobs are valid, so no
-/// check requires that a request is accepted. Requests with invalid tokens are not sent, because
-/// the rate limiter would soon reject all requests.
+/// check requires that the server accepts a request. Requests with invalid tokens are not sent,
+/// because the rate limiter would soon reject all requests.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance,response_headers_conformance,\
                       unsupported_method";
@@ -48,9 +48,9 @@ pub fn run(options: &Options) -> Result<()> {
     against_both(&server, &["build", "--package", "evenkeel"], options)
 }
 
-/// Fuzzes a server on each store. `build` contains the arguments of `cargo` that build the server.
-/// After a build of the whole workspace, building only `evenkeel` would rebuild most dependencies,
-/// because their features differ.
+/// Fuzzes a server with SQLite and a server with PostgreSQL. `build` contains the arguments of
+/// `cargo` that build the server. After a build of the whole workspace, building only the package
+/// `evenkeel` would rebuild most dependencies with other features.
 pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Options) -> Result<()> {
     let folder = workspace::target()?.join("schemathesis");
     let python = python::with_tool(&folder, "schemathesis")?;
@@ -141,7 +141,7 @@ impl Server {
         url.with_context(|| format!("the server did not start within {START_LIMIT:?}"))
     }
 
-    /// Runs a client command and returns its output.
+    /// Runs a client command of the `evenkeel` program and returns its output.
     fn evenkeel(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
         command.args(arguments).arg("--data-dir").arg(self.server_dir.join("data"));
@@ -160,8 +160,8 @@ impl Server {
         let run = self.evenkeel(&["job", "trigger", job, "--json"])?;
         let run: Value = serde_json::from_str(&run)?;
         let run = run["run_id"].as_str().context("the trigger response has no run_id")?;
-        // Excludes the operations that delete or cancel the job, because later requests need the
-        // job.
+        // Excludes the API operations that delete or cancel the job, because later requests need
+        // the job.
         Ok(format!(
             "[[operations]]\ninclude-path-regex = \"/jobs/\"\nexclude-method = \"DELETE\"\n\
              exclude-path-regex = \"/cancel$\"\nparameters = {{ id = \"{job}\" }}\n\n\

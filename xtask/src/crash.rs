@@ -7,8 +7,8 @@ use clap::Args;
 use std::time::Duration;
 
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// Time limit for starting and draining the servers and for the evaluation, in addition to the test
-/// itself.
+/// Time that the crash test may take in addition to twice its `minutes`, to start and drain servers
+/// and to check the results.
 const REST_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, Args)]
@@ -38,8 +38,8 @@ pub fn run(options: &Options) -> Result<()> {
         provision::postgres()?;
     }
     let profile: &[&str] = if options.release { &["--release"] } else { &[] };
-    // The packages are built one by one. Building the packages together would change the features
-    // of their dependencies and rebuild them each time.
+    // The server and the crash test are built one by one. Building both packages together would
+    // change the features of their dependencies and rebuild the dependencies each time.
     for package in ["evenkeel", "evenkeel-crash-test"] {
         let mut build = cargo(&["build", "--package", package]);
         succeed(build.args(profile), BUILD_LIMIT)
@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut test = cargo(&["run", "--quiet", "--package", "evenkeel-crash-test"]);
     test.args(profile).args(["--bin", "evenkeel-crash-test", "--"]).args(arguments(options));
     let minutes = Duration::from_secs(options.minutes.saturating_mul(60));
-    // The test program has already printed the error.
+    // The crash test has already printed why it failed.
     succeed(&mut test, minutes.saturating_mul(2).saturating_add(REST_LIMIT))
         .map_err(|error| anyhow!("the crash test {error}"))
 }

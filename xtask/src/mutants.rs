@@ -21,9 +21,9 @@ const TEST_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// The result of a mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum MutantResult {
-    /// A test failed, as it should.
+    /// A test failed, so the tests detect the mutant.
     Caught,
-    /// Every test passed: no test detects this fault.
+    /// Every test passed, so no test detects the mutant.
     Survived,
     /// The mutant could not be tested, for this reason.
     Void(String),
@@ -75,7 +75,8 @@ struct MutantRunner {
 }
 
 impl MutantRunner {
-    /// `sound` caches for each check whether it passes on the unmodified source tree.
+    /// Tests one mutant. `sound` caches for each check whether it passes on the unmodified source
+    /// tree.
     fn try_mutant(
         &self,
         patch: &Patch,
@@ -86,7 +87,7 @@ impl MutantRunner {
             return void("no line `# check: cargo nextest run …`");
         };
         self.tree.reset()?;
-        // A test that also fails on the unmodified tree does not detect the mutant.
+        // A test that also fails on the unmodified source tree does not detect the mutant.
         if !sound.contains_key(check) {
             let passes = self.nextest(check, "", TEST_LIMIT + BUILD_LIMIT)? == Some(0);
             sound.insert(check.clone(), passes);
@@ -103,7 +104,7 @@ impl MutantRunner {
         Ok(judge(self.nextest(check, "", TEST_LIMIT)?))
     }
 
-    /// Runs a check with one additional option and returns its exit code.
+    /// Runs the check of a mutant with one additional nextest option, and returns the exit code.
     fn nextest(&self, check: &str, option: &str, limit: Duration) -> Result<Option<i32>> {
         let script = format!("exec {} {option} {check}", patch::PREFIX);
         println!("--> {} {option} {check}", patch::PREFIX);

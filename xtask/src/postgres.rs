@@ -13,8 +13,8 @@ pub fn run() -> Result<()> {
     println!("Enter or Ctrl-C stops the server and deletes its data.");
     let mut line = String::new();
     let ended = stdin().read_line(&mut line)? == 0;
-    // In a background process, standard input is closed, so the task runs until it is killed. After
-    // the task was killed, a guard process stops the PostgreSQL server.
+    // In a background process, standard input is closed, so `cargo xtask postgres` runs until it is
+    // killed. A guard process then stops the PostgreSQL server.
     while ended && !stdin().is_terminal() {
         std::thread::park();
     }

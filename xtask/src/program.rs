@@ -29,7 +29,8 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     if let Some(status) = bounded::wait(&mut child, limit)? {
         return Ok(status);
     }
-    // The program gets SIGTERM first, so that nextest ends the tests that it started.
+    // A program that exceeds its time limit gets SIGTERM first, so that nextest ends the tests that
+    // it started.
     kill_process(Pid::from_child(&child), Signal::TERM)?;
     if bounded::wait(&mut child, GRACE)?.is_none() {
         child.kill()?;
@@ -38,7 +39,8 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     bail!("{name} was still running after {} minutes", limit.as_secs() / 60)
 }
 
-/// Like [`finish`], but also returns the output. The output is also printed while the program runs.
+/// Like [`finish`], but also returns the output of the program. Prints the output while the program
+/// runs.
 pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String)> {
     let (reader, writer) = std::io::pipe().context("cannot open a pipe")?;
     command.stdout(writer);
@@ -53,14 +55,14 @@ pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(Exi
             output.push_str(&line);
             output.push('\n');
         }
-        // Sending fails if the caller has stopped waiting, which does no harm.
+        // The message that the output has ended is not needed if the caller has stopped waiting.
         let _ = done.send(());
     });
     let status = finish(command, limit);
     // Close the write end of the pipe in `command`, so that the reader thread can end.
     command.stdout(Stdio::null());
-    // A child process that outlives the program may also hold the pipe open, so the wait is
-    // limited.
+    // A child process that outlives the program may keep the pipe open, so the wait for the end of
+    // the output is limited.
     let _ = is_done.recv_timeout(GRACE);
     let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((status?, output))
@@ -95,13 +97,13 @@ pub fn succeed(command: &mut Command, limit: Duration) -> Result<()> {
     check(finish(command, limit)?)
 }
 
-/// Returns an error unless the program succeeded.
+/// Returns an error unless the exit status means success.
 pub fn check(status: ExitStatus) -> Result<()> {
     ensure!(status.success(), "ended with {status}");
     Ok(())
 }
 
-/// True if a program exists and succeeds. Its output is discarded.
+/// True if the program of `command` exists and succeeds. Its output is discarded.
 pub fn works(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     finish(command, ANSWER_LIMIT).is_ok_and(|status| status.success())

@@ -26,8 +26,8 @@ apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
     install -y --no-install-recommends "$1"
 "#;
 
-/// Unpacks a Debian package without installing it. The script needs root rights only if the package
-/// lists are missing.
+/// Unpacks a Debian package without installing it. The script that unpacks a Debian package needs
+/// root rights only if the package lists are missing.
 const UNPACK: &str = r#"
 set -e
 apt-get download "$1" || { apt-get -o DPkg::Lock::Timeout=300 update && apt-get download "$1"; }

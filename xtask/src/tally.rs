@@ -24,7 +24,8 @@ impl Tally {
         Ok(Self { passed: number("tests")?.saturating_sub(failed), failed })
     }
 
-    /// Adds up the result lines in the output of `cargo test`, one per test binary.
+    /// Adds up the result lines in the output of `cargo test`, which has one such line per test
+    /// binary.
     pub fn from_libtest(output: &str) -> Self {
         let results = output.lines().filter(|line| line.starts_with("test result: "));
         results.fold(Self::default(), |tally, line| {

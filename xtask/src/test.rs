@@ -53,14 +53,14 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
         println!("\ncargo-nextest is not installed: cargo test runs the tests");
         let outcomes = LIBTEST_RUNS
             .map(|(name, choice)| steps.take(name, || libtest(&server, tally, extra, choice)));
-        // Both test runs are executed, even if the first one fails.
+        // The second `cargo test` is executed even if the first `cargo test` fails.
         outcomes.into_iter().collect::<Result<()>>()?;
     }
     steps.take("cargo test --workspace --doc", || {
         counted(&mut cargo(&["test", "--workspace", "--doc"]), &server, tally)
     })?;
-    // The server is built with the same arguments as the tests, so that cargo rebuilds little; see
-    // `against_both`.
+    // The fuzzed server is built with the same packages as the tests, so that cargo rebuilds
+    // little; see `against_both`.
     let built = ["build", "--workspace", "--all-targets"];
     steps.take("cargo xtask api-fuzz", || {
         api_fuzz::against_both(&server, &built, &Default::default())
@@ -97,7 +97,7 @@ fn counted(command: &mut Command, server: &PrivatePostgres, tally: &mut Tally) -
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
     let report = workspace::target()?.join("nextest/default/junit.xml");
-    // The old test report is deleted, because it would be counted if this run writes no report.
+    // The old test report is deleted, because it would be counted if nextest writes no new report.
     if report.exists() {
         fs::remove_file(&report)?;
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
-/// The two stores must have the same file names in `queries` and `src`.
+/// The folders of both stores, which must contain files with the same names in `queries` and `src`.
 const STORES: [&str; 2] = ["crates/evenkeel-store-sqlite", "crates/evenkeel-store-postgres"];
 
 /// Modules that exist in only one store, because they handle connections to its kind of database.
@@ -45,7 +45,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Applies every rule to `files`, whose paths are relative to `root`.
+/// Applies every rule to the files with these paths, which are relative to `root`.
 fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in files {

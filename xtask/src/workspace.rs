@@ -34,12 +34,12 @@ pub fn files() -> Result<BTreeSet<PathBuf>> {
         }
         Err(_) => walk(root())?,
     };
-    // Removes files that were deleted but are still tracked.
+    // Removes files that were deleted but that git still tracks.
     files.retain(|file| root().join(file).is_file());
     Ok(files)
 }
 
-/// Returns every file below `folder`, as relative paths, without build output and `.git`.
+/// Returns the path, relative to `folder`, of every file below it, except build output and `.git`.
 pub fn walk(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut pending = vec![PathBuf::new()];

@@ -21,7 +21,7 @@ impl Api {
         self.send("GET", path, "")
     }
 
-    /// Returns all items of a list, page by page.
+    /// Reads an API list page by page, and returns all its items.
     pub fn list(&self, path: &str, field: &str) -> Result<Vec<Value>> {
         let (mut all, mut cursor) = (Vec::new(), String::new());
         loop {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 pub struct Moment {
-    /// `CLOCK_MONOTONIC`, which all processes of the machine share.
+    /// Time of `CLOCK_MONOTONIC`, a clock that all processes of the machine share.
     pub mono_ns: u64,
     /// Wall-clock time in microseconds since 1970, to compare with scheduled times.
     pub wall_us: i64,

@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// Drains all servers. Returns the names of servers that did not end properly.
+    /// Drains all servers. Returns one message for each server that exited with an error.
     pub fn drain(&mut self) -> Result<Vec<String>> {
         for node in &self.nodes {
             node.signal(Signal::TERM)?;
@@ -119,8 +119,8 @@ impl Cluster {
 }
 
 fn start_postgres() -> Result<PrivatePostgres> {
-    // Committed data must survive a crash of the database. `Options::unit_test` cannot be used,
-    // because it does not sync to disk.
+    // Committed data must survive a crash of the database, so `Options::unit_test`, which does not
+    // sync to disk, cannot be used.
     let options = Options { shared_buffers_mb: 128, ..Options::benchmark() };
     PrivatePostgres::start(options).context("the database can't be started")
 }

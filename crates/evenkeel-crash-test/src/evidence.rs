@@ -1,4 +1,5 @@
-//! The data that the checks use: records, faults and answers of the API.
+//! The data that the checks of the crash test use: records of attempts, faults and answers of the
+//! API.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -41,7 +42,7 @@ impl InjectedFault {
     }
 }
 
-/// A skip record of the API.
+/// A skip record (scheduled times of a job that were skipped), as the API returns it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Skipped {
     #[serde(rename = "from", deserialize_with = "timestamp::deserialize")]
@@ -55,7 +56,7 @@ pub struct Skipped {
 /// An attempt, as returned by the API.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Execution {
-    /// Name of the job. The API returns the id of the job instead of its name.
+    /// Name of the job. The test adds the name, because the API returns only the id of the job.
     #[serde(skip)]
     pub job: String,
     #[serde(rename = "run_id")]
@@ -85,7 +86,7 @@ pub struct Evidence {
     pub faults: Vec<InjectedFault>,
     /// Periods in which the machine was overloaded.
     pub busy: Vec<Window>,
-    /// The period in which every scheduled time is checked. The checked period ends a few seconds
+    /// The period whose scheduled times are all checked. The checked period ends a few seconds
     /// before the servers drain.
     pub checked: Option<Window>,
     /// Unexpected events, such as panics and servers that ended unexpectedly or did not end.

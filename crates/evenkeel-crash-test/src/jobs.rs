@@ -13,8 +13,8 @@ use crate::timestamp;
 pub enum Body {
     /// Runs the probe program for 50 to 200 ms.
     Shell,
-    /// Runs the probe program for longer than a takeover takes. If an attempt continued after its
-    /// lease ended, it would overlap with the next attempt.
+    /// Runs the probe program for longer than a takeover takes. An attempt that continues after its
+    /// server's lease has ended would overlap with the next attempt of the job.
     Long,
     /// Calls the receiver.
     Http,
@@ -31,14 +31,15 @@ pub struct Job {
     pub policy: Policy,
 }
 
-/// How a job handles scheduled times during a fault.
+/// Which scheduled times of a job may be skipped or fail because of a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Every scheduled time must run. Missed scheduled times run one after the other.
+    /// Every scheduled time of the job must run. Runs that were missed start later, one after the
+    /// other.
     MustRun,
     /// Scheduled times may be skipped while an earlier run is active.
     MaySkip,
-    /// Like `MaySkip`, but an attempt that has started never starts again. If the server of the
+    /// Like `MaySkip`, but an attempt that has started never starts again. If the server of an
     /// attempt is lost, the run fails.
     AtMostOnce,
 }
@@ -67,7 +68,8 @@ impl Paths {
     }
 }
 
-/// Returns the kinds of jobs, with interval in seconds, policy and number of jobs.
+/// Returns the kinds of jobs that the crash test creates, each with its interval in seconds, policy
+/// and number of jobs.
 fn wanted(store: StoreKind) -> Vec<(Body, i64, Policy, usize)> {
     let long = if store == StoreKind::Postgres { 3 } else { 1 };
     vec![
@@ -123,7 +125,7 @@ fn document(name: &str, body: Body, seconds: i64, policy: Policy, paths: &Paths)
     }
     match policy {
         Policy::MustRun => {
-            // Missed scheduled times of the job run one after the other.
+            // These fields let all missed runs of the job start later, one after the other.
             document["overlap"] = "queue".into();
             document["misfire"] = "all".into();
             document["misfire_after"] = "1s".into();

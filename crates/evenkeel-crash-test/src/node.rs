@@ -17,7 +17,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// Maximum time that a server may take to drain. The server itself limits a drain to 25 s.
 const STOP_LIMIT: Duration = Duration::from_secs(40);
 
-/// A server with its data directory. Dropping a `Node` kills the server process.
+/// A server process with its data directory. Dropping a `Node` kills the server process.
 #[derive(Debug)]
 pub struct Node {
     pub name: String,
@@ -33,10 +33,11 @@ impl Node {
         let data_dir = folder.join(name);
         let mut arguments: Vec<String> = ["serve", "--listen", "127.0.0.1:0", "--enable-shell"]
             .into_iter()
-            // Without this flag, the programs of shell jobs could not write into the folder of the
+            // `--shell-unconfined` lets the programs of shell jobs write into the folder of the
             // test.
             .chain(["--shell-unconfined"])
-            // The checks need all runs, so no run may be pruned.
+            // The high retention keeps the server from pruning runs, because the checks need all
+            // runs.
             .chain(["--allow-network", "127.0.0.0/8", "--retention-per-job", "1000000"])
             .chain(["--node-name", name, "--store", store, "--data-dir"])
             .map(str::to_owned)

@@ -29,14 +29,14 @@ impl fmt::Display for Fault {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     Node(usize),
-    /// The server on which the newest attempt of a long job runs. The attempt of the long job must
-    /// stop with its server and must start again. If no long job runs, the fault hits the server
-    /// with the given number.
+    /// The server on which the newest attempt of a long job runs. An attempt of a long job must
+    /// stop when its server is lost. If no long job runs, the fault hits the server with the given
+    /// number.
     LongBodyOwner(usize),
 }
 
 impl Target {
-    /// Returns the number of the server that is used if no long job runs.
+    /// Returns the number of the server that the fault hits if no long job runs.
     pub(crate) fn number(self) -> usize {
         match self {
             Self::Node(number) | Self::LongBodyOwner(number) => number,
@@ -64,11 +64,12 @@ pub struct Plan {
     pub quiet_after: Duration,
 }
 
-/// Maximum time of recovery after a fault. After the recovery, all invariants must hold again.
+/// Maximum time that the servers may take to recover from a fault. After the recovery, all
+/// invariants must hold again.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 impl Plan {
-    /// Returns a plan of 85 s with two killed servers, a suspended server and a crash of the
+    /// Returns a plan of about 80 s with two killed servers, a suspended server and a crash of the
     /// database.
     #[must_use]
     pub fn short_on_postgres(seed: u64) -> Self {
@@ -107,8 +108,8 @@ impl Plan {
         Self { seed, faults: faults.to_vec(), quiet_after: RECOVERY + Duration::from_secs(4) }
     }
 
-    /// Returns a plan with random faults for `length`. The cluster can recover completely between
-    /// some of the faults.
+    /// Returns a plan of the given length with random faults. The cluster can recover completely
+    /// between some of the faults.
     #[must_use]
     pub fn long(seed: u64, length: Duration, store: StoreKind, nodes: usize) -> Self {
         let mut rng = Rng(seed);
@@ -117,7 +118,7 @@ impl Plan {
         let mut faults = Vec::new();
         loop {
             let planned = draw(&mut rng, store, nodes);
-            // Waiting for the next scheduled time takes up to a second.
+            // A fault with an offset waits up to a second for the next scheduled time.
             let takes = planned.after + Duration::from_secs(1) + planned.lasts;
             if takes > left {
                 return Self { seed, faults, quiet_after };

@@ -12,8 +12,9 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs in the folder of the running program, where cargo puts them. The server
-    /// belongs to another package, so it is built if it is missing.
+    /// Finds the programs of the crash test in the folder of the running program, where cargo puts
+    /// all programs. Builds the program of the server if it is missing, because it belongs to
+    /// another package.
     ///
     /// # Errors
     /// If the programs are missing and cannot be built.

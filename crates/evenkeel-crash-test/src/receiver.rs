@@ -1,9 +1,9 @@
 //! The HTTP server that HTTP jobs call. The receiver records every HTTP call, and refuses calls
 //! with an old fence.
 //!
-//! A server that was suspended in the middle of a call sends the rest of the call when it
-//! continues. Only the receiver can refuse a call that arrives late. A refused HTTP call does not
-//! count as a start of an attempt.
+//! A server that was suspended in the middle of an HTTP call sends the rest of the call when it
+//! continues. Only the receiver can refuse an HTTP call that arrives late. A refused HTTP call does
+//! not count as a start of an attempt.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -22,7 +22,7 @@ use crate::timestamp;
 #[derive(Clone, Debug)]
 pub struct Receiver {
     pub address: SocketAddr,
-    /// Duration of each call, or `None` for random durations.
+    /// Duration of each HTTP call, or `None` for random durations.
     takes: Option<Duration>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -31,7 +31,7 @@ pub struct Receiver {
 struct Seen {
     records: Vec<Record>,
     fences: HashMap<(String, u32), u32>,
-    /// Descriptions of calls with missing or wrong headers.
+    /// Descriptions of HTTP calls with missing or wrong headers.
     faults: Vec<String>,
 }
 
@@ -49,7 +49,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Returns the records and the faulty calls received so far.
+    /// Returns the records of the HTTP calls, and descriptions of the faulty calls, received so
+    /// far.
     pub fn received(&self) -> (Vec<Record>, Vec<String>) {
         let seen = self.lock();
         (seen.records.clone(), seen.faults.clone())
@@ -59,7 +60,7 @@ impl Receiver {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers the calls of one connection until the client closes the connection.
+    /// Answers the HTTP calls of one connection until the client closes the connection.
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         while let Ok(Some(head)) = read_call(&mut stream) {
@@ -96,7 +97,7 @@ impl Receiver {
     }
 }
 
-/// Reads the request line and headers of a call. Returns `None` at the end of the connection.
+/// Reads the request line and headers of an HTTP call. Returns `None` at the end of the connection.
 fn read_call(stream: &mut BufReader<TcpStream>) -> Result<Option<Vec<String>>> {
     let mut head = Vec::new();
     loop {

@@ -16,7 +16,8 @@ pub enum Kind {
     End,
     /// Another probe of the job held the file lock, so this probe did nothing.
     Overlap,
-    /// The receiver refused the call, because it had seen a call with a higher fence.
+    /// The receiver refused the HTTP call, because it had already received a call with a higher
+    /// fence.
     Refused,
 }
 
@@ -36,19 +37,21 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns run, attempt and fence. Two recorded starts must not have the same key.
+    /// Returns run, attempt and fence. No two starts may have the same run, attempt and fence.
     pub fn key(&self) -> (&str, u32, u32) {
         (&self.run, self.attempt, self.fence)
     }
 }
 
-/// Reads a log of records. Returns no records if no attempt of the job has run yet.
+/// Reads a log of records. Returns no records if the file does not exist, because no attempt of the
+/// job has run yet.
 pub fn read(file: &Path) -> Result<Vec<Record>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file:?}"))?;
-    // The last line may not be completely written yet, so it is ignored.
+    // The last line is ignored unless it ends with a line break, because it may not be completely
+    // written yet.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let parse = |line| serde_json::from_str(line).with_context(|| format!("{file:?}: {line}"));
     whole.lines().map(parse).collect()

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::plan::Fault;
 
-/// Kinds of violations, with the violated invariant.
+/// Kinds of violations; the number in parentheses is that of the violated invariant.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ViolationKind {
-    /// A scheduled time that neither ran nor was skipped for a valid reason (I1).
+    /// A scheduled time without a run and without a valid reason to skip it (I1).
     Lost,
     /// A run that ended without success (I1).
     Failed,
@@ -71,7 +71,7 @@ pub struct Report {
     pub executed: u64,
     /// Number of scheduled times that were recorded as skipped.
     pub skipped: u64,
-    /// Number of runs that failed because their server was lost, for jobs whose attempts must not
+    /// Number of runs that failed because their server was lost, of jobs whose attempts must not
     /// start twice.
     pub failed_with_server: u64,
     /// Number of started attempts, including repetitions.

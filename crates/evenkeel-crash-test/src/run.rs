@@ -37,7 +37,7 @@ pub struct Outcome {
 /// Scheduled times in the last seconds before the end of the test are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Runs jobs while all faults of the plan are injected, then checks the invariants.
+/// Runs jobs, injects all faults of the plan meanwhile, and then checks the invariants.
 ///
 /// # Errors
 /// If the test cannot continue: a program is missing, or a server does not start again.
@@ -91,7 +91,7 @@ struct Test {
 }
 
 impl Test {
-    /// Waits for `time`, and restarts servers that end unexpectedly.
+    /// Waits for the duration `time`, and restarts servers that end unexpectedly.
     fn idle(&mut self, time: Duration) -> Result<()> {
         let until = mono_ns() + ns(time);
         while mono_ns() < until {
@@ -125,8 +125,8 @@ impl Test {
         Ok(())
     }
 
-    /// Returns the delay until `offset_ms` after the next scheduled time of most jobs. Most jobs
-    /// are due at whole seconds after the first scheduled time of the first job.
+    /// Returns the delay from now until `offset_ms` after the next scheduled time of most jobs.
+    /// Most jobs are due at whole seconds after the first scheduled time of the first job.
     fn until_due(&self, offset_ms: i64) -> Duration {
         let first_us = self.evidence.jobs.first().map_or(0, |job| job.first_us);
         let left_us = (first_us + offset_ms * 1000 - Moment::now().wall_us).rem_euclid(1_000_000);
@@ -148,7 +148,7 @@ impl Test {
         Ok(holder.unwrap_or(fallback))
     }
 
-    /// Drains the servers. After the drain, no attempt may run.
+    /// Drains the servers. After all servers have drained, no attempt may run.
     fn drain(&mut self) -> Result<()> {
         File::create(self.paths.stop())?;
         self.idle(Duration::from_secs(1))?;
@@ -171,7 +171,7 @@ impl Test {
         Ok(())
     }
 
-    /// Reads all attempts from the API, and all records of probes and calls.
+    /// Reads all attempts from the API, and the records of all probes and HTTP calls.
     fn collect(&mut self) -> Result<()> {
         let mut reader = self.cluster.start_reader()?;
         let api = reader.api()?;

@@ -1,4 +1,4 @@
-//! Parses the timestamps of the server without using code of the server.
+//! Parses the timestamps in API answers without using code of the server.
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Deserializer, de::Error};

@@ -13,7 +13,7 @@ fn expect_clean(store: StoreKind, nodes: usize, plan: Plan) -> Result<()> {
     let report = &outcome.report;
     eprintln!("{report}");
     assert!(report.is_clean(), "{report}\nthe logs are in {:?}", outcome.logs);
-    // Without faults, the test would prove nothing.
+    // If no faults were injected, the test would prove nothing.
     assert_eq!(report.faults.values().sum::<u64>(), faults as u64);
     assert!(report.executed > 200, "{report}");
     assert!(report.repeats > 0, "no attempt was lost and repeated: {report}");

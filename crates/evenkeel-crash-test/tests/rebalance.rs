@@ -16,7 +16,7 @@ fn crash_jobs_are_moved_and_moved_back_while_they_fire() -> Result<()> {
     })?;
     eprintln!("{report}");
     assert!(report.is_clean(), "{report}");
-    // Without jobs that are moved, the test would prove nothing.
+    // If the rebalances moved no jobs, the test would prove nothing.
     assert!(report.rebalances > 1 && report.undone > 1, "{report}");
     assert!(report.moves > 1000 && report.executed > 5000, "{report}");
     Ok(())

@@ -32,13 +32,13 @@ impl<'a> Differing<'a> {
         Self { case, only_ours: only(ours, theirs), only_theirs: only(theirs, ours) }
     }
 
-    /// Returns the reason why cronsim's run times differ, if it is known.
+    /// Returns the reason why cronsim's run times differ from Evenkeel's, if the reason is known.
     pub fn cronsim(&self) -> Option<&'static str> {
         let (change, expression) = (self.case.change, self.case.expression);
         let gap = change.at + change.before..change.at + change.after;
         let repeated = gap.end..gap.start;
-        // cronsim only compares local time with the expression, so local time decides which result
-        // is right.
+        // For these expressions, cronsim only compares local time with the expression, so local
+        // time shows whether Evenkeel or cronsim is right.
         let is_local = expression.is_rhythmic() || expression.has_seconds();
         if !is_local || !self.clocks_prove_us_right() {
             None
@@ -53,7 +53,7 @@ impl<'a> Differing<'a> {
         }
     }
 
-    /// Returns the reason why croniter's run times differ, if it is known.
+    /// Returns the reason why croniter's run times differ from Evenkeel's, if the reason is known.
     pub fn croniter(&self) -> Option<&'static str> {
         let (change, expression) = (self.case.change, self.case.expression);
         let jumped = change.after > change.before;
@@ -90,7 +90,7 @@ impl<'a> Differing<'a> {
             && !self.only_theirs.iter().any(|time| self.is_shown(*time))
     }
 
-    /// True if local time at `time`, with the UTC offset at `time`, matches the expression.
+    /// True if the local time at `time` matches the expression.
     fn is_shown(&self, time: i64) -> bool {
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         let local = time + i64::from(self.case.zone.offset_period_at(at(time)).offset);

@@ -9,14 +9,14 @@ use evenkeel_core::{Timestamp, Zone};
 use super::explain::Differing;
 use super::matrix::{Change, Expression};
 
-/// One cron expression at one clock change of a time zone.
+/// A test case: one cron expression at one clock change of a time zone.
 pub struct Case<'a> {
     pub zone: &'a Zone,
     pub change: Change,
     pub expression: &'a Expression,
 }
 
-/// The results of both oracles for one case.
+/// The run times that both oracles return for one case.
 pub struct Answer {
     offsets: (i64, i64),
     cronsim: Times,
@@ -49,8 +49,8 @@ fn read_times(text: &str) -> Result<Times> {
     Ok(Ok(times))
 }
 
-/// The result of a case. For each oracle, the verdict contains the run times on which Evenkeel and
-/// the oracle agree, or the reason for the difference.
+/// The result of a case: for each oracle, the run times on which Evenkeel and the oracle agree, or
+/// the reason for the difference.
 pub struct Verdict {
     pub cronsim: Result<Vec<i64>, &'static str>,
     pub croniter: Result<Vec<i64>, &'static str>,
@@ -85,7 +85,8 @@ impl Case<'_> {
     }
 }
 
-/// cronsim's DST policy. For an expression with 6 fields, cronsim only compares local time.
+/// cronsim's DST policy. For an expression with 6 fields, cronsim compares only local time with the
+/// expression, so it skips times in a gap and repeats times in an overlap.
 fn cronsim_policy(expression: &Expression) -> Dst {
     if expression.has_seconds() {
         Dst { gap: Gap::Skip, overlap: Overlap::Both }

@@ -8,12 +8,13 @@ use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Timestamp, Zone};
 use jiff::tz::TimeZone;
 
-/// Number of cron expressions per clock change. Each clock change is combined with the next three
-/// cron expressions of the list.
+/// Number of cron expressions that each clock change is combined with.
 pub const EACH: usize = 3;
-/// Compared seconds before and after a clock change, for expressions with a few runs per day.
+/// Seconds before and after a clock change in which the run times of expressions with few runs per
+/// day are compared.
 const FAR: i64 = 26 * 3600;
-/// Compared seconds before and after a clock change, for expressions with many runs per day.
+/// Seconds before and after a clock change in which the run times of expressions with many runs per
+/// day are compared.
 const NEAR: i64 = 3 * 3600;
 const MANY: u64 = 100;
 
@@ -33,7 +34,7 @@ pub struct ZoneChanges {
 pub struct Expression {
     pub text: String,
     pub cron: Cron,
-    /// Number of compared seconds before and after a clock change.
+    /// Seconds before and after a clock change in which run times are compared.
     pub around: i64,
 }
 
@@ -51,7 +52,7 @@ impl Expression {
         self.text.split(' ').count() == 6
     }
 
-    /// Returns the field at `index`, not counting the seconds field.
+    /// Returns the field of the expression at `index`, not counting the seconds field.
     pub fn field(&self, index: usize) -> &str {
         let skipped = usize::from(self.has_seconds());
         self.text.split(' ').nth(skipped + index).unwrap_or_default()
@@ -62,7 +63,7 @@ impl Expression {
         self.field(0).starts_with('*') || self.field(1).starts_with('*')
     }
 
-    /// Returns the time range around a clock change that is compared.
+    /// Returns the time range around a clock change in which run times are compared.
     pub fn range(&self, change: Change) -> (i64, i64) {
         let around = self.around + (change.after - change.before).abs();
         (change.at - around, change.at + around)
@@ -83,7 +84,7 @@ pub fn expressions() -> Result<Vec<Expression>> {
         "* 3,4,9-11 MON-FRI", "25-31 * 1-5/2", "1-7 * */7", "* 10/1 6#4,5L", "15W * *",
     ];
     let all = minutes.len() * hours.len() * days.len();
-    // Stepping by a prime number visits the combinations in a mixed order.
+    // Stepping by a prime number visits the combinations of fields in a mixed order.
     let mixed = (0..360).map(|index| index * 1_009 % all).map(|index| {
         let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
         format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
@@ -93,7 +94,8 @@ pub fn expressions() -> Result<Vec<Expression>> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Neighbouring expressions are similar, so the list is mixed again.
+    // The sorted expressions are mixed again, because sorting puts similar expressions next to each
+    // other.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|i| Expression::new(unique[i * 211 % unique.len()].clone())).collect()
 }
@@ -107,7 +109,8 @@ pub fn zones() -> Result<Vec<ZoneChanges>> {
 
 fn changes(zone: Zone, name: &str) -> Result<ZoneChanges> {
     let rules = TimeZone::get(name)?;
-    // The compared range of the first clock change must not begin before 1970.
+    // Clock changes in the first 10 days of 1970 are left out, because run times before 1970 are
+    // not compared.
     let first = jiff::Timestamp::from_second(10 * 86_400)?;
     let end: jiff::Timestamp = "2101-01-01T00:00:00Z".parse().context("parsing the last day")?;
     let mut before = i64::from(rules.to_offset(first).seconds());

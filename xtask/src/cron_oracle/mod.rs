@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<()> {
     compare(&zones, &expressions, &answers, options.record)
 }
 
-/// Returns all cases, in the order in which the oracles receive them.
+/// Returns all test cases, in the order in which the oracles receive them.
 fn cases<'a>(
     zones: &'a [ZoneChanges],
     expressions: &'a [Expression],

@@ -1,5 +1,5 @@
 //! Records the results of the other cron implementations (oracles) in a file of the source tree.
-//! For each clock change, the record has one digest of all run times on which Evenkeel and the
+//! For each clock change, the file has one digest of all run times on which Evenkeel and the
 //! oracles agree. `crates/evenkeel-core/tests/cron/oracle.rs` reads the file.
 
 use std::collections::BTreeMap;
@@ -14,15 +14,16 @@ use crate::workspace;
 
 const FILE: &str = "crates/evenkeel-core/tests/cron/oracle.txt";
 
-/// Writes the cases in the order in which they are judged.
+/// Collects the results of all cases for the file, in the order in which the cases are judged.
 #[derive(Default)]
 pub struct Recorder {
-    /// Index of each pair of UTC offsets, before and after a clock change.
+    /// Index of each pair of UTC offsets in the file: the offset before and the offset after a
+    /// clock change.
     offsets: BTreeMap<(i64, i64), usize>,
     zones: String,
     zone: String,
     last: i64,
-    /// State of the clock change that is being written.
+    /// Number of cases of the current clock change that were added so far.
     cases: usize,
     agreed: [u32; 2],
     digest: Digest,
@@ -39,7 +40,8 @@ impl Default for Digest {
 
 impl Digest {
     fn add(&mut self, times: &[i64]) {
-        // The length is part of the digest, so that two lists differ from one longer list.
+        // The digest includes the length of each list of times, so that two lists differ from one
+        // list with the same times.
         for number in [times.len() as i64].iter().chain(times) {
             for byte in number.to_le_bytes() {
                 self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

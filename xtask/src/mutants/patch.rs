@@ -12,7 +12,7 @@ pub const PREFIX: &str = "cargo nextest run";
 pub struct Patch {
     pub name: String,
     pub path: PathBuf,
-    /// The text after [`PREFIX`] in the line `# check: …` above the diff.
+    /// The text after [`PREFIX`] in the line `# check: …` of the patch file, above the diff.
     pub check: Option<String>,
 }
 

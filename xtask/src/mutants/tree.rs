@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const APPLY_LIMIT: Duration = Duration::from_secs(60);
 
-/// The path of the copy never changes, and unchanged files keep their modification times, so cargo
-/// rebuilds only the crates that a mutant changes.
+/// The copy always has the same path, and its unchanged files keep their modification times, so
+/// cargo rebuilds only the crates that a mutant changes.
 pub struct Tree {
     pub path: PathBuf,
     pub files: BTreeSet<PathBuf>,

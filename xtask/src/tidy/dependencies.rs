@@ -1,11 +1,11 @@
 //! Finds banned crates in `Cargo.lock`, also indirect dependencies.
 //!
-//! The check needs no network and knows only the crates listed in this file. `cargo xtask
-//! advisories` checks the whole RustSec database.
+//! The check for banned crates needs no network and knows only the crates listed in this file.
+//! `cargo xtask advisories` checks the whole RustSec database.
 
 use super::Finding;
 
-/// The first allowed version of a crate of which no version is allowed.
+/// Stands for the first allowed version in the row of a crate that is banned in all versions.
 const NEVER: [u64; 3] = [u64::MAX; 3];
 
 /// Banned crates, with the first allowed version and the reason.

@@ -1,4 +1,5 @@
-//! The rules of `cargo xtask tidy`. Each rule takes a text and returns its findings.
+//! The rules of `cargo xtask tidy`. Each rule of `cargo xtask tidy` is a function that returns its
+//! findings.
 
 use super::Finding::{self, Note, Wrong};
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use std::path::Path;
 const LINES_MAX: usize = 500;
 const LINES_WELCOME: usize = 300;
 
-/// The texts are split, so that this file does not break the rule that it defines.
+/// Texts that mark unfinished code, split so that this file does not break its own rule.
 const UNFINISHED: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
 
 /// Limits the number of lines of a file.
@@ -26,8 +27,9 @@ pub fn unfinished(name: &str, text: &str) -> Vec<Finding> {
     lines.map(|(index, _)| Wrong(format!("{name}:{} is unfinished", index + 1))).collect()
 }
 
-/// Finds absolute paths of the checkout, so that the tree works wherever it is checked out. Skips a
-/// checkout directly below `/`, because a short path such as `/app` is part of many other paths.
+/// Finds absolute paths of the checkout, so that the source tree works wherever it is checked out.
+/// Skips a checkout directly below `/`, because a short path such as `/app` is part of many other
+/// paths.
 pub fn absolute_path(name: &str, text: &str, root: &Path) -> Vec<Finding> {
     let root = root.display().to_string();
     if root.matches('/').count() < 2 {

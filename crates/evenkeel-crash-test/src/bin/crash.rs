@@ -1,4 +1,4 @@
-//! The long crash test. `cargo xtask crash` builds all programs and runs this test.
+//! The long crash test. `cargo xtask crash` builds all programs of the crash test and runs it.
 #![expect(clippy::print_stdout, reason = "a command-line tool writes to standard output")]
 
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 /// Interval of the jobs in the rebalance test, in seconds.
 const REBALANCE_EVERY: u32 = 6;
 
-/// Runs the rebalance test. Returns true if there are no violations.
+/// Runs the rebalance test. Returns true if the rebalance test found no violations.
 fn rebalance(arguments: &Arguments) -> Result<bool> {
     let report = rebalance_while_firing(&RebalanceSettings {
         nodes: usize::try_from(arguments.nodes)?,
@@ -67,7 +67,7 @@ fn rebalance(arguments: &Arguments) -> Result<bool> {
     Ok(report.is_clean())
 }
 
-/// Runs the crash test. Returns true if there are no violations.
+/// Runs the crash test. Returns true if the crash test found no violations.
 fn test(arguments: &Arguments) -> Result<bool> {
     let seed = arguments.seed.unwrap_or_else(any_seed);
     let nodes = match arguments.store {

@@ -1,7 +1,8 @@
-//! The program that shell jobs run. The program records its start, waits, and records its end.
+//! The probe, a program that the shell jobs of the crash test run. It records its start, waits, and
+//! records its end.
 //!
-//! While the probe runs, it holds a file lock per job. The kernel releases the lock when the
-//! process ends, so overlaps are detected even if an earlier probe was killed before it could
+//! While a probe runs, it holds the file lock of its job. The kernel releases the file lock when
+//! the probe ends, so overlaps are detected even if an earlier probe was killed before it could
 //! record its end. The probe shares no code with the server.
 
 use std::fs::File;
@@ -24,7 +25,8 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    // Read the clock first, because all other steps take time.
+    // The probe reads the clock before all other steps, so that they do not delay the recorded
+    // start.
     let now = stamp();
     let Some(arguments) = read_arguments() else { return ExitCode::SUCCESS };
     match handle(&arguments, &now) {
@@ -57,7 +59,7 @@ fn handle(arguments: &Arguments, now: &str) -> io::Result<ExitCode> {
     write(arguments, "start", now)?;
     wait(arguments);
     write(arguments, "end", &stamp())?;
-    // The file lock must be held until the process ends.
+    // The file lock must be held until the probe ends.
     std::mem::forget(lock);
     Ok(ExitCode::SUCCESS)
 }
@@ -91,7 +93,7 @@ fn write(arguments: &Arguments, kind: &str, stamp: &str) -> io::Result<()> {
     log.sync_data()
 }
 
-/// Returns the process id of the server, which is the parent of this process's parent.
+/// Returns the process id of the server, which is the parent of the probe's parent process.
 fn node_pid() -> u32 {
     let supervisor = std::os::unix::process::parent_id();
     let stat = std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap_or_default();

@@ -40,7 +40,8 @@ fn started_once(job: &Job, records: &[&Record], excused_windows: &[Window], repo
         if !seen.insert(key) {
             report.add(ViolationKind::Duplicate, format!("{name} started {key:?} twice"));
         }
-        // A second start of an attempt is allowed only if a fault happened between the two starts.
+        // A second start of an attempt is allowed only if a fault happened between both starts of
+        // the attempt.
         let attempt = (start.scheduled_us, start.attempt);
         if let Some(from_us) = begun.insert(attempt, start.at.wall_us) {
             report.repeats += 1;
@@ -57,8 +58,8 @@ fn started_once(job: &Job, records: &[&Record], excused_windows: &[Window], repo
 }
 
 /// Checks that attempts of one job do not overlap. A running probe holds a file lock, which detects
-/// overlaps even with probes that were killed. In addition, no attempt may start between the
-/// recorded start and end of another attempt.
+/// overlaps even with probes that were killed. No attempt may start between the recorded start and
+/// end of another attempt of the same job.
 fn one_at_a_time(job: &Job, records: &[&Record], report: &mut Report) {
     for record in records.iter().filter(|record| record.kind == Kind::Overlap) {
         let detail = format!("{} found the lock taken at {:?}", job.name, record.key());
@@ -98,7 +99,7 @@ fn in_time(
             report.add(ViolationKind::Early, detail);
         }
         let waited = Window { from_us: start.scheduled_us, to_us: start.at.wall_us };
-        // Only the first start for a scheduled time is checked for lateness, because later starts
+        // The check for lateness ignores all starts of a run except the first, because later starts
         // are repetitions.
         let counts = seen.insert(start.scheduled_us) && start.scheduled_us <= checked.to_us;
         if !counts || excused_windows.iter().any(|excuse| excuse.overlaps_with(waited)) {

@@ -1,4 +1,4 @@
-//! Checks what happens to the attempts of a lost server.
+//! Checks that attempts of a lost server stop, and that they start again on another server in time.
 
 use std::time::Duration;
 
@@ -9,10 +9,12 @@ use crate::plan::Fault;
 use crate::record::{Kind, Record};
 use crate::report::{Report, ViolationKind};
 
-/// Maximum duration of a takeover with default lease settings, plus one second.
+/// Maximum time from the loss of a server until other servers start its attempts, with default
+/// lease settings, plus one second.
 const TAKEOVER_MAX: Duration = Duration::from_secs(16);
-/// Maximum time that a program runs after its server was killed. The supervisor process of the
-/// program notices the end of the server at once and kills the program after a short grace period.
+/// Maximum time that the program of a shell job runs after its server was killed. The supervisor
+/// process of the program notices the end of the server at once and kills the program after a short
+/// grace period.
 const DEATH_AFTER_KILL: Duration = Duration::from_millis(1500);
 /// Maximum time from the last lease renewal of a suspended server until its lease ends. After the
 /// lease has ended, other servers may start the attempts of the suspended server.
@@ -46,8 +48,8 @@ fn survivors(evidence: &Evidence, fault: &InjectedFault, pid: u32, report: &mut 
         Fault::Database => return,
     };
     let from = fault.from.mono_ns + ns(grace);
-    // A server that continues after a suspension may start new attempts. Attempts of a killed
-    // server must never finish.
+    // A server that continues after a suspension may start and finish new attempts. Attempts of a
+    // killed server must never finish.
     let to = if fault.fault == Fault::Freeze { fault.to.mono_ns } else { u64::MAX };
     let ends = evidence.records.iter().filter(|record| record.kind == Kind::End);
     for end in ends.filter(|end| end.node_pid == pid && (from..to).contains(&end.at.mono_ns)) {
@@ -58,8 +60,8 @@ fn survivors(evidence: &Evidence, fault: &InjectedFault, pid: u32, report: &mut 
     }
 }
 
-/// Returns the time from the loss of a server until all jobs that it ran have started on other
-/// servers.
+/// Returns the time from the loss of a server until all jobs that the server ran have started
+/// again.
 fn takeover(evidence: &Evidence, fault: &InjectedFault, pid: u32) -> Option<Duration> {
     let starts_again = |job: &&Job| job.body != Body::Http && job.policy != Policy::AtMostOnce;
     let jobs = evidence.jobs.iter().filter(starts_again);
@@ -81,8 +83,8 @@ fn takeover(evidence: &Evidence, fault: &InjectedFault, pid: u32) -> Option<Dura
     waits.max()
 }
 
-/// True if the lost server ran this job last. A long job counts only if it was running, because its
-/// next scheduled time may be far away.
+/// True if the last run of the job before the fault was on the lost server. A long job must also
+/// have been running when the server was lost, because its next scheduled time may be far away.
 fn ran_on_the_lost_server(job: &Job, before: &[&Record], pid: u32) -> bool {
     let last = before.last().filter(|record| record.node_pid == pid);
     last.is_some_and(|record| job.body != Body::Long || record.kind == Kind::Start)
@@ -95,7 +97,7 @@ fn recovery(evidence: &Evidence, fault: &InjectedFault) -> Option<Duration> {
     after.min().map(Duration::from_nanos)
 }
 
-/// True if no other fault happened during the takeover.
+/// True if no other fault happened within [`TAKEOVER_MAX`] after the fault with this number began.
 fn is_alone(faults: &[InjectedFault], number: usize) -> bool {
     let Some(own) = faults.get(number) else { return false };
     let limit = i64::try_from(TAKEOVER_MAX.as_micros()).unwrap_or(i64::MAX);

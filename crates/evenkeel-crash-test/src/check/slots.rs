@@ -74,12 +74,12 @@ fn check_job(
     }
 }
 
-/// True if the run has only one attempt, which failed because its server was lost, and whose error
-/// message names this reason.
+/// True if the run has only one attempt, which failed with an error message about its lost server.
 fn failed_with_its_server(attempts: &[&Execution], excused_windows: &[Window]) -> bool {
     let [attempt] = attempts else { return false };
     let names_reason = attempt.error_message.as_deref().is_some_and(|why| why.starts_with("node "));
-    // The attempt may have started long before the fault.
+    // The attempt may have started long before the loss of its server, so its whole duration is
+    // compared with the periods of faults.
     let ran = Window { from_us: attempt.scheduled_us, to_us: attempt.finished_us.unwrap_or(0) };
     let excused = excused_windows.iter().any(|excuse| excuse.overlaps_with(ran));
     attempt.status == "failed" && names_reason && excused
@@ -104,8 +104,8 @@ fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
     own(Kind::Start).map(window).collect()
 }
 
-/// Counts how many skip records cover each scheduled time. A skip record whose count does not match
-/// its time range is reported as a violation and ignored.
+/// Returns the number of skip records that cover each scheduled time. A skip record whose count
+/// does not match its time range is reported as a violation and ignored.
 fn count_skips(job: &Job, skips: &[&Skipped], report: &mut Report) -> BTreeMap<i64, u32> {
     let mut covered = BTreeMap::new();
     for skip in skips {
@@ -154,7 +154,7 @@ fn check_slot(
     };
     match last.status.as_str() {
         "completed" => report.executed += 1,
-        // `check` has already reported running attempts.
+        // The function `check` has already reported all attempts that are still running.
         "running" => {}
         "pending" => {
             report.add(ViolationKind::Unfinished, format!("{name} at {slot}: still pending"));

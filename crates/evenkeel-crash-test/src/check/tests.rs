@@ -11,7 +11,7 @@ use crate::record::{Kind, Record};
 use crate::report::{Report, ViolationKind};
 
 const SECOND: i64 = 1_000_000;
-/// Start of the test on the wall clock. The monotonic clock starts at 0.
+/// Wall-clock time at which the made-up test begins. Its monotonic clock starts at 0.
 const BEGIN: i64 = 1_800_000_000 * SECOND;
 /// Process ids of the first and the second server.
 const ONE: u32 = 11;
@@ -65,8 +65,8 @@ fn skip(from: i64, to: i64, count: u64) -> Execution {
     Execution { skipped: Some(skipped), ..execution(from, "skipped", 0) }
 }
 
-/// Returns evidence without violations. A job runs every second for 30 s. Each run starts 20 ms
-/// late and takes 100 ms.
+/// Returns evidence without violations. The evidence describes a job that runs every second for 30
+/// s. Each run of the job starts 20 ms late and takes 100 ms.
 fn clean() -> Evidence {
     let (mut records, mut executions) = (Vec::new(), Vec::new());
     for second in 0..=30 {
@@ -137,7 +137,7 @@ fn skip_is_allowed_only_for_a_job_that_may_skip() {
     evidence.executions.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.records.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.executions.push(skip(7, 8, 2));
-    // The run of second 6 is still running in second 8.
+    // The run that is scheduled at second 6 now ends in second 8.
     let end = position(&evidence, Kind::End, 6);
     evidence.records[end].at = timestamp(8_700_000);
     expect(&evidence, ViolationKind::Lost);
@@ -156,7 +156,8 @@ fn skip_needs_a_running_body_or_a_fault() {
     expect(&evidence, ViolationKind::Lost);
     let shaken = Evidence { faults: vec![database_crash(5, 6)], ..evidence.clone() };
     assert!(report(&shaken).is_clean());
-    // The attempt of second 6 ran until it was killed, and is repeated later.
+    // The first attempt of the run at second 6 is killed without a recorded end, and the attempt
+    // starts again later.
     evidence.records.retain(|each| each.run != "run-6" || each.kind == Kind::Start);
     evidence.records.push(record(Kind::Start, 6, 2, 8_500_000));
     evidence.records.push(record(Kind::End, 6, 2, 8_600_000));
@@ -360,8 +361,8 @@ fn run_between_two_times_is_detected() {
     expect(&evidence, ViolationKind::WrongTime);
 }
 
-/// Returns evidence in which the first server is lost from second 10 on, and no attempt runs until
-/// `until`.
+/// Returns evidence in which the first server is lost at second 10.5, and the next attempt starts
+/// at the second `until`.
 fn after_a_loss(fault: Fault, until: i64) -> Evidence {
     let mut evidence = clean();
     for record in &mut evidence.records {

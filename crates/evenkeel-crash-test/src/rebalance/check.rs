@@ -23,14 +23,14 @@ pub struct MovedJob {
 
 impl MovedJob {
     /// Returns the expected scheduled times up to `until_us`. Each scheduled time is one interval
-    /// after the previous one, unless a rebalance moved it.
+    /// after the previous scheduled time, unless a rebalance moved the job.
     pub fn times(&self, until_us: i64) -> BTreeSet<i64> {
         let mut times = BTreeSet::new();
         let mut moves = self.moves.iter().peekable();
         let mut next = self.first_us;
         loop {
-            // Moves are also applied to times after `until_us`, because a rebalance may move a job
-            // to an earlier start time.
+            // A move whose old time is after `until_us` is also applied, because its new time may
+            // be earlier than `until_us`.
             while let Some(change) = moves.next_if(|change| change.old_us == next) {
                 next = change.new_us;
             }
@@ -43,8 +43,8 @@ impl MovedJob {
     }
 }
 
-/// Compares the HTTP calls with the expected scheduled times. Returns the scheduled times without a
-/// call, which the servers must have recorded as skipped.
+/// Compares the HTTP calls with the expected scheduled times. Returns the scheduled times without
+/// an HTTP call, which the servers must have recorded as skipped.
 pub fn check(
     jobs: &[MovedJob],
     records: &[Record],

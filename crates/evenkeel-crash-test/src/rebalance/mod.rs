@@ -1,9 +1,9 @@
-//! Test that rebalances jobs and undoes the rebalance while the jobs fire. The HTTP calls of the
-//! jobs are checked from outside.
+//! Test that rebalances jobs and undoes the rebalance while the jobs fire. The test checks the HTTP
+//! calls of the jobs without using code of the server.
 //!
-//! Thousands of jobs call an HTTP receiver every few seconds. At the same time, rebalances move the
-//! jobs to other start times and back. Each HTTP call must match a start time that the servers
-//! reported.
+//! Thousands of jobs call an HTTP receiver every few seconds. Meanwhile, rebalances move the jobs
+//! to other start times, and undos move the jobs back. Each HTTP call must match a start time that
+//! the servers reported.
 
 mod check;
 mod run;
@@ -19,7 +19,7 @@ pub use run::rebalance_while_firing;
 pub struct RebalanceSettings {
     pub nodes: usize,
     pub jobs: usize,
-    /// Interval of all jobs, an even number of seconds.
+    /// Interval of all jobs in seconds, an even number.
     pub every: u32,
     pub length: Duration,
     pub programs: Programs,

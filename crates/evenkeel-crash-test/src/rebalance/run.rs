@@ -31,8 +31,8 @@ const CALL: Duration = Duration::from_millis(20);
 /// Scheduled times in the last seconds before the end of the test are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Rebalances jobs and undoes the rebalance while the jobs fire. Checks the HTTP calls of the jobs
-/// at the end.
+/// Repeatedly rebalances jobs and undoes the rebalance while the jobs fire. Checks the HTTP calls
+/// of all jobs after the last rebalance.
 ///
 /// # Errors
 /// If the test cannot continue: a program is missing, or a server does not answer.
@@ -60,8 +60,7 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
     let mut jobs = delete_half(first, settings)?;
     let mut report = RebalanceReport::default();
     let until = mono_ns() + ns(settings.length);
-    // The requests go to all servers in turn, because one server may undo the rebalance of another
-    // server.
+    // Rebalance requests go to all servers in turn.
     for api in apis.iter().cycle() {
         if mono_ns() >= until {
             break;
@@ -72,8 +71,8 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
         if record_moves(api, &id, &mut jobs, &mut report)?.0 == 0 {
             continue;
         }
-        // An undo does not move jobs that are being fired, so it is repeated until all jobs are
-        // moved back.
+        // An undo does not move jobs that are being fired, so the undo is repeated until all jobs
+        // are moved back.
         loop {
             let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
             let undo = finished(api, &undone)?;
@@ -98,7 +97,7 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
     Ok(report)
 }
 
-/// Creates twice as many jobs as needed. Half of the jobs are deleted later.
+/// Creates twice as many jobs as the test uses. [`delete_half`] deletes half of the created jobs.
 fn create(api: &Api, settings: &RebalanceSettings, receiver: &Receiver) -> Result<()> {
     let count = settings.jobs * 2;
     for begin in (0..count).step_by(TOGETHER) {
@@ -121,8 +120,8 @@ fn create(api: &Api, settings: &RebalanceSettings, receiver: &Receiver) -> Resul
     Ok(())
 }
 
-/// Deletes the jobs whose start times are in the second half of the interval, so that a rebalance
-/// has jobs to move. Returns the remaining jobs.
+/// Deletes the jobs that start in the second half of the interval, so that a rebalance moves other
+/// jobs there. Returns the remaining jobs.
 fn delete_half(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String, MovedJob>> {
     let every_us = i64::from(settings.every) * 1_000_000;
     let is_left = |next_us: i64| next_us.rem_euclid(every_us) < every_us / 2;
@@ -148,7 +147,7 @@ fn all_jobs(api: &Api) -> Result<Vec<(String, String, i64)>> {
     Ok(jobs)
 }
 
-/// Waits until the rebalance has ended. Returns the id of the rebalance.
+/// Waits until the rebalance that `answer` describes has ended, and returns its id.
 fn finished(api: &Api, answer: &Value) -> Result<String> {
     let id = answer["rebalance_id"].as_str().context("there is no rebalance_id")?.to_owned();
     let mut state = answer["state"].clone();
@@ -160,7 +159,7 @@ fn finished(api: &Api, answer: &Value) -> Result<String> {
     Ok(id)
 }
 
-/// Returns how many jobs a rebalance moved, and how many it could not move in time.
+/// Returns how many jobs a rebalance moved, and how many jobs it could not move in time.
 fn record_moves(
     api: &Api,
     id: &str,
@@ -184,7 +183,7 @@ fn record_moves(
     Ok((made, missed))
 }
 
-/// Checks that scheduled times without a call are recorded as skipped, with a reason.
+/// Checks that each scheduled time without an HTTP call is recorded as skipped, with a reason.
 fn check_skipped(
     missing: &BTreeMap<String, BTreeSet<i64>>,
     jobs: &HashMap<String, MovedJob>,

@@ -6,7 +6,7 @@ use evenkeel_core::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Context;
-use super::job::put;
+use super::job::{put, put_same};
 use crate::output::{Table, Tone, ago};
 use crate::{Failure, Result};
 
@@ -55,11 +55,9 @@ impl NextArgs {
         let mut document = Map::new();
         let it = &mut document;
         put(it, "schedule", object.or_else(|| Some(self.expression.clone().into())));
-        put(it, "timezone", Some(self.tz.clone()));
+        put(it, "timezone", Some(&self.tz));
         put(it, "count", Some(self.count));
-        put(it, "from", self.from.map(|from| from.to_string()));
-        put(it, "dst_gap", self.dst_gap.clone());
-        put(it, "dst_overlap", self.dst_overlap.clone());
+        put_same!(it, self, from, dst_gap, dst_overlap);
         Value::Object(document)
     }
 }

@@ -34,6 +34,10 @@ impl Answer {
     }
 }
 
+const HIGHER_ROLE: &str = "use a token with a higher role: `evenkeel token create --role operator`";
+const LISTS: &str = "`evenkeel job list`, `run list`, `targets list`, `dead-letters list`, \
+                     `page list` and `rebalance --list` list what exists";
+
 /// Turns an error response into a failure. The server supplies the error message, and the client
 /// adds a hint for the user.
 fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure {
@@ -47,29 +51,15 @@ fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure 
         (_, Some(detail)) => format!("{title}: {detail}"),
         (_, None) => title,
     };
+    let hint = |text: &str| Some(text.to_owned());
     let (exit, way_out) = match status {
-        401 => (Exit::Failed, Some(token_hint(endpoint))),
-        403 => (
-            Exit::Failed,
-            Some("use a token with a higher role: `evenkeel token create --role operator`".into()),
-        ),
-        404 => (
-            Exit::NotFound,
-            Some(
-                "`evenkeel job list`, `run list`, `targets list`, `dead-letters list`, `page list` and \
-                 `rebalance --list` list what exists"
-                    .into(),
-            ),
-        ),
+        401 => (Exit::Failed, hint(token_hint(endpoint))),
+        403 => (Exit::Failed, hint(HIGHER_ROLE)),
+        404 => (Exit::NotFound, hint(LISTS)),
         409 => (Exit::Conflict, taken(problem.as_ref())),
-        412 => (
-            Exit::Conflict,
-            Some("see it with `evenkeel job show`, then change it again".into()),
-        ),
+        412 => (Exit::Conflict, hint("see it with `evenkeel job show`, then change it again")),
         422 => (Exit::Failed, all_errors(problem.as_ref())),
-        500..=599 => {
-            (Exit::Failed, Some("try again later; the server's log has details".into()))
-        }
+        500..=599 => (Exit::Failed, hint("try again later; the server's log has details")),
         _ => (Exit::Failed, None),
     };
     let mut failure = Failure::new(exit, what);
@@ -78,13 +68,12 @@ fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure 
     failure
 }
 
-fn token_hint(endpoint: &Endpoint) -> String {
+fn token_hint(endpoint: &Endpoint) -> &'static str {
     if endpoint.token.is_some() {
         "create a new token with `evenkeel token create` on the server's machine, and set \
          EVENKEEL_TOKEN to it"
-            .into()
     } else {
-        "set EVENKEEL_TOKEN to the output of `evenkeel token create` on the server's machine".into()
+        "set EVENKEEL_TOKEN to the output of `evenkeel token create` on the server's machine"
     }
 }
 

@@ -18,6 +18,7 @@ pub use text::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
 pub struct Output {
     as_json: bool,
     colour: bool,
+    /// The width of the terminal, or `None` without a terminal.
     columns: Option<usize>,
 }
 
@@ -40,15 +41,6 @@ impl Output {
 
     pub const fn is_json(self) -> bool {
         self.as_json
-    }
-
-    pub const fn has_colour(self) -> bool {
-        self.colour
-    }
-
-    /// Returns the width of the terminal, or `None` without a terminal.
-    pub const fn columns(self) -> Option<usize> {
-        self.columns
     }
 
     /// Returns the width of the terminal, or 80 without a terminal.

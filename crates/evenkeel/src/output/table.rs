@@ -86,7 +86,7 @@ impl Table {
     /// Returns the table without trailing spaces.
     pub fn render(mut self) -> String {
         let has_notes = self.rows.iter().any(|row| !row.note.is_empty());
-        let fits = self.output.columns().is_none_or(|columns| self.natural_width() <= columns);
+        let fits = self.output.columns.is_none_or(|columns| self.natural_width() <= columns);
         if !has_notes || fits {
             if has_notes {
                 self.headings.push(NOTE.into());
@@ -142,13 +142,13 @@ impl Table {
         let mut table = comfy_table::Table::new();
         // `output` knows the terminal.
         table.load_style(style).force_no_tty();
-        match self.output.columns().and_then(|columns| u16::try_from(columns).ok()) {
+        match self.output.columns.and_then(|columns| u16::try_from(columns).ok()) {
             Some(columns) => {
                 table.set_width(columns).set_content_arrangement(ContentArrangement::Dynamic)
             }
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
-        if self.output.has_colour() {
+        if self.output.colour {
             table.enforce_styling();
         }
         table.set_header(

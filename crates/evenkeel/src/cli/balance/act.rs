@@ -10,7 +10,7 @@ use super::bars::{counted, reasons};
 use super::plan;
 use super::views::{Plan, Rebalance, Rebalances, Shape, read};
 use crate::cli::ask::{self, agrees};
-use crate::cli::job::put;
+use crate::cli::job::{put, put_same};
 use crate::cli::list::{CursorArgs, next_page};
 use crate::cli::{Context, Session};
 use crate::client::{Answer, Client};
@@ -147,8 +147,7 @@ impl RebalanceArgs {
         }
         let filter = filter(&self.filter)?;
         let mut options = Map::new();
-        put(&mut options, "max_moves", self.max_moves);
-        put(&mut options, "target_score", self.target_score);
+        put_same!(&mut options, self, max_moves, target_score);
         put(&mut options, "filter", (!self.filter.is_empty()).then_some(filter));
         Ok(options.into())
     }

@@ -138,7 +138,7 @@ async fn from_legacy(context: &Context, client: RawClient, args: LegacyArgs) -> 
     let sender = session.map(|session| Sender::new(session.client));
     let mut source = Source::open(&args.from, &args.table, args.format).await?;
     let mut import = LegacyImport::new(options);
-    let mut report = Report::new(source.name(), context.output.is_json(), args.mode.yes);
+    let mut report = Report::new(source.name.clone(), context.output.is_json(), args.mode.yes);
     let progress = match context.output.is_json() {
         true => ProgressBar::hidden(),
         false => ProgressBar::no_length().with_message("rows"),
@@ -189,12 +189,10 @@ async fn from_crontab(context: &Context, client: RawClient, args: CrontabArgs) -
         Err(_) => None,
     };
     let mut report = Report::new(shown, context.output.is_json(), args.mode.yes);
-    report.remark(format!("its times are local times of {zone}; change that with --tz"));
-    plan.remarks.into_iter().for_each(|remark| report.remark(remark));
-    if plan.entries.iter().any(|entry| entry.document.is_some())
-        && let Some(remark) = probe::shell(client.as_ref(), args.mode.yes).await?
-    {
-        report.remark(remark);
+    report.remarks.push(format!("its times are local times of {zone}; change that with --tz"));
+    report.remarks.extend(plan.remarks);
+    if plan.entries.iter().any(|entry| entry.document.is_some()) {
+        report.remarks.extend(probe::shell(client.as_ref(), args.mode.yes).await?);
     }
     let sender = client.filter(|_| args.mode.yes).map(Sender::new);
     report.take(plan.entries, sender.as_ref()).await?;

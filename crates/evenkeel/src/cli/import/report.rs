@@ -20,18 +20,14 @@ pub(super) struct Report {
     source: String,
     as_json: bool,
     created_jobs: bool,
-    remarks: Vec<String>,
+    /// Remarks about the whole import.
+    pub(super) remarks: Vec<String>,
     entries: Vec<Entry>,
 }
 
 impl Report {
     pub(super) fn new(source: String, as_json: bool, created_jobs: bool) -> Self {
         Self { source, as_json, created_jobs, remarks: Vec::new(), entries: Vec::new() }
-    }
-
-    /// Adds a remark about the whole import.
-    pub(super) fn remark(&mut self, remark: String) {
-        self.remarks.push(remark);
     }
 
     /// Adds entries, and creates their jobs if `sender` is given.

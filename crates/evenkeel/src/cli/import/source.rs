@@ -26,7 +26,8 @@ pub(super) enum Format {
 
 /// Jobs of Evenkeel's predecessor, read in batches of rows. The import never writes to the source.
 pub(super) struct Source {
-    name: String,
+    /// The name without secrets.
+    pub(super) name: String,
     rows: Rows,
 }
 
@@ -56,11 +57,6 @@ impl Source {
             }
         };
         Ok(Self { name: shown(path), rows })
-    }
-
-    /// Returns the name of the source without secrets.
-    pub(super) fn name(&self) -> String {
-        self.name.clone()
     }
 
     /// Returns the next batch of rows, or an empty list after the last row.

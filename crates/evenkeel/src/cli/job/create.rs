@@ -8,7 +8,7 @@ use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::dedup::DedupArgs;
-use super::policies::{PolicyArgs, put};
+use super::policies::{PolicyArgs, put, put_same};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
@@ -136,22 +136,17 @@ impl CreateArgs {
         }
         let mut document = Map::new();
         let job = &mut document;
-        put(job, "name", self.name.clone());
-        put(job, "description", self.description.clone());
-        put(job, "target", self.target);
+        put_same!(job, self, name, description, target, pool, concurrency_key, concurrency_limit);
+        put_same!(job, self, max_expected_duration);
         if self.target.is_none() {
             let (executor, settings) = self.executor()?;
             put(job, "executor_type", Some(executor));
             put(job, "executor_config", settings);
         }
         put(job, "payload", self.payload.as_deref().map(read_payload).transpose()?);
-        put(job, "pool", self.pool.clone());
-        put(job, "concurrency_key", self.concurrency_key.clone());
-        put(job, "concurrency_limit", self.concurrency_limit);
         let nodes = &self.dont_run_on;
-        put(job, "dont_run_on_nodes", (!nodes.is_empty()).then(|| json!(nodes)));
-        put(job, "max_expected_duration", self.max_expected_duration.map(|span| json!(span)));
-        put(job, "average_duration_override", self.average_duration.map(|span| json!(span)));
+        put(job, "dont_run_on_nodes", (!nodes.is_empty()).then_some(nodes));
+        put(job, "average_duration_override", self.average_duration);
         self.policies.add_to(job)?;
         self.retries.add_to(job)?;
         self.dedup.add_to(job)?;

@@ -30,7 +30,7 @@ impl DedupArgs {
         let window = whole_seconds("--dedup-window", self.dedup_window)?;
         let scope = self.dedup_scope.clone().or_else(|| window.as_ref().map(|_| "window".into()));
         put(job, "unique", self.unique.then_some(true));
-        put(job, "dedup_key", self.dedup_key.clone());
+        put(job, "dedup_key", self.dedup_key.as_ref());
         put(job, "dedup_scope", scope);
         put(job, "dedup_window_seconds", window);
         Ok(())

@@ -28,7 +28,7 @@ use crate::config::raw::RawClient;
 use crate::output::ago;
 use crate::{Exit, Failure, Result};
 
-pub(super) use policies::put;
+pub(super) use policies::{put, put_same};
 pub(super) use show::title;
 
 use control::Verb;

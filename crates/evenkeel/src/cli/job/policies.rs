@@ -2,6 +2,7 @@
 
 use clap::Args;
 use evenkeel_core::Span;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::create::whole_seconds;
@@ -32,11 +33,7 @@ pub(super) struct PolicyArgs {
 impl PolicyArgs {
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result {
         put(job, "timeout_sec", whole_seconds("--timeout", self.timeout)?);
-        put(job, "max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
-        put(job, "overlap", self.overlap.clone());
-        put(job, "misfire", self.misfire.clone());
-        put(job, "lane", self.lane.clone());
-        put(job, "priority", self.priority);
+        put_same!(job, self, max_allowed_duration, overlap, misfire, lane, priority);
         Ok(())
     }
 }
@@ -45,9 +42,18 @@ impl PolicyArgs {
 pub(in crate::cli) fn put(
     job: &mut Map<String, Value>,
     field: &str,
-    value: Option<impl Into<Value>>,
+    value: Option<impl Serialize>,
 ) {
     if let Some(value) = value {
-        job.insert(field.into(), value.into());
+        job.insert(field.into(), json!(value));
     }
 }
+
+/// Adds those fields to a JSON document whose flags have the same names and were given.
+macro_rules! put_same {
+    ($document:expr, $args:expr, $($field:ident),+) => {
+        $( $crate::cli::job::put($document, stringify!($field), $args.$field.as_ref()); )+
+    };
+}
+
+pub(in crate::cli) use put_same;

@@ -5,7 +5,7 @@ use evenkeel_core::Span;
 use serde_json::{Map, Value, json};
 
 use super::create::whole_seconds;
-use super::policies::put;
+use super::policies::{put, put_same};
 use crate::{Failure, Result};
 
 #[derive(Args, Clone, Default)]
@@ -48,16 +48,13 @@ pub(super) struct RetryArgs {
 
 impl RetryArgs {
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result {
-        put(job, "retry_policy", self.retry_policy.clone());
-        put(job, "max_retries", self.max_retries);
+        put_same!(job, self, retry_policy, max_retries, retry_jitter, retry_jitter_percent);
         put(job, "retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
-        put(job, "retry_backoff", self.retry_growth.clone());
+        put(job, "retry_backoff", self.retry_growth.as_ref());
         let cap = whole_seconds("--retry-backoff-cap", self.retry_backoff_cap)?;
         put(job, "retry_backoff_cap_seconds", cap);
         let stages = &self.retry_stages;
-        put(job, "retry_stages", (!stages.is_empty()).then(|| json!(stages)));
-        put(job, "retry_jitter", self.retry_jitter.clone());
-        put(job, "retry_jitter_percent", self.retry_jitter_percent);
+        put(job, "retry_stages", (!stages.is_empty()).then_some(stages));
         put(job, "on_failure", self.on_failure()?);
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::create::{pointed, read_document, with_warnings};
 use super::find_id;
-use super::policies::{PolicyArgs, put};
+use super::policies::{PolicyArgs, put_same};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
@@ -71,9 +71,7 @@ impl UpdateArgs {
                 .or_else("repeat the schedule: --every 1h --tolerance 10m"));
         }
         let mut change = Map::new();
-        put(&mut change, "name", self.name.clone());
-        put(&mut change, "description", self.description.clone());
-        put(&mut change, "target", self.target);
+        put_same!(&mut change, self, name, description, target);
         self.policies.add_to(&mut change)?;
         self.retries.add_to(&mut change)?;
         self.when.add_to(&mut change, now)?;

@@ -5,7 +5,7 @@ use evenkeel_commands::read_schedule;
 use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::policies::put;
+use super::policies::{put, put_same};
 use crate::{Failure, Result};
 
 #[derive(Args, Clone)]
@@ -83,23 +83,19 @@ pub(super) struct WhenArgs {
 
 impl WhenArgs {
     pub(super) fn add_to(&self, job: &mut Map<String, Value>, now: Timestamp) -> Result {
-        let time = |flag: &str, text: &Option<String>| match text {
-            Some(text) => read_time(flag, text, now).map(|time| Some(json!(time))),
-            None => Ok(None),
+        let time = |flag: &str, text: &Option<String>| {
+            text.as_ref().map(|text| read_time(flag, text, now)).transpose()
         };
         put(job, "schedule", self.schedule(now)?);
-        put(job, "timezone", self.tz.clone());
+        put(job, "timezone", self.tz.as_ref());
         let spread = self.spread.then_some(false);
         put(job, "exact", spread.or(self.exact.then_some(true)));
         let preferred = self.prefer_window.as_ref();
         let preferred = preferred.map(|text| read_hours("--prefer-window", text)).transpose()?;
         put(job, "prefer_window", preferred);
-        put(job, "cost", self.cost.map(|span| json!(span)));
         put(job, "start_at", time("--start-at", &self.start_at)?);
         put(job, "end_at", time("--end-at", &self.end_at)?);
-        put(job, "max_runs", self.max_runs);
-        put(job, "dst_gap", self.dst_gap.clone());
-        put(job, "dst_overlap", self.dst_overlap.clone());
+        put_same!(job, self, cost, max_runs, dst_gap, dst_overlap);
         let blackouts = self.blackout.iter().map(|text| read_hours("--blackout", text));
         let blackouts = blackouts.collect::<Result<Vec<_>, _>>()?;
         put(job, "blackout_periods", (!blackouts.is_empty()).then_some(blackouts));
