@@ -156,7 +156,8 @@ fn parse_limits(fields: &Fields<'_>) -> Result<Limits, ConfigFault> {
         // The upper bound `u32::MAX` is Evenkeel's own choice; the kernel accepts higher limits.
         let number = value.as_u64().filter(|n| (least..=u32::MAX.into()).contains(n));
         *limit = Some(number.ok_or_else(|| {
-            let message = format!("is {value}; it must be a whole number, at least {least}");
+            let message =
+                format!("is {value}; it must be a whole number from {least} to {}", u32::MAX);
             ConfigFault::new(&format!("limits.{name}"), message)
         })?);
     }
