@@ -24,7 +24,7 @@ const TOOLS: [&str; 4] = [
 ];
 
 /// Source text that precedes a string literal with a public code.
-const CODE_PLACES: [&str; 4] = ["=> ", "=> Some(", "Err(", "of("];
+const CODE_PLACES: [&str; 5] = ["=> ", "=> (", "=> Some(", "Err(", "of("];
 
 /// Prefixes of the log lines that the specification prescribes.
 const LOG_LINES: [&str; 8] = [
