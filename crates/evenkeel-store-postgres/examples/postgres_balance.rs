@@ -1,15 +1,15 @@
-//! Measures how fast the store counts the load of jobs and moves jobs to other start times, with
-//! durable commits.
+//! Measures how fast the PostgreSQL store counts the load of jobs and moves jobs to other start
+//! times, with durable commits.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-postgres --example postgres_balance -- \
 //!     [--jobs 100000] [--batch 1000] [--connections 2] [--moves 100000] [--url URL]
 //! ```
 //!
-//! Without `--url`, the program starts a private server with durable settings and removes it at the
-//! end. Half of the jobs run daily, the rest every hour or every 15 minutes. Prints registered jobs
-//! per second, the time to read all load profiles and start times, and moved jobs per second, with
-//! one transaction per batch.
+//! Without `--url`, the program starts its own PostgreSQL server with durable settings and removes
+//! it at the end. Half of the jobs run daily, the rest every hour or every 15 minutes. Prints how
+//! many jobs are registered and moved per second, with one transaction per batch, and the time to
+//! read all load profiles and start times.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]

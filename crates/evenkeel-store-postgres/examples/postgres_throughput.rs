@@ -1,16 +1,16 @@
-//! Measures how many runs per second the store alone fires and finishes, with durable commits.
+//! Measures how many runs per second the PostgreSQL store alone fires and finishes.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-postgres --example postgres_throughput -- \
 //!     [--jobs 100000] [--idle 0] [--batch 1000] [--connections 2] [--seconds 10] [--url URL]
 //! ```
 //!
-//! Without `--url`, the program starts a private server with durable settings and removes it at the
-//! end. The jobs run every 1 to 60 s. Each connection has a part of the jobs: it fires a batch of
-//! the jobs that are due next, finishes their runs, and continues with the next batch. The program
-//! sets the clock to the due time of the jobs, so that jobs are always due. `--idle` adds jobs that
-//! are never due. Prints the runs per second after a warm-up of 2 s, the bytes of write-ahead log
-//! per run, and the time to fire a batch.
+//! Without `--url`, the program starts its own PostgreSQL server with durable settings and removes
+//! it at the end. The jobs run every 1 to 60 s. Each connection fires a batch of its own jobs,
+//! finishes the runs, and continues with the jobs that are due next. The program passes the due
+//! time of each batch to the store as the current time, so that jobs are always due. `--idle` adds
+//! jobs that are never due. Prints the number of runs per second after a warm-up of 2 s, the bytes
+//! of write-ahead log per run, and the time to fire a batch.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
@@ -175,7 +175,7 @@ async fn register(store: &PostgresStore, jobs: usize, idle: usize) -> Vec<Held> 
     held
 }
 
-/// Spreads the first run times of the jobs over their period.
+/// Returns the first run time of the `nth` job, at a pseudo-random offset within its period.
 fn first_time(nth: usize, period: Span) -> Timestamp {
     let phase = (nth as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % period.as_micros();
     Timestamp::from_micros(BEGIN).saturating_add(Span::from_micros(phase))

@@ -1,12 +1,12 @@
-//! Measures how fast the store alone registers jobs, reads their load profiles and start times, and
-//! moves jobs to other start times.
+//! Measures how fast the SQLite store alone registers jobs, reads their load profiles and start
+//! times, and moves jobs to other start times.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-sqlite --example sqlite_balance -- \
 //!     [jobs=1000000] [moves=200000]
 //! ```
 //!
-//! Jobs run hourly or daily, in slots all over the day. The file is in `TMPDIR`.
+//! The jobs run hourly or daily, in all time slots of a day. The file is in `TMPDIR`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::print_stdout, reason = "it is what the example is for")]
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns an hourly or daily job whose first run falls into its first interval.
+/// Returns an hourly or daily job that first runs within one interval, counted from `START` + 1 h.
 fn new_job(n: u64) -> anyhow::Result<NewJob> {
     let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let every = if n.is_multiple_of(2) { HOUR } else { 24 * HOUR };
@@ -80,7 +80,7 @@ fn new_job(n: u64) -> anyhow::Result<NewJob> {
     })
 }
 
-/// Moves jobs to start times 15 minutes later, in batches. Returns how many jobs it moves per
+/// Delays the start times of jobs by 15 minutes, in batches. Returns the number of jobs moved per
 /// second.
 async fn move_all(store: &SqliteStore, scope: &Scope, moved: &[&Placement]) -> anyhow::Result<f64> {
     let parts: Vec<&[&Placement]> = moved.chunks(MOVES_MAX).collect();

@@ -1,17 +1,16 @@
-//! Measures how many firings per second the store alone can do. Each job is fired, already claimed,
-//! and finished, in batches.
+//! Measures how many jobs per second the SQLite store alone can fire. The program fires jobs in
+//! batches, as already claimed attempts, and finishes the attempts in batches.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-sqlite --example sqlite_throughput -- \
 //!     [jobs=100000] [batch=1000] [seconds=10] [flows=4] [rate=0] [in_order=0]
 //! ```
 //!
-//! `flows` is the number of loops that fire and finish jobs concurrently, like the loops of an
-//! engine; each loop waits for its results. With a `rate`, the program limits itself to that many
-//! firings per second in total, to measure the delay of each batch at that load. By default a batch
-//! takes jobs from the whole range of job numbers, so that it changes many database pages, as when
-//! unrelated jobs are due at the same time. With `in_order=1` a batch takes jobs with adjacent
-//! numbers, as when jobs were registered together. The file is in `TMPDIR`.
+//! `flows` is the number of loops that fire and finish jobs concurrently, like the loops of a
+//! scheduler. `rate` limits how many jobs the program fires per second, to measure the delay of
+//! each batch at that load. By default, each batch takes jobs from the whole range of job numbers,
+//! so that a batch changes many database pages. With `in_order=1`, each batch takes jobs with
+//! adjacent job numbers. The file is in `TMPDIR`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::print_stdout, reason = "it is what the example is for")]
@@ -114,7 +113,7 @@ async fn register(store: &SqliteStore, tenant: TenantNo, jobs: u64) -> anyhow::R
     Ok(numbers)
 }
 
-/// Returns the job numbers in an order in which adjacent numbers are far apart.
+/// Returns the job numbers in a shuffled order, in which neighbours are far apart.
 fn scattered(numbers: &[JobNo]) -> Vec<JobNo> {
     let mut order: Vec<JobNo> = numbers.to_vec();
     order.sort_by_key(|number| number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()));
@@ -195,7 +194,7 @@ impl Flow {
     }
 }
 
-/// Returns the scheduled time of all runs of a round.
+/// Returns the scheduled time of a round, in which every job runs once.
 fn time(round: i64) -> Timestamp {
     Timestamp::from_micros(FIRST.as_micros() + round * PERIOD.as_micros() as i64)
 }

@@ -38,7 +38,7 @@ pub struct Failure {
     pub exit: Exit,
     pub what: String,
     pub way_out: Option<String>,
-    /// The invalid input and the position of the error in it, counted from 0.
+    /// The invalid input, and the index of the character at which the error was found.
     pub place: Option<(String, usize)>,
     /// The server's problem document.
     pub problem: Option<Value>,
@@ -69,7 +69,7 @@ impl Failure {
         self
     }
 
-    /// Adds the invalid input and the position of the error in it, counted from 0.
+    /// Adds the invalid input, and the index of the character at which the error was found.
     #[must_use]
     pub fn at(mut self, text: impl Into<String>, position: usize) -> Self {
         self.place = Some((text.into(), position));
@@ -102,14 +102,14 @@ impl Failure {
         let mut lines = self.what.lines();
         let mut text = format!("error: {}\n", clean(lines.next().unwrap_or_default()));
         for line in lines {
-            // Further lines are indented, so that text from a server cannot look like a separate
-            // error message.
+            // All lines after the first are indented, so that text from a server cannot look like a
+            // separate error message.
             let indent = if line.starts_with("  ") { "" } else { "  " };
             text.push_str(&format!("{indent}{}\n", clean(line)));
         }
         if let Some((line, position)) = &self.place {
-            // Each control character is replaced by one character, so that the caret stays under
-            // the error.
+            // Each control character is replaced by exactly one character, so that the caret stays
+            // under the invalid character.
             let line: String =
                 line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
             text.push_str(&format!("    {line}\n    {}^\n", " ".repeat(*position)));
@@ -129,7 +129,7 @@ pub fn chain(error: &dyn Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let message = cause.to_string();
-        // Some libraries repeat the cause in the error message, so a repeated cause is omitted.
+        // An error message that already contains its cause does not repeat the cause.
         if !text.contains(&message) {
             text.push_str(": ");
             text.push_str(&message);
@@ -141,7 +141,7 @@ pub fn chain(error: &dyn Error) -> String {
 
 /// Turns the error of a result into a [`Failure`].
 pub trait Because<T> {
-    /// Adds a message about what failed; see [`Failure::because`].
+    /// Adds a message that says what failed, as [`Failure::because`] does.
     fn because(self, what: impl Into<String>) -> Result<T, Failure>;
 }
 

@@ -112,7 +112,7 @@ async fn revoke(session: &Session, key: &str) -> Result {
     session.answer(&answer, &format!("Revoked {}.", clean(key)))
 }
 
-/// Returns the id of the valid API key with this name.
+/// Returns the id of the API key that has this name and is not revoked.
 async fn find(client: &Client, name: &str) -> Result<String> {
     let mut page = CursorArgs { limit: 1000, cursor: None };
     loop {

@@ -5,8 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use super::Context;
 use crate::{Failure, Result};
 
-/// Returns an error with `--json` or without a terminal, because the command can't ask for
-/// confirmation then.
+/// Returns an error if the command can't ask for confirmation: with `--json` or without a terminal.
 pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result {
     if context.output.is_json() || !std::io::stdin().is_terminal() {
         return Err(

@@ -6,7 +6,6 @@ use super::Context;
 use crate::serve::executors::supervisor_command;
 use crate::{Failure, Result};
 
-/// Runs a benchmark. Shows a progress bar on a terminal; prints one JSON object with `--json`.
 pub(super) fn run(context: &Context, args: &BenchArgs) -> Result {
     let supervisor = supervisor_command();
     let runtime = context.multi_threaded_runtime()?;

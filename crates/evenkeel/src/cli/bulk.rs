@@ -1,4 +1,4 @@
-//! Sends many jobs with one request.
+//! Sends the definitions of many jobs with one request.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::client::Client;
 use crate::failure::Because as _;
 use crate::{Exit, Result};
 
-/// Delays before a request is repeated, in milliseconds. The sum of the delays is slightly longer
-/// than the time for which an idempotency key stays locked after a server crash.
+/// Delays before each repetition of a failed request, in milliseconds. The sum of the delays is
+/// slightly longer than the time for which an idempotency key stays locked after a server crash.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
-/// Sends job documents, one per line, and repeats the request after each delay until every line has
-/// a final result. The idempotency key ensures that each line is processed once.
+/// Sends JSON documents of jobs, one per line, until every line has a final result or all delays
+/// have passed. The idempotency key keeps the server from processing a line twice.
 pub(super) async fn send(client: &Client, lines: &[u8], key: &str) -> Result<Vec<Value>> {
     let post = || client.post_lines(&["jobs", "bulk"], lines.to_vec(), key);
     let mut pauses = PAUSES.iter();
@@ -41,8 +41,8 @@ fn read(answers: &str) -> Result<Vec<Value>> {
     answers.because("the server's answer can't be parsed")
 }
 
-/// Returns the number of the first line without a final result. If the database fails, the server's
-/// response does not mention the remaining lines.
+/// Returns the number of the first line without a final result. If its database fails, the server
+/// sends no result for the lines after the failure.
 pub(super) fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
     let settled: HashSet<u64> = answers
         .iter()
@@ -54,12 +54,12 @@ pub(super) fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
     open.map(|(n, _)| n)
 }
 
-/// True if sending the line again would not change its result.
+/// True if the server would give the same result for the line if the client sent it again.
 pub(super) fn is_final(answer: &Value) -> bool {
     !is_temporary(answer) && !is_temporary(&answer["error"])
 }
 
-/// True if the server may accept the same request later.
+/// True if the server refused a request with a temporary error and may accept it later.
 fn is_temporary(refusal: &Value) -> bool {
     refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }

@@ -21,7 +21,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Reads the config file, if it exists.
+    /// Reads the config file, if the options name one.
     pub fn new(global: RawGlobal) -> Result<Self> {
         let file = config::read_file(global.config.as_deref())?;
         let global = global.or(&file.global);
@@ -33,8 +33,8 @@ impl Context {
         config::data_dir(&self.global)
     }
 
-    /// Prepares requests to the server that the options name, or to the server of the data
-    /// directory.
+    /// Returns a client of the server that the options name, or else of the server that uses the
+    /// data directory.
     pub fn session(&self, client: RawClient) -> Result<Session> {
         let endpoint = client::find(&client.or(&self.file.client), &self.data_dir())?;
         Ok(Session { client: Client::new(endpoint)?, output: self.output })
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// Prints one page of a list: the response of the server with `--json`, else the table and the
-    /// flag or command that shows the next page. If both are empty, prints `nothing`.
+    /// flag or command that shows the next page. If the list is empty, prints `nothing`.
     pub fn page(&self, answer: &Answer, table: Table, next: &str, nothing: &str) -> Result {
         let is_empty = table.is_empty() && next.is_empty();
         self.answer(answer, &if is_empty { nothing.into() } else { table.render() + next })

@@ -127,8 +127,8 @@ async fn show(session: &Session, id: &str) -> Result {
     session.answer(&answer, &text)
 }
 
-/// Sends a command for all dead letters, many per request. Returns an error if the server refused
-/// the command for any dead letter.
+/// Sends a command for the given dead letters, several dead letters per request. Returns an error
+/// if the server refused the command for any dead letter.
 async fn each(session: &Session, ids: &[String], action: &str, done: &str) -> Result {
     let output = session.output;
     let (mut count, mut refusals) = (0, Vec::new());

@@ -10,7 +10,7 @@ use super::run::when;
 use crate::Result;
 use crate::output::{Table, Tone};
 
-/// Number of characters of a message to show.
+/// Maximum number of characters of an error message in the list of failures.
 const MESSAGE_CHARS: usize = 100;
 
 #[derive(Args, Clone)]

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::client::{Answer, Query};
 use crate::output::{clean, quoted};
 
-/// The flags of a list with cursors.
+/// The flags of a command that lists entries page by page with a cursor.
 #[derive(Args, Clone)]
 pub(super) struct CursorArgs {
     /// Maximum number of entries
@@ -27,7 +27,7 @@ impl CursorArgs {
     }
 }
 
-/// The flags of a list with offsets.
+/// The flags of a command that lists entries page by page with an offset.
 #[derive(Args, Clone)]
 pub(super) struct OffsetArgs {
     /// Maximum number of entries
@@ -43,7 +43,7 @@ impl OffsetArgs {
         vec![("limit", self.limit.to_string()), ("offset", self.offset.to_string())]
     }
 
-    /// Returns the flag that shows the next page, if there is a next page.
+    /// Returns a text with the flag that shows the next page, or an empty text on the last page.
     pub(super) fn next(&self, answer: &Answer, shown: usize) -> String {
         let total = answer.value["total"].as_u64().unwrap_or(0);
         match u64::from(self.offset) + shown as u64 {
@@ -53,7 +53,7 @@ impl OffsetArgs {
     }
 }
 
-/// Returns the query parameter with the id of the job that `--job` names, if it is given.
+/// Returns a query parameter with the id of the job that `--job` names, or nothing without `--job`.
 pub(super) async fn job_id(session: &Session, job: Option<&str>) -> Result<Query<'static>> {
     match job {
         Some(job) => Ok(vec![("job_id", find_id(&session.client, job).await?)]),
@@ -61,17 +61,17 @@ pub(super) async fn job_id(session: &Session, job: Option<&str>) -> Result<Query
     }
 }
 
-/// Returns ` --job JOB`, or an empty text.
+/// Returns the flag ` --job JOB`, or an empty text if no job is given.
 pub(super) fn job_flag(job: Option<&str>) -> String {
     job.map_or_else(String::new, |job| format!(" --job {}", quoted(job)))
 }
 
-/// Returns the command that shows the next page of a list with cursors, if there is a next page.
+/// Returns a text with the command that shows the next page, or an empty text on the last page.
 pub(super) fn next_page(answer: &Answer, shown: usize, command: &str) -> String {
     next_of(answer, shown, &answer.value["total"].to_string(), command)
 }
 
-/// Like [`next_page`], with a text for the number of all entries.
+/// Like [`next_page`], but `total` is the text that shows the number of all entries.
 pub(super) fn next_of(answer: &Answer, shown: usize, total: &str, command: &str) -> String {
     answer.value["next_cursor"].as_str().map_or_else(String::new, |cursor| {
         let cursor = clean(cursor);

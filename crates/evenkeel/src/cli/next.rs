@@ -49,7 +49,7 @@ pub struct NextArgs {
 
 impl NextArgs {
     fn document(&self) -> Value {
-        // Text that is not valid JSON is reported as an invalid schedule.
+        // Text that is not a JSON object is parsed as a schedule expression.
         let object = serde_json::from_str::<Value>(&self.expression).ok();
         let object = object.filter(Value::is_object);
         let mut document = Map::new();
@@ -83,7 +83,7 @@ fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
         text.push_str("The schedule has no further times.");
         return text;
     }
-    // In UTC, a column of local times would repeat the UTC column.
+    // If the schedule's time zone is UTC, a column of local times would repeat the UTC column.
     let local = !preview.timezone.is_utc();
     let moved = preview.times.iter().any(|time| time.moved_by.is_some());
     let zone = preview.timezone.name().to_uppercase();
@@ -121,8 +121,8 @@ fn refusal(document: &Value, faults: &[Fault]) -> Failure {
     point_at(failure, document, &first.field, first.position)
 }
 
-/// Adds the text of the invalid field of `document` to the failure, if the position of the error is
-/// known.
+/// Adds the invalid field of `document` to the error message, if the position of the error in the
+/// field is known.
 pub(super) fn point_at(
     failure: Failure,
     document: &Value,

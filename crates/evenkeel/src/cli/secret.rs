@@ -87,7 +87,7 @@ async fn set(session: &Session, name: &str, from_file: Option<PathBuf>) -> Resul
     session.answer(&answer, &format!("{} {what}", clean(name)))
 }
 
-/// Reads the value from a pipe, or from a terminal without echo.
+/// Reads the value of a secret from a pipe, or from a terminal without echo.
 fn read_value(name: &str) -> Result<String> {
     let what = "the value can't be read";
     let mut stdin = std::io::stdin();

@@ -109,8 +109,8 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result {
     if let StoreChoice::Sqlite(path) = &choice
         && !path.exists()
     {
-        // Without an error, the command would create a store that no server uses, and print its
-        // key.
+        // Opening a missing SQLite file would create a new store, and the command would print a key
+        // that no server uses.
         let what = format!("there is no store at {}", path.display());
         return Err(Failure::usage(what).or_else("start a server there first, or name its --store"));
     }

@@ -44,9 +44,9 @@ fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure 
     let field = |name: &str| problem.as_ref().and_then(|problem| problem[name].as_str());
     let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
-        // With status 404, 409 or 412, the problem's `detail` is a complete error message.
+        // With status 404, 409 or 412, the response's `detail` is a complete error message.
         (404 | 409 | 412, Some(detail)) => detail.to_owned(),
-        // The hint lists all errors, one per line, so the message does not repeat the errors.
+        // The hint already lists all errors, so the error message contains only the title.
         (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,
         (_, Some(detail)) => format!("{title}: {detail}"),
         (_, None) => title,

@@ -24,20 +24,20 @@ pub struct LocalServer {
 pub struct Endpoint {
     pub url: Url,
     pub token: Option<String>,
-    /// True if the server was found in the data directory.
+    /// True if `server.json` in the data directory named the server.
     pub is_local: bool,
-    /// The SHA-256 of the certificate that the server must present.
+    /// SHA-256 of the only certificate that the client accepts from the server.
     pub certificate_sha256: Option<String>,
 }
 
-/// Reads the address of the server that uses a data directory.
+/// Reads `server.json`, the address of the server that uses a data directory.
 pub fn read_local(data_dir: &Path) -> Option<LocalServer> {
     let text = std::fs::read_to_string(data_dir.join("server.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// Returns the server that the user named, or else the server of the data directory. The token in
-/// the data directory is sent only to the server of this directory.
+/// Returns the server that the user named, or else the server of the data directory. The client
+/// sends the token in the data directory only to the server that uses the directory.
 pub fn find(client: &RawClient, data_dir: &Path) -> Result<Endpoint> {
     let local = read_local(data_dir);
     let local_url = local.as_ref().map(|server| read_url(&server.url)).transpose()?;

@@ -26,9 +26,9 @@ pub type Query<'a> = Vec<(&'a str, String)>;
 type Parameters<'a> = [(&'a str, String)];
 
 const EVENTS: &str = "text/event-stream";
-/// Delay between two attempts to reconnect.
+/// Delay before the client reconnects to an event stream.
 const RECONNECT_DELAY: Duration = Duration::from_secs(2);
-/// Time limit of an event stream. The server closes a stream after one hour.
+/// Time limit for reading one event stream. The server itself closes each stream after one hour.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
 pub struct Client {
@@ -46,7 +46,7 @@ impl Client {
             .timeout(Duration::from_secs(40))
             .user_agent(concat!("evenkeel-cli/", env!("CARGO_PKG_VERSION")));
         if is_local {
-            // A proxy can't reach loopback addresses of this machine.
+            // A proxy can't reach the loopback addresses of this machine.
             builder = builder.no_proxy();
         }
         Ok(Self { http: builder.build().because("can't create the HTTP client")?, endpoint })
@@ -110,8 +110,8 @@ impl Client {
         self.send(self.request(Method::DELETE, path, query)).await
     }
 
-    /// Reads an event stream after the event `last` until `handle` breaks off. If the stream breaks,
-    /// reconnects and continues.
+    /// Reads an event stream after the event `last` until `handle` returns `Break`. If the
+    /// connection is lost, reconnects and continues.
     pub async fn follow(
         &self,
         path: &[&str],
@@ -131,7 +131,7 @@ impl Client {
                         }
                     }
                 }
-                // The server was reachable before this failure, so the command reconnects.
+                // The server was reachable before, so the client reconnects after the failure.
                 Err(failure) if was_connected && may_be_temporary(&failure) => {}
                 Err(failure) => return Err(failure),
             }
@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-/// Returns true if a request that failed this way may succeed later.
+/// Returns true if a request that failed with `failure` may succeed later.
 fn may_be_temporary(failure: &Failure) -> bool {
     let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
     failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A stream that is silent for longer than this time is broken, because the server sends a comment
-/// every 15 s.
+/// An event stream without data for this time is broken, because the server sends a comment every
+/// 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// Maximum number of bytes of a line, and of the data of an event.
 const LINE_MAX: usize = 4 * 1024 * 1024;
@@ -13,8 +13,8 @@ const LINE_MAX: usize = 4 * 1024 * 1024;
 pub struct Message {
     pub event: String,
     pub data: String,
-    /// Position of the message in the stream. A message without data only reports the position in
-    /// the event stream.
+    /// Position of the message in the event stream. A message without data only reports this
+    /// position.
     pub id: Option<String>,
 }
 
@@ -54,7 +54,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Parses received bytes. Returns false if a line or event is too long.
+    /// Parses received bytes. Returns false if a line or event exceeds `LINE_MAX`.
     fn read(&mut self, bytes: &[u8], ready: &mut VecDeque<Message>) -> bool {
         for byte in bytes {
             if *byte == b'\n' {

@@ -111,8 +111,8 @@ pub enum KeyFile {
 }
 
 impl RawAccess {
-    /// Like [`Self::or`], but if `self` names a source of encryption keys, all such sources in
-    /// `other` are ignored.
+    /// Like [`Self::or`], but if `self` sets a file, text or command for encryption keys, ignores
+    /// all three settings of `other`.
     #[must_use]
     pub fn or_with_one_key_source(self, other: &Self) -> Self {
         let mut other = other.clone();

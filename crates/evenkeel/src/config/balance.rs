@@ -10,7 +10,7 @@ use super::resolve::{choice, invalid, number};
 const DAY: Span = Span::from_secs(86_400);
 const SLOT_MIN: Span = Span::from_secs(1);
 const SLOT_MAX: Span = Span::from_secs(3600);
-/// Upper limit of `protection` and `cooldown`.
+/// Upper limit of the settings `protection` and `cooldown`.
 const GUARD_MAX: Span = Span::from_secs(7 * 86_400);
 
 settings! {

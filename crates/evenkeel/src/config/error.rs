@@ -19,8 +19,7 @@ pub enum ConfigError {
     UnknownKey {
         path: PathBuf,
         key: String,
-        /// The known configuration key that is most similar to the unknown one, or else all known
-        /// keys.
+        /// Hint that names the table of the key, a similar known key, or all known keys.
         hint: String,
     },
     #[error("{key}: {message}")]
@@ -28,7 +27,7 @@ pub enum ConfigError {
     /// The address to listen on is reachable from other machines, and TLS is off.
     #[error("listen: {0} can be reached from other machines without encryption")]
     ListensToAll(SocketAddr),
-    /// A SQLite store can't be shared, so its only node needs all roles.
+    /// A SQLite store has only one node, so that node needs the roles `scheduler` and `worker`.
     #[error("roles: a SQLite store has no other nodes, so without {0} nothing would ever run")]
     RolesOnSqlite(&'static str),
     #[error("[engine] {0}")]

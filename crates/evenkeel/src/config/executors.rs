@@ -57,8 +57,8 @@ settings! {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExecutorsConfig {
     pub public_url: Option<String>,
-    /// Secrets for signing HTTP calls, newest first. If there are none, the server uses the secret
-    /// in the store.
+    /// Secrets for signing HTTP calls, newest first. If the list is empty, the server signs HTTP
+    /// calls with the secret in the store.
     pub signing_secrets: Vec<String>,
     pub identities: Vec<IdentityFiles>,
     pub allow_unverified_tls: bool,

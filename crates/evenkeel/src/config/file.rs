@@ -89,7 +89,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile> {
                     return Err(unknown(key.clone(), known));
                 }
             }
-            // If the value of a table's key is not a table, the parser below returns an error with
+            // For `engine = 1`, where a table is expected, the parser below returns an error with
             // the line number.
             (_, Some(_)) => {}
             (_, None) if top.contains(key) => {}
@@ -105,8 +105,8 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile> {
             },
         }
     }
-    // The config file is parsed once for each settings struct, which ignores unknown keys. Parsing
-    // the file into one flattened struct would lose the line numbers of errors.
+    // Each settings struct is parsed separately and ignores the keys of the other structs. Parsing
+    // the config file into one flattened struct would lose the line numbers of errors.
     Ok(ConfigFile {
         global: toml::from_str(text).map_err(malformed)?,
         client: toml::from_str(text).map_err(malformed)?,

@@ -11,8 +11,8 @@ use super::Result;
 use super::raw::settings;
 use super::resolve::invalid;
 
-/// Limits by name. The config file contains a table of limits, and a flag a list such as
-/// `news=50,shop=20`.
+/// Concurrency limits by name. In the config file, the limits are a table. In a flag, the limits
+/// are a list such as `news=50,shop=20`.
 #[derive(Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 #[serde(transparent)]
 pub struct Named(BTreeMap<String, u32>);
@@ -56,7 +56,7 @@ settings! {
 /// Resolved settings of limits.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LimitsConfig {
-    /// The concurrency limit of each tenant that has no limit in `tenants`.
+    /// Concurrency limit of each tenant that has no limit of its own in `tenants`.
     pub tenant: Option<u32>,
     pub tenants: BTreeMap<String, u32>,
     pub lanes: [Option<u32>; Lane::ALL.len()],

@@ -1,4 +1,4 @@
-//! Settings as given. Each field is a flag, an environment variable and a key of the config file.
+//! Settings as given: each struct field is a flag, an environment variable and a configuration key.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use ipnet::IpNet;
 
 use super::EnableShell;
 
-/// Defines a struct of settings, and a method that merges settings of two sources. Every field is a
-/// flag and gets the clap attributes `$each`.
+/// Defines a struct of settings, and a method that merges the settings of two sources. Every field
+/// of the struct becomes a flag with the clap attributes `$each`.
 macro_rules! settings {
     ($each:tt $(#[$meta:meta])* pub struct $name:ident {
         $( $(#[$field_meta:meta])* pub $field:ident: $kind:ty, )+

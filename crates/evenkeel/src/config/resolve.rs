@@ -157,8 +157,8 @@ pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(
     Err(invalid(key, message, format!("leave it out for {default}")))
 }
 
-/// Returns the choice with the given name, or else the first choice. `about` contains the key, what
-/// is chosen, and a hint.
+/// Returns the choice with the name `given`, or the first choice without a name. `about` contains
+/// texts for the error message: the configuration key, a noun for the choice, and a hint.
 pub(super) fn choice<T: Copy>(
     about: (&'static str, &str, &str),
     given: Option<&str>,

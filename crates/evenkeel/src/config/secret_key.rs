@@ -34,11 +34,11 @@ impl fmt::Debug for Hidden {
 /// Where the server reads the encryption keys of secrets from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SecretKeys {
-    /// A file with one key per line, the newest first.
+    /// A file with one encryption key per line, the newest first.
     File(PathBuf),
     /// The keys, separated by commas.
     Given(Hidden),
-    /// A program that prints one key per line.
+    /// A program that prints one encryption key per line.
     Command(Vec<String>),
     /// No source is configured.
     Unset,

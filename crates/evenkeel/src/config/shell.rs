@@ -142,7 +142,7 @@ pub struct ShellConfig {
     pub user: Option<String>,
     pub tenant_users: Vec<(String, String)>,
     pub users: Vec<String>,
-    /// The allowed programs. If the list is empty, all programs are allowed.
+    /// The programs that shell jobs may run; an empty list allows all programs.
     pub programs: Vec<PathBuf>,
     pub hide: Vec<PathBuf>,
     pub unconfined: bool,

@@ -44,7 +44,7 @@ impl fmt::Display for StoreChoice {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                // The user part and the query of the URL may contain passwords, so both are hidden.
+                // The user part and the query of a URL may contain passwords, so both are hidden.
                 let rest = url.split_once("://").map_or("", |(_, rest)| rest);
                 let rest = rest.split('?').next().unwrap_or_default();
                 let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);

@@ -18,7 +18,7 @@ pub use text::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
 pub struct Output {
     as_json: bool,
     colour: bool,
-    /// The width of the terminal, or `None` without a terminal.
+    /// Width of the terminal in characters, or `None` without a terminal.
     columns: Option<usize>,
 }
 
@@ -28,12 +28,12 @@ impl Output {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_terminal = std::io::stdout().is_terminal();
         let columns = comfy_table::Table::new().width().map(usize::from);
-        // A terminal of unknown width reports 0.
+        // A terminal that does not know its width reports a width of 0.
         let columns = columns.filter(|columns| is_terminal && *columns > 0);
         Self { as_json, colour: is_terminal && !plain, columns }
     }
 
-    /// Returns an output without colours, for a terminal of this width or without a terminal.
+    /// Returns an output without colours, for a terminal with lines of `columns` characters.
     #[cfg(test)]
     pub fn for_width(columns: Option<usize>) -> Self {
         Self { as_json: false, colour: false, columns }
@@ -88,7 +88,7 @@ impl Output {
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         match written {
-            // The reader, such as `head`, has closed the pipe.
+            // A reader of the output, such as `head`, has closed the pipe.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other?),
         }

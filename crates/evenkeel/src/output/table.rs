@@ -25,14 +25,14 @@ pub fn tone_of(status: &str) -> Tone {
 }
 
 const NOTE: &str = "NOTE";
-/// Indentation of a note below its row.
+/// Indentation of a note that is printed below its table row.
 const INDENT: &str = "    ";
 /// Maximum number of lines of a note in a table. `run show` prints the whole note.
 const NOTE_LINES_MAX: usize = 5;
 /// Spaces between columns.
 const GAP: usize = 2;
-/// Separates rows while the table is laid out. Cells never contain this separator, because control
-/// characters in cells are replaced.
+/// Character between rows in the text of `comfy_table`. No cell contains this character, because
+/// control characters in cells are replaced.
 const BETWEEN_ROWS: char = '\u{1}';
 
 struct Row {
@@ -75,15 +75,15 @@ impl Table {
         self.noted_row(cells, "");
     }
 
-    /// Adds a row with a note of any length. Notes are the last column if the table fits the
-    /// terminal or if there is no terminal. If the table is too wide, each note is printed below
-    /// its row, so that the terminal does not cut the note off.
+    /// Adds a row with a note of any length. Notes are the last column of the table. If the table
+    /// is wider than the terminal, each note is printed below its row instead, so that the terminal
+    /// does not cut the note off.
     pub fn noted_row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>, note: &str) {
         let cells = cells.into_iter().map(|(text, tone)| (clean(&text), tone)).collect();
         self.rows.push(Row { cells, note: clean(note.trim_end()) });
     }
 
-    /// Returns the table without trailing spaces.
+    /// Returns the text of the table, without trailing spaces.
     pub fn render(mut self) -> String {
         let has_notes = self.rows.iter().any(|row| !row.note.is_empty());
         let fits = self.output.columns.is_none_or(|columns| self.natural_width() <= columns);
@@ -105,7 +105,7 @@ impl Table {
         text
     }
 
-    /// Returns the width of all columns and notes without wrapping.
+    /// Returns the width of the table, including notes, without line breaks in cells.
     fn natural_width(&self) -> usize {
         let mut widths: Vec<usize> = self.headings.iter().map(|it| it.chars().count()).collect();
         let mut notes = NOTE.len();
@@ -135,7 +135,7 @@ impl Table {
         text
     }
 
-    /// Returns the lines of the heading and of each row.
+    /// Returns the text of the heading and of each row. A text may have several lines.
     fn laid_out(&self) -> Vec<String> {
         let between = LineStyle::none().fill(BETWEEN_ROWS);
         let style = TableStyle::new().header_separator(between).row_separator(between);

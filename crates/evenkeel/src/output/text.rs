@@ -73,7 +73,7 @@ pub fn duration_ms(millis: u64) -> String {
     rounded(Span::from_millis(millis))
 }
 
-/// Formats a duration in its largest unit and, for small numbers, also the next smaller unit.
+/// Formats a duration in its largest unit; below 10 units, adds the next smaller unit.
 fn rounded(span: Span) -> String {
     let secs = (span.as_millis() + 500) / 1000;
     let (minutes, hours, days) = (secs / 60, secs / 3600, secs / 86_400);

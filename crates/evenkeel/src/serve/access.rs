@@ -17,13 +17,13 @@ pub struct Trusted {
     pub trust: Trust,
     /// Signs the token that the server writes to its data directory.
     pub local: Arc<Tokens>,
-    /// The identity provider, whose keys can be reloaded.
+    /// Verifies tokens of the identity provider, whose keys can be reloaded.
     pub external: Option<Arc<ExternalTokens>>,
 }
 
-/// Determines the trusted tokens. The server always accepts the token in its data directory. If
-/// tokens signed with the store's secret are refused, the token in the data directory is signed
-/// with a secret of this process and is valid only on this machine.
+/// Determines the trusted tokens. The server always accepts the token in its data directory. If the
+/// server refuses tokens signed with the store's secret, it signs the token in the data directory
+/// with a secret of its own and accepts that token only from this machine.
 pub async fn trusted(
     config: &AccessConfig,
     store: &dyn Store,
@@ -70,14 +70,14 @@ fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys> {
     keys.map_err(|fault| failed("used", &fault))
 }
 
-/// Writes the address of the server and the fingerprint of its certificate, for local commands.
+/// Writes `server.json`: the server's address and certificate fingerprint, for local commands.
 pub type Announce = Arc<dyn Fn() -> Result + Send + Sync>;
 
 /// Reloads the certificate and the identity provider's keys on SIGHUP.
 pub struct Reload {
     pub tls: Option<Arc<Tls>>,
     pub provider: Option<(ProviderConfig, Arc<ExternalTokens>)>,
-    /// Called after the TLS certificate has changed.
+    /// Function to call after the TLS certificate has changed.
     pub announce: Announce,
 }
 
@@ -106,8 +106,8 @@ impl Reload {
     }
 
     fn once(&self) -> Result {
-        // The keys are read before the certificate is replaced, so that an invalid key file changes
-        // nothing.
+        // The identity provider's keys are read before the certificate is replaced, so that an
+        // invalid key file changes nothing.
         let keys = self.provider.as_ref().map(|(config, _)| read_keys(config)).transpose()?;
         if let Some(tls) = &self.tls {
             tls.reload()?;

@@ -9,7 +9,7 @@ use crate::output::quoted;
 /// Prints the address of the server and, at the first start, the next steps.
 pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
     if config.log.json {
-        // With JSON logs, the address is a log line.
+        // With JSON logs, the server's address is logged and no banner is printed.
         tracing::info!(server.url = url, "Evenkeel is running at {url}");
         return;
     }
@@ -18,7 +18,7 @@ pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
         write!(std::io::stderr().lock(), "{}", text(config, url, is_first, &own_name(), bold()));
 }
 
-/// Returns how the user can call this program from the current folder.
+/// Returns the shell command with which the user can run this program from the current folder.
 fn own_name() -> String {
     let program = std::env::current_exe().ok().filter(|program| program.exists());
     let folder = std::env::current_dir().ok();
@@ -37,8 +37,8 @@ fn on_path() -> Option<PathBuf> {
     found.filter_map(|program| program.canonicalize().ok()).next()
 }
 
-/// Returns the shell command that runs `program` from `folder`. The command is the program's name
-/// if the PATH contains the program, or else its path, relative to `folder` if possible.
+/// Returns the shell command that runs `program` from `folder`. If the PATH contains the program,
+/// the command is its name, otherwise its path.
 fn called(program: &Path, folder: Option<&Path>, on_path: Option<&Path>) -> String {
     if on_path == Some(program) {
         return "evenkeel".into();
@@ -75,7 +75,7 @@ fn text(
         text.push_str(&format!("  store    {}\n", config.store));
     }
     if is_first && config.roles.api {
-        // The default data directory needs no flag.
+        // A command needs no flag for the default data directory.
         let dir = if config.data_dir == Path::new("evenkeel-data") {
             String::new()
         } else {

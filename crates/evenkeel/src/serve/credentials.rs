@@ -84,7 +84,7 @@ impl LocalToken {
         Ok(token)
     }
 
-    /// Writes a new token if the current token expires soon. Returns true if a new token was
+    /// Writes a new local token if the current token expires soon. Returns true if a new token was
     /// written.
     fn renew_if_old(&mut self) -> Result<bool> {
         let now = self.clock.wall();
@@ -105,8 +105,8 @@ impl LocalToken {
         Ok(true)
     }
 
-    /// Renews the token until the process ends. Checks the wall clock every 60 s, because the token
-    /// may expire while the machine is suspended.
+    /// Renews the local token until the process ends. Checks the wall clock every 60 s, because the
+    /// token may expire while the machine is suspended.
     pub async fn keep(mut self) {
         loop {
             tokio::time::sleep(Duration::from_secs(60)).await;

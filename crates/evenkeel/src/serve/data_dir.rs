@@ -67,7 +67,7 @@ impl DataDir {
     }
 
     /// Waits until no shell program of a previous server process is running. Releases the lock on
-    /// `bodies.lock` immediately, because supervisors of this process lock the same file.
+    /// `bodies.lock` immediately, because this server's supervisors lock the same file.
     pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result {
         let path = self.bodies_lock();
         let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
@@ -132,8 +132,8 @@ impl DataDir {
 /// Name of the file in which a server records the address of its store, without the password.
 pub const STORE: &str = "store";
 
-/// Returns an error if the command would use the default store but the server of this directory
-/// uses another store. The server would refuse credentials that were created in another store.
+/// Returns an error if the command would use the SQLite store of the data directory but the server
+/// uses PostgreSQL. The server would refuse credentials that were created in another store.
 pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result {
     if *store != StoreChoice::in_dir(data_dir) {
         return Ok(());
@@ -260,7 +260,7 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(wait, end);
         waited.unwrap();
-        // `wait_for_bodies` has released the lock, so shell programs of this process can start.
+        // `wait_for_bodies` has released its lock, so new supervisors can lock the file.
         open_private(&dir.bodies_lock()).unwrap().try_lock_shared().unwrap();
     }
 }

@@ -32,7 +32,7 @@ pub struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Builds the executors that the configuration allows. To add an executor, register it here.
+    /// Creates the executors that the configuration allows. Add new executors in this function.
     pub async fn registry(mut self) -> Result<Registry> {
         let shell = self.shell.take();
         let registry = Registry::new()
@@ -98,7 +98,7 @@ fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound
         .because("can't set up outgoing calls")
 }
 
-/// Derives the signing keys from one or two secrets, of which the newer comes first.
+/// Derives the keys that sign HTTP calls from one or two secrets, of which the newer comes first.
 pub fn signing_keys(secrets: &[String]) -> Option<SigningKeys> {
     let (first, others) = secrets.split_first()?;
     let keys = SigningKeys::new(first.as_bytes());
@@ -118,13 +118,13 @@ fn read(files: &IdentityFiles) -> Result<Identity> {
     Identity::from_pem(&pem).because(what)
 }
 
-/// Returns the command that starts a supervisor. The command runs the same version of the program
-/// as this process, even if an update has replaced the program file.
+/// Returns the command that starts the supervisor of a shell program. The command runs the same
+/// version of the program as this process, even if an update has replaced the program file.
 pub fn supervisor_command() -> SupervisorCommand {
     SupervisorCommand { program: "/proc/self/exe".into(), args: vec![SUPERVISE.into()] }
 }
 
-/// Lets job commands validate the configuration of an executor.
+/// Validates the executor configuration of a job when the job is created or changed.
 pub struct Checks(pub Arc<Registry>);
 
 impl ExecutorCheck for Checks {

@@ -21,8 +21,7 @@ use tower::ServiceExt as _;
 
 use super::tls::Tls;
 
-/// Maximum number of open connections. Additional connections wait until an open connection is
-/// closed.
+/// Maximum number of open connections. Further clients wait until an open connection is closed.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// The usual `header_time` of [`serve`].
@@ -31,7 +30,7 @@ pub const HEADER_TIME: Duration = Duration::from_secs(30);
 /// `Strict-Transport-Security` for one year.
 const STRICT_TRANSPORT_SECURITY_VALUE: &str = "max-age=31536000";
 
-/// Time for running requests to finish after the stop signal.
+/// Time limit for running requests to finish after a stop signal.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Serves requests until `stop`, then waits for running requests to finish.
@@ -139,7 +138,7 @@ async fn accept(
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Small responses must be sent without delay.
+                // With Nagle's algorithm, the operating system would delay small responses.
                 let _ = stream.set_nodelay(true);
                 // A connection from one of this machine's own addresses counts as local, like
                 // loopback.
@@ -148,8 +147,8 @@ async fn accept(
                 return (stream, ClientAddress(from), permit);
             }
             Err(error) => {
-                // Most likely the process has no free file descriptors. The pause before the next
-                // try avoids a busy loop.
+                // The likely reason is that the process has no free file descriptors. The pause
+                // before the next try avoids a busy loop.
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "accepting a connection failed; will retry"

@@ -9,8 +9,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::{Failure, Result};
 
-/// Histogram buckets in seconds for request durations and lateness of runs. A good lateness is 1
-/// ms, and Evenkeel promises less than 1 s.
+/// Histogram buckets in seconds for request durations and lateness of runs. A lateness of 1 ms is
+/// good, and Evenkeel promises a lateness below 1 s.
 const SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
@@ -52,8 +52,8 @@ pub fn install() -> Result<PrometheusHandle> {
         .map_err(failure)?;
     describe();
     let upkeep = handle.clone();
-    // The exporter keeps samples in memory until it aggregates them. Without a periodic task, the
-    // exporter would aggregate samples only when a client reads the metrics.
+    // The Prometheus exporter keeps samples in memory until it aggregates them. Without this
+    // periodic task, the exporter would aggregate samples only when a client reads the metrics.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;

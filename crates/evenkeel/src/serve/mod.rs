@@ -58,7 +58,7 @@ use tls::Tls;
 /// Time limit for closing the store.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// Number of file descriptors that worker calls and client connections may need.
+/// Limit of open files that the server requests, for concurrent calls and client connections.
 const OPEN_FILES: u64 = 65_536;
 
 struct Shared {
@@ -143,12 +143,12 @@ fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let target = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
     if limit.current.is_some_and(|now| now < target) {
-        // If the limit cannot be raised, fewer calls can run at the same time.
+        // If the limit of open files cannot be raised, fewer calls can run at the same time.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(target), ..limit });
     }
 }
 
-/// Opens the store and creates everything that the node needs before it joins the cluster.
+/// Opens the store and creates the parts that the node needs before it joins the cluster.
 async fn prepare(
     config: ServeConfig,
     dir: Arc<DataDir>,
@@ -191,8 +191,8 @@ async fn start_engine(shared: &Shared) -> Result<Engine> {
         poll: config.poll,
         run_log_bytes: config.run_log_bytes,
         metrics_interval: config.metrics_interval,
-        // Queue metrics are updated less often, because measuring the queue costs more than writing
-        // statistics.
+        // Queue metrics are updated less often than run statistics, because measuring the queue
+        // costs more.
         queue_metrics_every: config.metrics_interval * 3,
         long_run_after: config.long_run_after,
         retention: config.retention,
@@ -217,7 +217,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine> {
     })
 }
 
-/// Replaces tenant names in the limits by tenant numbers, and creates tenants that do not exist.
+/// Replaces tenant names in the concurrency limits by tenant numbers, and creates missing tenants.
 async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits> {
     let mut tenants = BTreeMap::new();
     for (name, limit) in &config.tenants {
@@ -309,8 +309,8 @@ async fn read_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     }
 }
 
-/// Returns the URL for callbacks of HTTP receivers: the configured URL, or else the URL of this
-/// server if it has the role `api` and listens on a single address.
+/// Returns the URL to which HTTP receivers send results. By default, the server's own URL is used
+/// if the server has the role `api` and listens on a single address.
 fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     let configured = config.executors.public_url.clone();
     let own_is_usable = config.roles.api && !config.listen.ip().is_unspecified();

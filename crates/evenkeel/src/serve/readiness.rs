@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 const POOLS_EVERY: Duration = Duration::from_secs(5);
 /// Time limit for one check of the worker pools.
 const POOLS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of pool names in the result.
+/// Maximum number of pool names in the result of a readiness check.
 const NAMED_MAX: usize = 10;
 
 pub struct NodeReadiness {
@@ -51,8 +51,8 @@ impl NodeReadiness {
     }
 
     async fn unserved(&self) -> Result<Vec<String>, StoreError> {
-        // The limit 0 makes the query as cheap as possible; the result still names the pools with
-        // waiting runs.
+        // With the limit 0, the store reads few queue rows and still returns the pools with waiting
+        // runs.
         let queue = self.store.queue_depths(0).await?;
         let (_, members) = self.store.members().await?;
         Ok(unserved_pools(&queue, &members).into_keys().collect())
@@ -86,8 +86,8 @@ impl Readiness for NodeReadiness {
         } else {
             "is not a member: it is rejoining, has lost its lease, or is draining".into()
         };
-        // Without notifications from other nodes, work starts at most one second late, so the node
-        // stays ready.
+        // A node that receives no notifications from other nodes starts runs at most one second
+        // late, so it stays ready.
         let listener = if self.store.signals().is_remote_lost() {
             "receives no signals of other nodes; polls every second instead"
         } else {

@@ -16,11 +16,11 @@ use crate::{Failure, Result};
 /// Name of the key file in the data directory, used with SQLite.
 const OWN_FILE: &str = "secret-key";
 
-/// Time limit for the command that prints the keys.
+/// Time limit for the command that prints the encryption keys.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// Reads the encryption keys of secrets. With PostgreSQL there is no default key, because all nodes
-/// need the same key.
+/// Reads the encryption keys of secrets. With PostgreSQL, the server does not create a key, because
+/// the other nodes of the cluster would not have it.
 pub async fn load(
     config: &ServeConfig,
     dir: &DataDir,

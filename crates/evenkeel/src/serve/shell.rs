@@ -131,8 +131,8 @@ fn sandbox(
     }
     let sandbox = SandboxSettings { hidden: hidden(config, dir) };
     let Err(error) = try_sandbox(&settings.supervisor, &sandbox) else { return Ok(Some(sandbox)) };
-    // Running programs as another user protects the server, but does not protect the programs of
-    // one tenant from those of another tenant.
+    // If programs run as another user, they cannot read the server's files, but programs of
+    // different tenants can still see each other's processes.
     let is_one_tenants = matches!(&shell.enabled, EnableShell::Tenants(names) if names.len() == 1);
     if geteuid().is_root() && (is_one_tenants || as_root) {
         if !as_root {
@@ -155,7 +155,7 @@ fn sandbox(
 }
 
 /// Returns an error if every user of the machine can read one of these paths. Without namespaces,
-/// only file permissions protect the server's files.
+/// only file permissions keep shell programs from reading the server's files.
 fn must_be_private(paths: &[PathBuf]) -> Result {
     let is_open = |path: &&PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
@@ -171,7 +171,7 @@ fn must_be_private(paths: &[PathBuf]) -> Result {
     Err(Failure::failed(what).or_else(format!("chmod o-rx {path}, or allow namespaces")))
 }
 
-/// Returns the paths to hide from programs.
+/// Returns the files and folders of the server to hide from shell programs.
 fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     let mut hidden = vec![dir.path().to_owned()];
     hidden.extend(config.config_file.clone());
@@ -188,12 +188,12 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     }
     hidden.extend(config.shell.hide.clone());
     // Hidden paths must be absolute, because the supervisor starts in another folder. The sandbox
-    // skips paths that do not exist.
+    // ignores hidden paths that do not exist.
     hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
 }
 
-/// Returns the database files to hide from shell programs. For PostgreSQL, returns the Unix socket,
-/// because PostgreSQL may authenticate a connection by its operating-system user.
+/// Returns the database files to hide from shell programs. PostgreSQL's Unix socket is hidden,
+/// because PostgreSQL may let a program of the server's user connect without a password.
 fn store_files(store: &StoreChoice) -> Vec<PathBuf> {
     match store {
         StoreChoice::Sqlite(file) => {

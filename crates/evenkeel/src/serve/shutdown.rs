@@ -31,7 +31,7 @@ impl Stop {
         }
     }
 
-    /// Exits immediately when another stop signal is received.
+    /// Exits the process immediately when a second stop signal is received.
     pub fn exit_on_next_signal(mut self, dir: Arc<DataDir>) {
         tokio::spawn(async move {
             let code = self.wait().await;

@@ -1,4 +1,4 @@
-//! TLS for the server. The certificate can be replaced while the server runs.
+//! TLS for the server, with a certificate that can be replaced while the server runs.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -54,7 +54,7 @@ fn api_key_is_created_used_audited_and_revoked() {
     assert!(!server.log().contains(&key["ek_".len()..]), "the key is in the log");
 }
 
-/// Writes a self-signed certificate for another host name, and the key of the certificate.
+/// Writes the key and a self-signed certificate for a host name that is not the server's.
 fn write_certificate(folder: &Path) {
     let created = rcgen::generate_simple_self_signed(vec!["elsewhere.example".into()]).unwrap();
     std::fs::write(folder.join("cert.pem"), created.cert.pem()).unwrap();

@@ -8,7 +8,7 @@ use crate::support::Server;
 /// at once.
 fn clustered() -> Server {
     let server = Server::start(&["--balance-cooldown", "0s", "--balance-protection", "0s"]);
-    // All jobs prefer the same 15 minutes.
+    // All jobs prefer to run between 03:00 and 03:15.
     let lines: String = (0..12)
         .map(|n| {
             let job = json!({"name": format!("job {n}"), "executor_type": "noop", "schedule": "24h",

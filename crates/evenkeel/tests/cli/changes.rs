@@ -61,7 +61,7 @@ fn job_update_keeps_the_phase() {
     assert_eq!(late.code, 4, "{late:?}");
     let change = ["job", "update", "news", "--every", "1h", "--unset", "start_at"];
     let changed = server.json(&[&change[..], &["--if-match", "2"]].concat());
-    // The job gets a new run time within one hour.
+    // The new schedule moves the next run of the job to an earlier time.
     let time = |job: &Value| job["next_run_at"].as_str().unwrap().to_owned();
     assert!(time(&changed) < time(&before), "{changed}");
     let wrong = server.run(&["job", "update", "news", "--lane", "fast"]);

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::support::{Server, create_from_json, program, run, wait_for};
 
-/// Makes the first run start in 24 h. Without a start time, the server could choose any start time,
-/// even now.
+/// Flags with which the first run of a job starts in 24 h. Without `--start-at`, the server could
+/// choose any start time, even now.
 const IN_A_DAY: [&str; 4] = ["--every", "24h", "--start-at", "+24h"];
 
 #[test]

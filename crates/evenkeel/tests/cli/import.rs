@@ -20,7 +20,7 @@ a5,gone,https://example.com/3,cancelled,30,minutes,,t,
 a6,halt,https://example.com/4,paused,30,minutes,,t,
 ";
 
-/// Runs a command against a stub server.
+/// Runs a command that sends its requests to a stub server.
 fn with(stub: &Stub, folder: &Path, args: &[&str]) -> CommandResult {
     run(folder, &[args, &["--url", &stub.url, "--token", "x"]].concat())
 }
@@ -123,7 +123,7 @@ fn imported_jobs_are_accepted_by_a_real_server() {
             assert_eq!(created["schedule_time"], entry["was"].clone().take_cron(), "{created}");
         }
     }
-    // The imported jobs have the same output as under cron.
+    // The imported jobs print the same text as under cron.
     server.json(&["job", "trigger", "Say it"]);
     assert_eq!(server.wait_for_run("Say it", "completed")["output"], "{{hello}}\n");
     server.json(&["job", "trigger", "Whose"]);
@@ -244,7 +244,7 @@ fn legacy_table_is_read_and_not_changed() {
     let table = format!("{schema}.jobs");
     let from = ["import", "legacy", "--from", &url, "--table", &table, "--json"];
     let preview = run(folder.path(), &from).json();
-    // The table has 2,400 hourly jobs, and one job of every other kind.
+    // `legacy.sql` creates 2,400 hourly jobs and six other jobs.
     let counts = json!({"interval": 2402, "cron": 1, "once": 1, "left_out": 1, "person": 1});
     assert_eq!(preview["counts"], counts, "{}", preview["entries"][0]);
     assert_eq!(state(), before);
@@ -253,7 +253,7 @@ fn legacy_table_is_read_and_not_changed() {
     runtime.block_on(client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE"))).unwrap();
 }
 
-/// Replaces the user or the database in a URL.
+/// Replaces the user, if given, and the database in a PostgreSQL URL.
 fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
     let (_, rest) = url.split_once("://").unwrap();
     let (before, _) = rest.rsplit_once('/').unwrap();

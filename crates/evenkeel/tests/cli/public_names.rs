@@ -1,6 +1,6 @@
 //! Lists the names that client programs rely on, such as API paths and flags. A changed name breaks
-//! client programs. Therefore every name is listed in `docs/public-names.txt`, and the diff of that
-//! file shows every change.
+//! client programs, so every name is listed in `docs/public-names.txt`. The diff of that file shows
+//! every changed name.
 //!
 //! The test reads the names of the API, the command line, the configuration and the executors from
 //! their definitions in the code. Codes, metrics, environment variables, headers, template
@@ -18,12 +18,12 @@ use evenkeel::config::{
 };
 use serde_json::Value;
 
-/// Crates that are not part of the product.
+/// Crates without public names, because they are not part of the product.
 const TOOLS: [&str; 4] = [
     "evenkeel-bench", "evenkeel-crash-test", "evenkeel-private-postgres", "evenkeel-store-testkit",
 ];
 
-/// Source text that precedes a string literal with a public code.
+/// Source text before a string literal that contains a public code, such as a reason code.
 const CODE_PLACES: [&str; 5] = ["=> ", "=> (", "=> Some(", "Err(", "of("];
 
 /// Prefixes of the log lines that the specification prescribes.
@@ -172,12 +172,12 @@ fn add_folder(folder: &Path, krate: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds string literals that are public names, recognised by their form or by the source text
-/// before them.
+/// Adds string literals that are public names. The form of a literal or the source text before it
+/// identifies a public name.
 fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<String>) {
     let has_codes = match krate {
         "evenkeel" | "evenkeel-store-sqlite" | "evenkeel-store-postgres" => false,
-        // Most string literals of `evenkeel-store` are names of SQL statements.
+        // In `evenkeel-store`, only `events.rs` and `scope.rs` contain public codes.
         "evenkeel-store" => ["events", "scope"].contains(&stem),
         _ => true,
     };

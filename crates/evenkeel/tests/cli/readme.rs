@@ -1,9 +1,9 @@
 //! Checks that the commands of the README and of the server's banner can be pasted unchanged.
 //!
-//! The `sh` blocks of the README run in order. Each block is pasted as a whole into a shell in the
-//! folder of a server. Blocks that need a terminal or a database, or that take minutes, are skipped
-//! ([`Block::of`]). Jobs that call example.com are created; whether their calls succeed does not
-//! matter.
+//! The `sh` blocks of the README run in order. One shell, in the folder of a server, runs all
+//! commands of a block. Blocks that need a terminal or a database, or that take minutes, are
+//! skipped ([`Block::of`]). Jobs that call example.com are created; whether their calls succeed
+//! does not matter.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::{Server, wait_for};
 const README: &str = include_str!("../../../../README.md");
 
 enum Block {
-    /// Stop the running server, if any, and start a server with these arguments.
+    /// A block that stops the running server, if any, and starts a server with these arguments.
     Serve(Vec<&'static str>),
     Paste(&'static str),
     Skip,
@@ -57,8 +57,8 @@ fn blocks() -> Vec<&'static str> {
     blocks
 }
 
-/// Pastes a block into a shell in the server's folder. The PATH contains the folder of the program,
-/// as the README assumes after `cargo run --release`.
+/// Runs the commands of a README block in a shell in the server's folder. The PATH contains the
+/// folder of the program, as the README assumes after `cargo run --release`.
 fn paste(server: &Server, block: &str) {
     let built = server.folder.path().join("target/release");
     std::fs::create_dir_all(&built).unwrap();
@@ -66,7 +66,7 @@ fn paste(server: &Server, block: &str) {
     if !program.exists() {
         symlink(env!("CARGO_BIN_EXE_evenkeel"), &program).unwrap();
     }
-    // The README uses the default port, and the test server uses a free port.
+    // The test server has another port than the default port that the README uses.
     let address = server.url().replace("http://", "");
     let block = block.replace("localhost:8060", &address);
     let path = std::env::var_os("PATH").unwrap_or_default();

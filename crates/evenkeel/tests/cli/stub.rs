@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 #[derive(Default)]
 pub struct ReceivedRequests {
-    /// The documents of the created jobs, in order. The id of a job is its index.
+    /// The JSON documents of the created jobs. The index of a job in this list is its id.
     pub jobs: Vec<Value>,
     /// Number of bulk requests.
     pub requests: usize,
     pub paused: Vec<String>,
     /// The idempotency key of each bulk request.
     pub keys: Vec<String>,
-    /// Failures of the next requests, in reverse order.
+    /// Faults with which the stub answers the next requests, in reverse order.
     faults: Vec<Fault>,
 }
 
 /// A temporary failure of the server.
 #[derive(Copy, Clone, Debug)]
 pub enum Fault {
-    /// The store is unavailable: the response has only a result for the first line.
+    /// The store is unavailable, so the response has a result only for the first line.
     StoreUnavailable,
     /// The server reports that the same request is still being processed.
     InProgress,
@@ -59,7 +59,7 @@ impl Stub {
         Self { url, received, runtime }
     }
 
-    /// Makes the next requests fail, one with each of these faults.
+    /// Makes the next requests fail. Each fault is for one request.
     pub fn fail(&self, faults: &[Fault]) {
         self.received.lock().unwrap().faults = faults.iter().rev().copied().collect();
     }
@@ -107,7 +107,7 @@ async fn pause(State(received): State<Shared>, Path(id): Path<String>) -> Json<V
     Json(json!({"status": "paused"}))
 }
 
-/// The response to a job with a blank name.
+/// Returns the response to a job with a blank name.
 fn refusal(runs_programs: bool) -> (StatusCode, Json<Value>) {
     let mut errors = vec![json!({"field": "name", "message": "is blank"})];
     if !runs_programs {

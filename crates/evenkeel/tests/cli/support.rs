@@ -1,4 +1,4 @@
-//! Starts servers and commands, and waits for conditions.
+//! Helpers that start servers and commands, and wait for expected results.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Maximum time to wait for a condition. Only a failing test reaches this maximum.
+/// Maximum time that a test waits for an expected result, such as a finished run.
 const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Returns a command that runs the program with no environment variable except PATH.
@@ -38,7 +38,7 @@ impl CommandResult {
         }
     }
 
-    /// Parses the output; panics if the command failed.
+    /// Parses the output of the command as JSON. Panics if the command failed.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:?}");
         serde_json::from_str(&self.out).unwrap()
@@ -188,7 +188,7 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
     if let Some((first, others)) = under.split_first() {
         let mut evenkeel = PathBuf::from(command.get_program());
         if others.iter().any(|other| other == "--reuid") {
-            // The program is copied, because the other user may have no access to the build folder.
+            // `evenkeel` is copied, because the other user may have no access to the build folder.
             let copy = folder.join("program");
             if !copy.exists() {
                 std::fs::copy(&evenkeel, &copy).unwrap();

@@ -60,7 +60,7 @@ fn metrics_of(server: &Server) -> impl Fn() -> String {
     }
 }
 
-/// Returns the readiness check of the pools.
+/// Returns the result of the readiness check `pools`.
 fn pools_of(server: &Server) -> Value {
     let (status, text) = request(&server.url(), "GET", "/readyz", "", "");
     assert_eq!(status, 200, "{text}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::database::Database;
 use crate::support::{Server, create_from_json, program};
 
-/// A command that keeps running, and its output.
+/// A running `evenkeel` command, and the lines that it prints.
 struct Listener {
     child: Child,
     lines: Receiver<String>,

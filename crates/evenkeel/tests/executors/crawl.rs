@@ -22,8 +22,8 @@ on_both_stores!(
 
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
 
-/// Starts a website of `count` pages, each with links to its neighbours. `content` returns the text
-/// of a page.
+/// Starts a website of `count` pages, each with links to three pages. The function `content`
+/// returns the text of a page by its number.
 fn site(count: usize, content: impl Fn(usize) -> String + Send + Sync + 'static) -> Receiver {
     Receiver::start(move |got, _| {
         let number = match got.path.as_str() {

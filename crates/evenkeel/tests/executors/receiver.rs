@@ -21,7 +21,7 @@ impl ReceivedRequest {
 }
 
 pub enum Reply {
-    /// A response with this status, these headers (each with its line break) and this body.
+    /// A response with a status, headers and a body. Each header ends with `\r\n`.
     Now(u16, &'static str, String),
     /// Sends no response. The connection stays open until the client closes it.
     Never,
@@ -45,7 +45,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a server that responds with `reply(request, index)`; the index starts at 0.
+    /// Starts a server that responds with `reply(request, index)`; the first index is 0.
     pub fn start(reply: impl Fn(&ReceivedRequest, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ impl Receiver {
         self.got.lock().unwrap().clone()
     }
 
-    /// Number of clients that disconnected without a response.
+    /// Number of clients that disconnected before they received a response.
     pub fn disconnected(&self) -> usize {
         *self.disconnected.lock().unwrap()
     }

@@ -24,8 +24,8 @@ const CORE: &str = "cAnArY-7f3a91";
 /// A secret value that JSON and URLs encode differently.
 const CANARY: &str = "cAnArY-7f3a91\"/&=% {{x}}";
 
-/// A folder for secrets and keys. The test keeps them outside the server's folder, because it
-/// searches that folder for secret values.
+/// A folder for secrets and keys. Secrets are not kept in the server's folder, because the test
+/// searches all files of that folder for secret values.
 struct Vault(TempDir);
 
 impl Vault {
@@ -67,7 +67,7 @@ fn create(server: &Server, name: &str, kind: &str, config: Value, payload: Value
 }
 
 fn secret_reaches_its_receivers_and_appears_nowhere_else(database: &Database) {
-    // The receiver echoes the whole request, like a careless server.
+    // The HTTP receiver returns the whole request, including the secret, like a careless server.
     let receiver = Receiver::start(|got, _| {
         let all = format!("{} {:?} {}", got.path, got.headers, got.body);
         match got.path.as_str() {
@@ -147,7 +147,7 @@ fn assert_all_received_it(all: &[ReceivedRequest]) {
     assert_eq!(body, json!({"token": CANARY, "n": 1}));
 }
 
-/// Returns the output of all API reads and commands.
+/// Returns the responses of API read requests and the output of commands.
 fn answers(server: &Server) -> Vec<(String, String)> {
     let header = server.header();
     let mut paths: Vec<String> = [
@@ -252,8 +252,8 @@ fn encryption_keys_are_rotated_and_the_old_key_is_removed(database: &Database) {
     create(&server, "call", "http", config.clone(), Value::Null);
     server.wait_for_run("call", "completed");
     assert_eq!(receiver.requests()[0].header("x-key"), "v1");
-    // If the server has only another key, the errors of the attempt and of the key rotation name
-    // the missing key.
+    // The restarted server does not have the key that encrypted the secret, so attempts fail with
+    // an error that names the missing key.
     restart(&mut server, &key(3));
     create(&server, "again", "http", config, Value::Null);
     let failed = server.wait_for_run("again", "failed");

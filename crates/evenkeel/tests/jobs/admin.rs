@@ -1,4 +1,4 @@
-//! Sends each request of the crawl queue's admin API as its manual shows it, with a token added.
+//! Sends the requests in the manual of the crawl queue's admin API, with a token added.
 
 use serde_json::{Value, json};
 
@@ -45,14 +45,14 @@ fn unserved(api: &ApiClient, name: &str) -> i64 {
     caller(api, name, "http://127.0.0.1:9/", &json!({"pool": "unserved"}))
 }
 
-/// Returns the job from the admin API's list of jobs.
+/// Returns the job with this id from the admin API's list of jobs.
 fn shown(api: &ApiClient, id: i64) -> Value {
     let list = api.get(JOBS);
     let jobs = list["jobs"].as_array().unwrap();
     jobs.iter().find(|job| job["id"] == id).unwrap().clone()
 }
 
-/// Returns the queue position of each of these jobs. Omits triggered runs that are not queued yet.
+/// Returns the sorted queue positions of the given jobs. Omits jobs that are not queued yet.
 fn positions(api: &ApiClient, ids: &[i64]) -> Vec<u64> {
     let position = |id: &i64| {
         let uuid = shown(api, *id)["uuid"].as_str().unwrap().to_owned();

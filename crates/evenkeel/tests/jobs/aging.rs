@@ -40,7 +40,7 @@ impl Caller {
         self.api.get(&format!("/api/v1/jobs/{id}"))
     }
 
-    /// Returns the number of runs ahead in the queue; `None` if the run is not queued.
+    /// Returns the number of queued runs before the job's run; `None` if that run is not queued.
     fn ahead(&self, id: &str) -> Option<u64> {
         let explained = self.api.get(&format!("/api/v1/jobs/{id}/explain"));
         let reasons = explained["reasons"].as_array().unwrap();
@@ -76,7 +76,7 @@ fn waiting_run_starts_before_newer_runs_of_the_highest_priority(database: &Datab
         (job["effective_priority"] == 100).then_some(())
     });
     let newer: Vec<String> = (0..3).map(|n| caller.call(&format!("newer-{n}"), 100)).collect();
-    // All newer runs are queued, each behind the two older runs.
+    // All three newer runs are queued behind the two older runs.
     for id in &newer {
         let ahead = wait_for("a newer run in the queue", || caller.ahead(id));
         assert!(ahead >= 2, "{ahead}");

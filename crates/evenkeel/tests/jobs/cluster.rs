@@ -46,7 +46,7 @@ impl Cluster {
     }
 }
 
-/// Number of different runs among these HTTP calls.
+/// Returns the number of different runs that made these HTTP calls.
 fn runs_of(calls: &[ReceivedRequest]) -> usize {
     calls.iter().map(|got| got.header("idempotency-key")).collect::<BTreeSet<_>>().len()
 }

@@ -66,7 +66,7 @@ impl Caller {
 fn runs_start_in_the_order_of_their_priorities(database: &Database) {
     let server = database.serve(&["--workers", &WORKERS.to_string()]);
     let caller = Caller(ApiClient::of(server, database));
-    // A slow machine gets another try, with more time to create the jobs.
+    // If creating the jobs takes too long, the test tries again with a later due time.
     let leads = [20, 60, 180].map(Span::from_secs);
     let priorities = leads.into_iter().find_map(|lead| caller.create(lead)).unwrap();
     let (mut ended, mut known) = (Vec::new(), 0);

@@ -88,7 +88,7 @@ pub(crate) fn run(context: &Context, client: RawClient, args: RebalanceArgs) -> 
     context.run(client, args, async |session, args| sent(session, args, &options, asks).await)
 }
 
-/// Sends the command to the server. `options` are the options of a preview.
+/// Sends the rebalance command. `options` is the JSON body of a request for a preview.
 async fn sent(session: &Session, args: RebalanceArgs, options: &Value, asks: bool) -> Result {
     let Session { client, output } = session;
     if args.list {
@@ -153,7 +153,7 @@ impl RebalanceArgs {
     }
 }
 
-/// Parses `KEY=VALUE` pairs, each key once, into a filter.
+/// Parses `KEY=VALUE` pairs into a job filter. Returns an error if a key occurs twice.
 fn filter(pairs: &[String]) -> Result<Value> {
     let (mut filter, mut labels) = (Map::new(), Map::new());
     for pair in pairs {
@@ -199,7 +199,7 @@ fn show_plan(session: &Session, plan: &Plan, args: &RebalanceArgs) -> Result {
     output.line(&text)
 }
 
-/// Shows a plan or a finished rebalance, and asks whether to apply or `undo` it.
+/// Shows a rebalance, and asks the user whether to apply it, or to undo it if `undo` is true.
 async fn agrees_to(session: &Session, id: &str, undo: bool) -> Result<bool> {
     let answer = session.client.get(&["scheduler", "rebalance", id]).await?;
     let rebalance: Rebalance = read(&answer)?;
@@ -249,7 +249,7 @@ async fn follow(session: &Session, begun: Answer) -> Result {
     )))
 }
 
-/// Stops the rebalance. Succeeds also if the rebalance has already ended.
+/// Stops the rebalance. Returns no error if the rebalance has already ended.
 async fn stop(client: &Client, id: &str) -> Result {
     match client.post(&["scheduler", "rebalance", id, "stop"], None).await {
         Err(failure) if failure.exit != Exit::Conflict => Err(failure),
@@ -280,7 +280,7 @@ fn show_moved(session: &Session, answer: &Answer, limit: usize) -> Result {
     session.output.line(&text)
 }
 
-/// Draws the load before and after a rebalance, and its result.
+/// Describes a rebalance. Also draws the load before and after a planned rebalance.
 fn drawn(session: &Session, rebalance: &Rebalance) -> String {
     let mut text = String::new();
     let both: Option<(&Shape, &Shape)> = rebalance.before.as_ref().zip(rebalance.after.as_ref());

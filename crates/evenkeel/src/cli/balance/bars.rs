@@ -10,8 +10,8 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 /// Block characters that are filled from below, in steps of one eighth.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Draws `value` as a horizontal bar without trailing spaces, and a vertical line at `mark`. The
-/// bar of the value `most` is `width` characters long.
+/// Draws `value` as a horizontal bar without trailing spaces, and a vertical line at `mark`. A bar
+/// of full length, `width` characters, stands for the value `most`.
 pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
     let place = |value: f64| {
         if most > 0.0 { (value / most).clamp(0.0, 1.0) * width as f64 } else { 0.0 }
@@ -22,14 +22,13 @@ pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> Str
     cells.iter_mut().take(full).for_each(|cell| *cell = '█');
     if let Some(cell) = cells.get_mut(full) {
         *cell = EIGHTHS[((length.fract() * 8.0) as usize).min(7)];
-        // The bar of a value above 0 is always visible.
+        // The bar of a value above 0 has at least one visible character.
         if full == 0 && value > 0.0 && *cell == ' ' {
             *cell = EIGHTHS[1];
         }
     }
     if let Some(mark) = mark.filter(|mark| *mark > 0.0 && width > 0) {
-        // `mark` is the value of an even load, so the line shows where the bar would end if the
-        // load were even.
+        // `mark` is the value that every bar would have if the load were even.
         let at = (place(mark).ceil() as usize).clamp(1, width) - 1;
         cells[at] = '│';
     }
@@ -54,7 +53,7 @@ pub(super) fn clock(hour: u8) -> String {
     format!("{hour:02}:00")
 }
 
-/// Returns the hour of the day in UTC.
+/// Returns the hour of the day of a time in UTC, from 0 to 23.
 pub(super) fn hour_of(time: Timestamp) -> u8 {
     let hours = time.as_micros().div_euclid(3_600_000_000).rem_euclid(24);
     u8::try_from(hours).unwrap_or(0)

@@ -4,12 +4,12 @@ use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, slot, spark
 use super::views::{Day, Hour, Seconds, Slot};
 use crate::output::{Output, clean, duration_ms};
 
-/// Maximum number of time slots per hour for which the chart has sparklines.
+/// Maximum number of time slots per hour; a chart with more time slots has no sparklines.
 const SPARKS_MAX: usize = 12;
 /// Longest bar, for readability.
 const BAR_MAX: usize = 72;
 
-/// Draws the load of a day, in lines of at most `width` characters.
+/// Draws the load of each hour of a day, in lines of at most `width` characters.
 pub(super) fn draw(day: &Day, width: usize, output: Output) -> String {
     let by_cost = day.by == "cost";
     let value = |hour: &Hour| if by_cost { hour.cost_seconds } else { hour.job_count };
@@ -86,7 +86,7 @@ fn heading(day: &Day, format_value: &impl Fn(f64) -> String) -> String {
     )
 }
 
-/// Draws the time slots of each hour as a sparkline.
+/// Draws the load of the time slots of each hour as a sparkline.
 fn sparks(day: &Day, by_cost: bool) -> Vec<String> {
     let value = |slot: &Slot| if by_cost { slot.cost_seconds } else { slot.job_count };
     let per_hour =
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Sixteen runs at 14:30 and one run in every other hour. The current time is 13:20.
+    /// A day with 16 runs at 14:30 and one run in every other hour. The current time is 13:20.
     fn sample(by: &str) -> Day {
         let start: Timestamp = "2026-12-01T13:15:00Z".parse().unwrap();
         let slots = (0..96_u64).map(|n| {

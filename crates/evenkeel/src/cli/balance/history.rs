@@ -20,7 +20,7 @@ pub(super) fn draw(scores: &Scores) -> String {
     for (day, scores) in days {
         let mut cells = ['·'; 24];
         for score in &scores {
-            // A score of 0 gets a visible character, unlike a missing score.
+            // A distribution score of 0 is drawn as a low bar, and a missing score as a dot.
             let shown = level(score.distribution_score.max(0.01), 1.0);
             cells[usize::from(hour_of(score.hour)).min(23)] = shown;
         }

@@ -6,7 +6,7 @@ use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, reasons, sl
 use super::views::{Plan, Shape};
 use crate::output::{Output, Table, Tone, duration_ms};
 
-/// Draws a plan and its first moves, in lines of at most `width` characters.
+/// Draws a rebalance plan and its first `shown` moves, in lines of at most `width` characters.
 pub(super) fn draw(
     plan: &Plan,
     now: Timestamp,
@@ -40,7 +40,7 @@ pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width:
     let (was, will) = (counts(before), counts(after));
     let most = was.iter().chain(&will).copied().fold(0.0, f64::max);
     let number = grouped(most).chars().count();
-    // The width that the hour and the two numbers leave for the bars of each side.
+    // Width of a bar in characters, for two bars per line next to the hour and the two numbers.
     let side = width.saturating_sub(2 + 5 + 2 + 2 + 2 * (number + 2)).clamp(16, 100) / 2;
     let column = side + 2 + number;
     let title =
@@ -90,7 +90,7 @@ fn moves(plan: &Plan, shown: usize, output: Output) -> String {
     text
 }
 
-/// Draws a table of jobs with their old and new times.
+/// Draws a table of moved jobs with their next run times before and after the move.
 pub(super) fn moves_table<'a>(
     output: Output,
     moves: impl Iterator<Item = (&'a str, Timestamp, Timestamp)>,

@@ -1,4 +1,4 @@
-//! Responses of the server, with the fields that the commands draw.
+//! Responses of the server about load balancing, with the fields that the commands show.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ pub(super) struct Moved {
     pub(super) new_time: Timestamp,
 }
 
-/// A rebalance. A list of rebalances omits some of the fields.
+/// A rebalance. In a list of rebalances, the server omits the fields with `#[serde(default)]`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Rebalance {
     pub(super) rebalance_id: String,

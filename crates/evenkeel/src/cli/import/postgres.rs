@@ -7,8 +7,8 @@ use super::source::{BATCH, NumberedRow};
 use crate::failure::{Because as _, chain};
 use crate::{Exit, Failure, Result};
 
-/// A table that is read through a cursor in one read-only transaction. Therefore all rows are from
-/// the same moment, and only one batch of rows is in memory.
+/// A database table to import. One read-only transaction reads all rows, so that they are from the
+/// same moment. The SQL cursor keeps only one batch of rows in memory.
 pub(super) struct Table {
     client: Client,
     shown: String,
@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Opens `table` in the database at `url`; `shown` is the address without its password.
+    /// Opens `table` in the database at `url`. `shown` is the URL without its password.
     pub(super) async fn open(url: &str, shown: &str, table: &str) -> Result<Self> {
         let client = evenkeel_store_postgres::connect_external(url, "evenkeel import")
             .await
@@ -51,7 +51,7 @@ impl Table {
                 format!("{table} in {} is not a table of jobs: it has no column url", self.shown);
             return Err(Failure::failed(what).or_else("name the right table with --table"));
         }
-        // The rows have a fixed order, so that repeated imports read rows with the same name in the
+        // The query sorts the rows, so that a repeated import reads jobs with the same name in the
         // same order.
         let order: Vec<&str> = ["created_at", "id"].into_iter().filter(|name| has(name)).collect();
         let order = match &order[..] {

@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::client::Client;
 use crate::{Exit, Failure, Result};
 
-/// Returns a remark if the server may refuse jobs that run programs. If `creating`, returns an
-/// error instead of the remark, because the server would refuse every imported job.
+/// Returns a remark for a preview if the server may refuse jobs that run programs. If `creating` is
+/// true, returns an error instead, because the server would refuse every imported job.
 pub(super) async fn shell(client: Option<&Client>, creating: bool) -> Result<Option<String>> {
     let needed = "the jobs run programs: the server needs --enable-shell".to_owned();
     let Some(client) = client else { return Ok(Some(needed)) };

@@ -30,7 +30,7 @@ impl Report {
         Self { source, as_json, created_jobs, remarks: Vec::new(), entries: Vec::new() }
     }
 
-    /// Adds entries, and creates their jobs if `sender` is given.
+    /// Adds import entries to the report. If `sender` is given, creates the jobs of the entries.
     pub(super) async fn take(&mut self, planned: Vec<Planned>, sender: Option<&Sender>) -> Result {
         let sent = match sender {
             Some(sender) => sender.send(&planned).await.map_err(|failure| self.stopped(failure))?,
@@ -38,7 +38,7 @@ impl Report {
         };
         for (mut planned, sent) in planned.into_iter().zip(sent) {
             if !self.as_json {
-                // The job document is dropped to save memory, because the table does not show it.
+                // The report's table does not show the job document, so the document is dropped.
                 planned.document = None;
             }
             self.entries.push(Entry { planned, sent });
@@ -46,7 +46,7 @@ impl Report {
         Ok(())
     }
 
-    /// Adds a hint to a failure: a repeated import does not create the existing jobs again.
+    /// Adds a hint to a failure: a repeated import skips the jobs that were already created.
     fn stopped(&self, failure: Failure) -> Failure {
         let created = self.created();
         if created == 0 || failure.way_out.is_some() {

@@ -11,8 +11,8 @@ use crate::cli::bulk;
 use crate::client::Client;
 use crate::{Exit, Result};
 
-/// Batch size for jobs that are paused right after their creation. Small batches keep a job from
-/// becoming due before it is paused.
+/// Number of jobs per request if the jobs are paused right after their creation. Small requests
+/// keep a job from becoming due before it is paused.
 const PAUSED_BATCH: usize = 50;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -83,18 +83,18 @@ impl Sender {
         let Sent::Created { id } = sent else { return sent };
         match self.client.post(&["jobs", &id, "pause"], None).await {
             Ok(_) => Sent::Created { id },
-            // Another client has already paused the job.
+            // The server answers with a conflict if another client has already paused the job.
             Err(failure) if failure.exit == Exit::Conflict => Sent::Created { id },
             Err(failure) => Sent::NotPaused { id, error: failure.what },
         }
     }
 }
 
-/// Reads the server's result for one job.
+/// Reads the server's result for one job of an import request.
 fn read(answer: &Value) -> Sent {
     match answer["status"].as_u64() {
         Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
-        // Status 409 with another problem type does not mean that the job exists.
+        // Status 409 with the type `request-under-way` does not mean that the job exists.
         Some(409) if answer["error"]["type"] == "/problems/name-taken" => Sent::AlreadyThere,
         _ => Sent::Refused { error: message(&answer["error"]) },
     }

@@ -46,8 +46,8 @@ pub(super) async fn run(session: &Session, verb: Verb, job: &str) -> Result {
     let id = find_id(&session.client, job).await?;
     let answer = session.client.post(&["jobs", &id, verb.path()], None).await?;
     let mut text = verb.describe(&answer, &clean(job), session.now());
-    // A job that is retried has no running attempts. The response to a resume request does not list
-    // running attempts.
+    // A user may expect that pause and cancel have ended the running attempts, so these commands
+    // list the attempts that still run.
     if matches!(verb, Verb::Pause | Verb::Cancel) {
         text.push_str(&still_running(&answer, verb == Verb::Cancel));
     }
@@ -66,7 +66,7 @@ pub(super) async fn delete(session: &Session, job: &str, purges: bool) -> Result
     session.answer(&answer, &text)
 }
 
-/// Describes the attempts that are still running, one per line.
+/// Lists the attempts of a job that are still running, one per line.
 fn still_running(answer: &Answer, is_asked_to_end: bool) -> String {
     let running: Vec<&str> =
         answer.list_of("still_running").iter().filter_map(Value::as_str).collect();

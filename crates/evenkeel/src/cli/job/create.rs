@@ -215,7 +215,7 @@ fn read_payload(text: &str) -> Result<Value> {
 fn read_headers(headers: &[String]) -> Result<Map<String, Value>> {
     let one = |header: &String| match header.split_once(':') {
         Some((name, value)) => Ok((name.trim().to_owned(), Value::from(value.trim()))),
-        // The error does not repeat the header, because headers hold secrets.
+        // The error message does not show the HTTP header, because the header may contain a secret.
         None => Err(Failure::usage("--header needs a name, a colon and a value")
             .or_else("write it like --header 'X-Team: blue'")),
     };
@@ -250,14 +250,14 @@ pub(super) async fn run(session: &Session, document: &Value) -> Result {
     session.answer(&answer, &with_warnings(&text, job))
 }
 
-/// Adds the warnings of a job to a text, one per line.
+/// Appends the warnings about a job to a text, one per line.
 pub(super) fn with_warnings(text: &str, job: &Value) -> String {
     let warnings = job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let warnings = warnings.map(|warning| format!("  warning: {}", clean(warning)));
     text.lines().map(clean).chain(warnings).collect::<Vec<_>>().join("\n")
 }
 
-/// Adds a caret under the invalid character if the server returned its position.
+/// Marks the invalid character of `document` with a caret if the server returned its position.
 pub(super) fn pointed(failure: Failure, document: &Value) -> Failure {
     let problem = failure.problem.clone().unwrap_or_default();
     let position = problem["position"].as_u64().and_then(|it| usize::try_from(it).ok());

@@ -1,4 +1,4 @@
-//! Compares the fields of jobs with the OpenAPI document, the flags and the documentation.
+//! Checks that the OpenAPI document, the flags and the documentation cover every job field.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -35,7 +35,7 @@ pub(super) async fn run(session: &Session, path: &Path) -> Result {
     let (mut file, size) = open(path)?;
     let style = "{bar:30} {percent:>3}% {bytes}/{total_bytes}  {msg}";
     let bar = session.output.progress(size, style);
-    // The idempotency keys of all requests start with this id, so that a repeated request creates
+    // The idempotency key of each request starts with this id, so that a repeated request creates
     // no job twice.
     let key = JobId::new(session.now(), RandomChance::from_system().ten_bytes());
     let (mut tally, mut lines_before, mut part) = (Results::default(), 0, 0);
@@ -68,7 +68,7 @@ pub(super) async fn run(session: &Session, path: &Path) -> Result {
 }
 
 impl Results {
-    /// Counts the results of one request. The server's line numbers start at 1 in each request.
+    /// Counts the server's results for one request. In each response, the line numbers start at 1.
     fn add(&mut self, output: Output, answers: Vec<Value>, before: u64) -> Result {
         for mut answer in answers {
             let line = before + answer["line"].as_u64().unwrap_or(0);
@@ -95,7 +95,7 @@ impl Results {
         Ok(())
     }
 
-    /// Builds the error for a server that sent no result for `line` and the lines after it.
+    /// Returns the error for a response without results from the line `line` on.
     fn broken_off(self, line: u64) -> Failure {
         let created = self.created;
         let mut what = format!(
@@ -145,7 +145,7 @@ fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<u64>)> {
     Ok((Box::new(BufReader::new(file)), size))
 }
 
-/// Reads the lines to send with the next request, and counts them.
+/// Reads the lines of the input file that the next request sends, and counts these lines.
 fn next_part(file: &mut dyn BufRead) -> std::io::Result<(Vec<u8>, u64)> {
     let (mut bytes, mut lines) = (Vec::new(), 0);
     while lines < LINES_MAX && bytes.len() < BYTES_MAX {

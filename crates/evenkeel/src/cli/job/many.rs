@@ -34,7 +34,7 @@ pub struct ManyArgs {
 }
 
 impl ManyArgs {
-    /// Returns the named job if there is exactly one and the command is not a dry run.
+    /// Returns the job if the command names exactly one job and is not a dry run.
     pub(super) fn single(&self) -> Option<&str> {
         match &self.jobs[..] {
             [one] if !self.dry_run => Some(one),
@@ -42,8 +42,8 @@ impl ManyArgs {
         }
     }
 
-    /// True if the user must confirm the command. Cancel and delete cannot be undone, and --all may
-    /// match more jobs than the user expects.
+    /// True if the user must confirm the command. Confirmation is needed to cancel or delete with
+    /// --all, which may match more jobs than the user expects.
     pub(super) fn needs_confirmation(&self, is_final: bool) -> bool {
         is_final && self.all && !self.dry_run && !self.yes
     }
@@ -72,7 +72,7 @@ struct Results {
     refusals: Vec<Value>,
 }
 
-/// Cancels or deletes all matching jobs after the user has confirmed.
+/// Cancels or deletes the selected jobs after the user has confirmed.
 pub(super) async fn end(session: &Session, args: &ManyArgs, action: &str) -> Result {
     if args.needs_confirmation(true) {
         let counted = ManyArgs { dry_run: true, ..args.clone() };
@@ -85,7 +85,7 @@ pub(super) async fn end(session: &Session, args: &ManyArgs, action: &str) -> Res
     run(session, args, action, Value::Null).await
 }
 
-/// Applies `action` to all matching jobs. `more` contains additional fields of the request.
+/// Applies `action` to the selected jobs. `more` contains additional fields of the API request.
 pub(super) async fn run(session: &Session, args: &ManyArgs, action: &str, more: Value) -> Result {
     let results = commanded(&session.client, args, action, more).await?;
     results.finish(session.output, action, args.dry_run)

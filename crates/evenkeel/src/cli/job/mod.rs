@@ -161,7 +161,7 @@ pub(super) fn run(context: &Context, client: RawClient, command: JobCommand) -> 
     context.run(client, command, async |session, command| sent(session, command, &document).await)
 }
 
-/// Sends a command to the server. `document` is the new or changed part of a job.
+/// Sends a job command to the server. `document` contains the fields of a created or updated job.
 async fn sent(session: &Session, command: JobCommand, document: &Value) -> Result {
     match command {
         JobCommand::Create(args) => match args.lines() {
@@ -199,7 +199,7 @@ impl JobCommand {
         matches!(self, Self::Cancel(_) | Self::Delete { .. })
     }
 
-    /// Returns the selection of jobs, if the command accepts several jobs.
+    /// Returns the arguments that select jobs, if the command accepts several jobs.
     fn which(&self) -> Option<&many::ManyArgs> {
         match self {
             Self::Pause(which)
@@ -213,8 +213,8 @@ impl JobCommand {
     }
 }
 
-/// Applies a command to one or several jobs. A command for a single job uses another endpoint,
-/// whose response has more details.
+/// Applies a command to one or several jobs. A single job has its own API endpoint, whose response
+/// has more details than the endpoint for several jobs.
 async fn control(session: &Session, verb: Verb, which: &many::ManyArgs) -> Result {
     match which.single() {
         Some(job) => control::run(session, verb, job).await,
@@ -228,7 +228,7 @@ async fn trigger(session: &Session, job: &str, priority: Option<u8>, watches: bo
     let body = priority.map(|priority| json!({"priority": priority}));
     let answer = session.client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
     let run = answer.text_of("run_id");
-    // A deduplicated trigger may have no run.
+    // If the trigger is a duplicate, the response may contain no run.
     if watches && !run.is_empty() {
         return watch(session, run).await;
     }

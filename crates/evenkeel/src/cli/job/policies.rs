@@ -49,7 +49,7 @@ pub(in crate::cli) fn put(
     }
 }
 
-/// Adds those fields to a JSON document whose flags have the same names and were given.
+/// Adds a field with the name of the flag to a JSON document, for each flag that was given.
 macro_rules! put_same {
     ($document:expr, $args:expr, $($field:ident),+) => {
         $( $crate::cli::job::put($document, stringify!($field), $args.$field.as_ref()); )+

@@ -73,7 +73,7 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
     ]
 }
 
-/// Returns the name of a job and its configuration, or the id of a job without a name.
+/// Returns the name and the field `configuration` of a job, or the id of a job without a name.
 pub(in super::super) fn title(job: &Value) -> String {
     let text = |field: &str| job[field].as_str();
     match (text("name"), text("configuration")) {
@@ -118,7 +118,7 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     details.text
 }
 
-/// Collects the lines of `job show`.
+/// Collects the output lines of the command `job show`.
 struct Details<'a> {
     job: &'a Value,
     now: Timestamp,
@@ -140,7 +140,7 @@ impl Details<'_> {
         moment(&self.job[field]).map(|at| format!("{at} ({})", ago(at, self.now)))
     }
 
-    /// Returns the JSON of a field unless it is null or an empty object.
+    /// Returns a job field as JSON, unless the field is null or an empty object.
     fn json(&self, field: &str) -> Option<String> {
         let value = &self.job[field];
         let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
@@ -219,7 +219,7 @@ impl Details<'_> {
     }
 }
 
-/// Describes how the start times of a job are spread, unless they are spread in the default way.
+/// Describes the job's field `exact`, or returns `None` for the default value of the schedule.
 fn spread(job: &Value) -> Option<String> {
     match (job["schedule"]["kind"].as_str()?, job["exact"].as_bool()?) {
         ("cron", false) => Some("over the minute after each time (exact: false)".into()),
@@ -241,7 +241,7 @@ fn deadline(job: &Value, deadline: &Value, now: Timestamp) -> Option<String> {
     Some(format!("{must} by {at} ({})", ago(at, now)))
 }
 
-/// Formats the measured average duration and the duration that replaces it.
+/// Formats the measured average duration of a job, and the duration that the user set in its place.
 fn takes(job: &Value) -> Option<String> {
     let measured = job["average_duration_ms"].as_u64().map(duration_ms);
     match (job["average_duration_override"].as_str(), measured) {

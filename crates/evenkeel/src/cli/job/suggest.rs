@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::output::quoted;
 
-/// Maximum number of names per request.
+/// Maximum number of job names per request.
 const LOOKED_AT: &str = "1000";
 /// Maximum number of suggestions.
 const SUGGESTED_MAX: usize = 3;
@@ -16,8 +16,7 @@ pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     for prefix in [half.as_str(), ""] {
         let query = [("name_prefix", prefix), ("sort", "name"), ("limit", LOOKED_AT)];
         let query = query.map(|(name, value)| (name, value.to_owned()));
-        // The command fails because of the unknown name anyway, so a failed search only omits the
-        // suggestion.
+        // If the search for similar names fails, the error message contains no suggestion.
         let Ok(answer) = client.get_with(&["jobs"], &query).await else { return Vec::new() };
         let known = answer.list_of("jobs").iter().filter_map(|job| job["name"].as_str());
         let similar = most_similar(name, known);
@@ -42,14 +41,14 @@ pub(super) fn way_out(similar: &[String]) -> String {
 fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let letters = wanted.chars().count();
-    // Allows up to three typos, depending on the length of the name, but not a different word.
+    // A similar name may differ in one to three characters, depending on the length of the name.
     let far = (letters / 3).clamp(1, 3);
     let mut ranked: Vec<(usize, &str)> = known
         .filter_map(|known| {
             let lower = known.to_lowercase();
             let distance = strsim::osa_distance(&wanted, &lower);
-            // Names that share no character are not similar, even if they are only one character
-            // long.
+            // Names without a common character are not similar, although short names differ in few
+            // characters.
             let is_like = distance <= far && distance < letters.max(lower.chars().count());
             let is_begun = letters >= 3 && lower.starts_with(&wanted);
             let rank = if is_like { distance } else { far + 1 };

@@ -80,7 +80,7 @@ impl UpdateArgs {
                 return Err(Failure::usage(format!("--set {setting:?} has no ="))
                     .or_else("write it like --set priority=5"));
             };
-            // A value that is not JSON is a plain text.
+            // A value that is not valid JSON is sent as a JSON string.
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
             insert(&mut change, field, value);
         }
@@ -95,7 +95,7 @@ impl UpdateArgs {
     }
 }
 
-/// Inserts a value at a path like `metadata.owner`.
+/// Inserts a value into a JSON object at a path such as `metadata.owner`.
 fn insert(change: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => drop(change.insert(path.into(), value)),
@@ -111,7 +111,7 @@ fn insert(change: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// Formats a generation as an ETag.
+/// Formats the generation number of a job as an ETag.
 fn tag(text: &str) -> String {
     let number = text.trim_matches('"').trim_start_matches('g');
     if number.parse::<i32>().is_ok() { format!("\"g{number}\"") } else { text.into() }

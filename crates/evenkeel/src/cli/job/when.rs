@@ -103,7 +103,7 @@ impl WhenArgs {
         Ok(())
     }
 
-    /// True if a tolerance is given without a schedule.
+    /// True if the flag `--tolerance` is given without a flag for the schedule.
     pub(super) fn is_tolerance_alone(&self) -> bool {
         let has_schedule =
             self.every.is_some() || self.cron.is_some() || self.at.is_some() || self.now;
@@ -142,7 +142,7 @@ impl WhenArgs {
     }
 }
 
-/// Reports a syntax error with a caret, before a request is sent to the server.
+/// Returns an error with a caret under the invalid character if `text` is not a valid schedule.
 fn check(flag: &str, text: &str) -> Result {
     let Err(misread) = read_schedule(text) else { return Ok(()) };
     let position = misread.position;
@@ -182,7 +182,7 @@ mod tests {
     struct Only {
         #[command(flatten)]
         args: WhenArgs,
-        /// Stands for the flag `--file` of `job create`, because other flags refer to it.
+        /// The flag `--file` of `job create`, to which the flags of `WhenArgs` refer.
         #[arg(long)]
         file: Option<String>,
     }

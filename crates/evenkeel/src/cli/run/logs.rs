@@ -55,11 +55,11 @@ pub(super) async fn logs(session: &Session, args: LogsArgs) -> Result {
         }
         Ok(ControlFlow::Continue(()))
     };
-    // If the server closes the stream before the run ends, the client reconnects and continues.
+    // If the server closes the log stream before the run ends, the client reconnects and continues.
     session.client.follow(&path, &query, None, handle).await
 }
 
-/// Prints log lines as they arrive, as text or JSON.
+/// Prints the log lines of a run as they arrive, as text or JSON.
 struct Printer {
     output: Output,
     timestamps: bool,
@@ -82,7 +82,7 @@ impl Printer {
         if text.is_empty() { Ok(()) } else { self.output.piece(&text) }
     }
 
-    /// Appends the formatted text of one log line.
+    /// Appends one log line, formatted for display, to `text`.
     fn add(&mut self, text: &mut String, line: &Value) {
         let left_out = line["left_out_before"].as_u64().unwrap_or(0);
         let stream = line["stream"].as_str().unwrap_or_default();
@@ -109,7 +109,7 @@ impl Printer {
         }
     }
 
-    /// Finishes the output at the end of the log.
+    /// Ends the output after the last log line.
     fn end(&self, data: &Value) -> Result {
         if self.output.is_json() {
             return self.output.line(&data.to_string());

@@ -94,7 +94,7 @@ async fn list(session: &Session, args: ListArgs) -> Result {
     let runs = answer.list_of("executions");
     if runs.is_empty() {
         let text = match &args.job {
-            // Only an empty first page means that the job has not run.
+            // The job has not run if the first page of the list is empty.
             Some(job) if args.page.cursor.is_none() => {
                 first_run(client, job, session.now()).await?
             }
@@ -118,8 +118,8 @@ async fn list(session: &Session, args: ListArgs) -> Result {
 
 /// Returns the names of the jobs to which these runs belong.
 async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>> {
-    /// Maximum number of names to request, because each name needs a request. Jobs beyond this
-    /// maximum are shown by id.
+    /// Maximum number of jobs whose names are requested, because each name needs a request. Further
+    /// jobs are shown by id.
     const MAX: usize = 50;
     let ids = runs.iter().filter_map(|run| run["job_id"].as_str().map(String::from));
     let mut titles: BTreeMap<String, String> = ids.map(|id| (id.clone(), id)).collect();
@@ -232,14 +232,14 @@ fn details(run: &Value, now: Timestamp) -> String {
     text + &lines("error", &run["error_message"]) + &lines("output", &run["output"])
 }
 
-/// Formats a text of any number of lines, with its name before the first line.
+/// Formats the lines of a text, with the label `name` before the first line.
 pub(super) fn lines(name: &str, text: &Value) -> String {
     let lines = text.as_str().unwrap_or_default().lines().enumerate();
     let names = |number| if number == 0 { name } else { "" };
     lines.map(|(number, line)| format!("{:<11}{}\n", names(number), clean(line))).collect()
 }
 
-/// Returns the priority of a waiting run, before and after aging.
+/// Returns the priority of a waiting run, and its priority after aging if that differs.
 pub(super) fn priority(shown: &Value) -> Option<String> {
     let base = shown["priority"].as_u64()?;
     let effective = shown["effective_priority"].as_u64().filter(|effective| *effective != base);
@@ -266,12 +266,12 @@ fn items(run: &Value) -> Option<String> {
     Some(format!("{crawled} processed, {indexed} saved"))
 }
 
-/// Formats a time in a response of the server relative to now; `otherwise` if there is no time.
+/// Formats a response's time relative to `now`. Returns `otherwise` if `value` is not a time.
 pub(super) fn when(value: &Value, now: Timestamp, otherwise: &str) -> String {
     moment(value).map_or_else(|| otherwise.into(), |at| ago(at, now))
 }
 
-/// Parses a time in a response of the server.
+/// Parses a timestamp in a response of the server.
 pub(super) fn moment(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }

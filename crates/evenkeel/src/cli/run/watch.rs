@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::output::clean;
 use crate::{Exit, Failure, Result};
 
-/// The progress bar of a run that reports no total.
+/// Format of the progress bar for a run that reports no total amount of work.
 const SPINNER: &str = "{spinner} {elapsed} {wide_msg}";
 /// Time between two requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
