@@ -54,8 +54,8 @@ pub enum Refusal {
 pub struct Trust {
     /// Verifies tokens signed with the secret in the store.
     pub local: Option<Arc<Tokens>>,
-    /// Verifies tokens signed with the secret in this server's data directory. Tokens signed with
-    /// the machine's secret are accepted only from this machine.
+    /// Verifies tokens signed with a secret that this server process chose at random when it
+    /// started. Such tokens are accepted only from this machine.
     pub machine: Option<Arc<Tokens>>,
     /// Verifies tokens of an external identity provider.
     pub external: Option<Arc<ExternalTokens>>,
