@@ -4,8 +4,8 @@
 //! The first three columns of the output measure each call once. On a busy machine, the duration of
 //! the longest call includes a pause in which another program ran. The first row measures an empty
 //! call and shows how long pauses by other programs are. To exclude pauses by other programs, each
-//! call is made three times with the same input. The last column shows the fastest of the three
-//! calls, for the slowest input.
+//! call is made three times with the same input. The last column shows the input that took
+//! longest, measured by the fastest of its three calls.
 #![expect(clippy::print_stdout, reason = "it is for reading")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "its expressions and zones are right")]

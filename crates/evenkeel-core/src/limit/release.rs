@@ -186,7 +186,7 @@ mod tests {
         assert!(stays.is_empty());
         let leaving = pass.select(waiting(), 100);
         assert_eq!(leaving.to_limits, [(0, of[1]), (1, of[1])]);
-        // The wider limit blocks all queued runs alike, so no other queued run could start.
+        // The limit of the lane blocks all queued runs alike, so no run returns to the main queue.
         assert!(leaving.to_queue.is_empty() && !leaving.has_more);
     }
 

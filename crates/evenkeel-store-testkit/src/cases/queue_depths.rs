@@ -146,7 +146,7 @@ pub async fn the_front_changes_when_an_attempt_is_taken(opened: Opened) {
         before.push(now);
     }
     assert_eq!(before.last(), Some(&QueueFront::default()));
-    // When the next run of the same job is queued, the checksum of the queue front changes.
+    // The checksum of the first queued runs changes when another run of the same job is queued.
     let job = rig.add(new_job("again").build()).await;
     rig.queue(job, 60).await;
     let first = front(&rig, 5).await;
