@@ -186,7 +186,7 @@ mod tests {
         assert!(stays.is_empty());
         let leaving = pass.select(waiting(), 100);
         assert_eq!(leaving.to_limits, [(0, of[1]), (1, of[1])]);
-        // The limit of the lane blocks all queued runs alike, so no run returns to the main queue.
+        // The full limit of the tenant blocks all queued runs, so no run returns to the main queue.
         assert!(leaving.to_queue.is_empty() && !leaving.has_more);
     }
 
