@@ -23,7 +23,7 @@ pub struct BenchArgs {
     /// `sqlite:PATH`, or the URL of an empty PostgreSQL database.
     #[arg(long, global = true, default_value = "sqlite")]
     pub store: String,
-    /// Do not delete the store afterwards, and print its address.
+    /// Do not delete the store after the benchmark, and print its address.
     #[arg(long, global = true)]
     pub keep: bool,
     /// Maximum number of attempts that run at the same time.
@@ -145,7 +145,7 @@ pub struct RebalanceLoad {
 
 #[derive(Args, Clone, Debug)]
 pub struct QueueLoad {
-    /// Number of registered jobs. Use the same number when you compare queue depths.
+    /// Number of registered jobs. Use the same number of jobs when you compare queue depths.
     #[arg(long, default_value_t = 1_000_000)]
     pub jobs: u64,
     /// Number of queued attempts at the start.
@@ -154,7 +154,8 @@ pub struct QueueLoad {
     /// Number of tasks that claim concurrently.
     #[arg(long, default_value_t = 4)]
     pub tasks: usize,
-    /// Maximum duration in seconds. The measurement ends earlier if the queue is empty.
+    /// Maximum duration in seconds. The measurement ends earlier if no jobs are left to fill the
+    /// queue again.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// Give each attempt one of 1,000 concurrency keys, each with a limit of 10.

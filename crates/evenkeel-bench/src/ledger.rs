@@ -30,7 +30,7 @@ pub struct LedgerExecutor {
     clock: Arc<dyn Clock>,
     file: Mutex<BufWriter<File>>,
     count: AtomicU64,
-    /// `counted` includes only runs that are scheduled before this time (µs).
+    /// The field `counted` counts only runs that are scheduled before this time (µs).
     counted_until: AtomicI64,
     counted: AtomicU64,
     /// Receives each start immediately.
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(waiting_and_lost(&[], 0), (0, 3));
         assert_eq!(waiting_and_lost(&[at(1, 10), at(2, 20)], 0), (2, 1));
         assert_eq!(waiting_and_lost(&[at(1, 10), at(2, 20)], 1), (2, 0));
-        // A queued run whose time is not missing does not reduce the number of lost runs.
+        // A queued run that is not among the missing runs does not reduce the number of lost runs.
         assert_eq!(waiting_and_lost(&[at(2, 40), at(9, 9)], 0), (0, 3));
     }
 }

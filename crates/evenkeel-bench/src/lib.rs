@@ -56,7 +56,8 @@ impl Measured {
 }
 
 /// Runs one benchmark. `quiet` hides the progress bar; `supervisor` starts the supervisor of a
-/// shell program. The second node of `max --split` returns `None`.
+/// shell program. Returns `None` in the second node of `max --split`, because only the first node
+/// measures.
 pub async fn run(
     args: &BenchArgs,
     quiet: bool,

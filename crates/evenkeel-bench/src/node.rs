@@ -9,7 +9,6 @@ use evenkeel_executors::{Executor, Registry};
 use evenkeel_store::{Roles, Store};
 use uuid::Uuid;
 
-/// The clocks and the random source of a measurement.
 pub struct Sources {
     pub clock: Arc<dyn Clock>,
     pub chance: Arc<dyn Chance>,

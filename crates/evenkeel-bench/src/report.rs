@@ -13,9 +13,9 @@ pub struct Report {
     pub durability: String,
     pub jobs: u64,
     pub seconds: f64,
-    /// Distinct (job, scheduled time) pairs that were executed.
+    /// Number of distinct (job, scheduled time) pairs that were executed.
     pub firings: u64,
-    /// Firings per second, until the last finished run is committed.
+    /// Firings per second, measured until the last finished run is committed.
     pub firings_per_s: f64,
     /// Actual start of a run minus its scheduled time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,14 +27,14 @@ pub struct Report {
     pub drain_s: f64,
     /// Scheduled runs that were neither executed, nor recorded as skipped, nor left in the queue.
     pub lost: u64,
-    /// Scheduled runs that are in the queue at the end, although a later run of the same job was
-    /// executed.
+    /// Scheduled runs that are in the queue when the benchmark ends, although a later run of the
+    /// same job was executed.
     pub left_waiting: u64,
-    /// Scheduled runs that were executed more than once.
+    /// Number of executions that repeated a scheduled run.
     pub doubled: u64,
     /// Scheduled times recorded as skipped.
     pub skipped: u64,
-    /// Attempts and skip records in the store at the end.
+    /// Number of attempts and skip records in the store at the end of the benchmark.
     pub rows_in_history: u64,
     pub rss_mb: f64,
     /// CPU seconds of this process and a private PostgreSQL server.

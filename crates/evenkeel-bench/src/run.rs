@@ -27,11 +27,11 @@ use crate::workload::{Plan, Registrar, natural_rate, share};
 
 /// A due run that is not executed this long after the end of the measurement counts as lost.
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
-/// Maximum number of missing runs that are looked up in the store. Any further missing run counts
-/// as lost.
+/// Maximum number of runs that were not executed and are looked up in the store's queue. All
+/// further runs that were not executed count as lost.
 const LOOKED_UP_MAX: usize = 100_000;
-/// Number of runs that are due per second in the benchmark `max`. No machine can run so many jobs
-/// per second.
+/// Number of runs that are due per second in the benchmark `max`. The rate is higher than any
+/// machine can reach.
 const OVERLOAD_RATE: f64 = 150_000.0;
 
 /// The store, the clocks and the settings of a measurement.
@@ -70,7 +70,7 @@ impl Bench {
         })
     }
 
-    /// Returns an executor that records each start in the file `ledger`, and that file.
+    /// Returns an executor that records each start of a run in a file, and the path of that file.
     pub(crate) fn ledger(
         &self,
         starts: Option<mpsc::UnboundedSender<Executed>>,
@@ -79,7 +79,6 @@ impl Bench {
         Ok((LedgerExecutor::create(&path, Arc::clone(&self.sources.clock), starts)?, path))
     }
 
-    /// Starts a node that runs all jobs with `executor`.
     pub(crate) async fn start(
         &self,
         executor: &Arc<impl Executor>,
@@ -109,7 +108,7 @@ impl Bench {
         Ok(self.target.store.now().await?)
     }
 
-    /// Returns a start time for `jobs` jobs that is late enough to register and load them before.
+    /// Returns a start time that leaves enough time to register and load `jobs` jobs before it.
     pub(crate) async fn start_time(&self, jobs: u64) -> anyhow::Result<Timestamp> {
         Ok(self.now().await?.saturating_add(Span::from_millis(5_000 + jobs / 8)))
     }
@@ -233,8 +232,8 @@ impl Bench {
         }
     }
 
-    /// Returns the run times in `times` whose runs are in the store's queue. `ready` is the number
-    /// of all queued runs.
+    /// Returns those jobs and scheduled times in `times` whose run is in the store's queue. `ready`
+    /// is the number of all queued runs.
     async fn waiting_among(
         &self,
         times: &[(JobNo, Timestamp)],

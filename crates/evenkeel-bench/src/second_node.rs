@@ -35,8 +35,8 @@ impl SecondNode {
         Ok(Self { child, ledger })
     }
 
-    /// Stops the child and waits for its exit. Returns the file of executions that the child
-    /// recorded, and the child's CPU seconds.
+    /// Stops the child process and waits for its exit. Returns the file in which the child process
+    /// recorded its executions, and the CPU seconds of the child process.
     pub async fn finish(mut self) -> anyhow::Result<(PathBuf, f64)> {
         drop(self.child.stdin.take());
         let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait())

@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 
 /// Number of jobs that are registered in one transaction.
 const BATCH: u64 = 5000;
-/// Longest period in seconds; the shortest is 1 s.
+/// Longest period of a job, in seconds; the shortest period is 1 s.
 const LONGEST_PERIOD: u64 = 60;
 pub const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
 pub const YEAR: Span = Span::from_secs(365 * 86_400);
@@ -44,13 +44,13 @@ impl Plan {
     }
 }
 
-/// Firings per second of one job with each period from 1 s to `longest`.
+/// Firings per second of `longest` jobs whose periods are 1 s, 2 s and so on up to `longest`.
 fn firings_of_one_each(longest: u64) -> f64 {
     (1..=longest).map(|period| 1.0 / period as f64).sum()
 }
 
-/// Returns how many of `jobs` must fire repeatedly, and their longest period, to reach `rate`
-/// firings per second.
+/// Returns how many of the `jobs` jobs must fire repeatedly to reach `rate` firings per second, and
+/// the longest period of these jobs.
 pub fn share(jobs: u64, rate: u64) -> anyhow::Result<(u64, u64)> {
     let busy = |longest| (rate * longest) as f64 / firings_of_one_each(longest);
     (1..=LONGEST_PERIOD)
@@ -65,7 +65,7 @@ pub fn natural_rate(jobs: u64) -> f64 {
     jobs as f64 * firings_of_one_each(LONGEST_PERIOD) / LONGEST_PERIOD as f64
 }
 
-/// Returns a definition of a job that does nothing at this interval.
+/// Returns the definition of a job with this interval whose runs do nothing.
 pub fn noop_every(every: Span) -> anyhow::Result<Definition> {
     Ok(Definition::noop(Schedule::Interval(Interval::new(every, None)?)))
 }
@@ -118,7 +118,7 @@ impl Registrar<'_> {
         Ok(Plan { busy: jobs.into_iter().zip(times).collect() })
     }
 
-    /// Registers `count` jobs that are due at `at` and then after a year.
+    /// Registers `count` jobs with an interval of one year whose first run is due at `at`.
     pub async fn at_once(
         &self,
         count: u64,

@@ -25,7 +25,7 @@ use crate::{CommandError, Conflict, Result};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AttemptReport {
     pub outcome: Outcome,
-    /// Error, output and item counts of the attempt.
+    /// Error, output and item counts that the service reports.
     pub results: Results,
     /// Whether the run may be retried.
     pub again: RetryHint,
@@ -46,11 +46,11 @@ pub struct Callbacks {
 }
 
 /// Maximum number of callbacks that are processed at the same time. Callbacks share database
-/// connections with the scheduler and the heartbeats, and must not delay them.
+/// connections with the scheduler and the heartbeats, and must not delay either.
 const CONCURRENT_REPORTS: usize = 2;
 
 impl Callbacks {
-    /// `alpha` is the weight of the newest duration in the moving average of a job.
+    /// `alpha` is the weight of the newest run in the moving average of a job's run durations.
     pub fn new(
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,
@@ -68,8 +68,8 @@ impl Callbacks {
         Self { secrets: Some(secrets), ..self }
     }
 
-    /// Masks the secrets of the attempt in `texts`. If the secrets can no longer be read, masks the
-    /// texts completely.
+    /// Masks the values of the job's secrets in the reported `texts`. If a secret can no longer be
+    /// read, masks the texts completely.
     async fn mask_secrets<'t>(
         &self,
         tenant: TenantNo,
@@ -95,8 +95,8 @@ impl Callbacks {
         }
     }
 
-    /// Finishes an attempt with the reported outcome. The outcome is stored when this function
-    /// returns.
+    /// Finishes an attempt with the reported outcome. The reported outcome is stored when this
+    /// function returns.
     pub async fn end(&self, id: AttemptId, token: &str, report: AttemptReport) -> Result<Then> {
         let (key, fence, running, _permit) = self.find(id, token).await?;
         let definition = definition_of(key, &running)?;
@@ -124,7 +124,7 @@ impl Callbacks {
             then,
             priority: attempt.priority,
             attachments: Attachments { has_notes: true, checkpoint },
-            // The condition of the job is evaluated at once, even if the attempt succeeded.
+            // The store evaluates the condition of the job at once, even if the attempt succeeded.
             judge: true,
             unstored_since: None,
             hook: hook_of(&definition, &ended, then),
@@ -137,8 +137,8 @@ impl Callbacks {
         let mut finished = [finished];
         discard_unwritten_dead_letters(&*self.store, &mut finished, &results).await;
         finished.iter().for_each(|finished| self.publish(finished));
-        // If this message is lost, the node that waits for the callback frees the attempt after its
-        // time-out.
+        // If the message about the finished attempt is lost, the node that waits for the callback
+        // stops waiting after the attempt's time-out.
         let message = NodeMessage { key, fence, kind: MessageKind::Ended };
         if let Err(error) = self.store.send_message(running.node, message).await {
             tracing::warn!(
@@ -152,7 +152,8 @@ impl Callbacks {
         Ok(then)
     }
 
-    /// Counts the reported outcome in the metrics and publishes its event, as a worker would do.
+    /// Counts the reported outcome of an attempt in the metrics and publishes its event, as a
+    /// worker would do.
     fn publish(&self, end: &Finish) {
         let outcome = AttemptStatus::from(end.outcome).as_str();
         let took = end.finished_at.since(end.started_at).as_micros() as f64 / 1_000_000.0;
@@ -180,8 +181,8 @@ impl Callbacks {
         Ok(self.store.send_message(running.node, message).await?)
     }
 
-    /// Updates the given progress fields, saves the checkpoint for the next attempt, and restarts
-    /// the time-out of the attempt.
+    /// Updates the given progress fields of an attempt, saves its checkpoint for the next attempt,
+    /// and restarts its time-out.
     pub async fn progress(
         &self,
         id: AttemptId,
@@ -209,8 +210,8 @@ impl Callbacks {
         sent.map_err(|error| CommandError::from(error).after(true))
     }
 
-    /// Returns the attempt of a token and a permit to process the report. Fails unless the attempt
-    /// is still running under the fence in the token.
+    /// Returns the attempt that a callback token belongs to, and a permit to process the callback.
+    /// Returns an error unless the attempt is still running with the fence in the token.
     async fn find(
         &self,
         id: AttemptId,

@@ -10,7 +10,7 @@ use crate::fault::shown;
 use crate::read::Fields;
 use crate::{CommandError, Conflict, Fault, Result, Runs};
 
-/// Reads `{"ids": […]}` and drops repeated ids.
+/// Reads the ids of dead letters from `{"ids": […]}`, and drops repeated ids.
 pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     Fields::read_object(document, "the body is an object", |fields| {
         fields.require("ids", "give a list of ids of dead letters");
@@ -26,8 +26,8 @@ pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     })
 }
 
-/// Number of dead letters per transaction of a redrive. The store locks the jobs of a batch, so
-/// these jobs cannot start runs during the transaction.
+/// Number of dead letters that are redriven per transaction. The store locks the jobs of these dead
+/// letters, so the jobs cannot start runs during the transaction.
 const REDRIVE_BATCH: usize = 50;
 
 impl Runs {
@@ -47,7 +47,8 @@ impl Runs {
             answers.extend(redriven.into_iter().map(|redriven| self.result_of(redriven)));
         }
         if answers.iter().any(Result::is_ok) {
-            // A lost signal does no harm, because schedulers also poll every second.
+            // The signal about redriven jobs may be lost, because schedulers also poll every
+            // second.
             let _ = self.store.announce(Signal::Jobs).await;
         }
         if self.store.events().has_listeners() {

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DedupFields {
-    /// True if a second job with the same key is a duplicate.
+    /// True if a second job with the same deduplication key counts as a duplicate.
     pub unique: bool,
     pub key: Option<String>,
-    /// Scope of the key: `pending`, `pending_or_running` or `window`.
+    /// Scope of the deduplication key: `pending`, `pending_or_running` or `window`.
     pub scope: Option<&'static str>,
     pub window_seconds: Option<u64>,
 }
@@ -25,7 +25,7 @@ impl DedupFields {
     }
 
     /// Returns the deduplication fields of a job document. A default deduplication key is left out,
-    /// so that it follows changes of the job's target, source or URL.
+    /// so that it changes with the job's target, source or URL.
     pub(crate) fn document_fields(dedup: Option<&Dedup>) -> [(&'static str, Value); 4] {
         let Self { unique, key, scope, window_seconds } = Self::of(dedup);
         let key = key.filter(|_| dedup.is_some_and(|dedup| !dedup.by_target));

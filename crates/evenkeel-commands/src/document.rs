@@ -81,7 +81,7 @@ fn schedule_document(schedule: &Schedule) -> Value {
             "max_duration": by.max_duration,
         }),
         Schedule::Periodic(periodic) => {
-            // A default cooldown is left out, so that it follows changes of the period.
+            // A default cooldown is left out, so that it changes with the period of the schedule.
             let open = Periodic::new(periodic.period(), None);
             let is_open = open.is_ok_and(|open| open.cooldown() == periodic.cooldown());
             let cooldown = (!is_open).then(|| periodic.cooldown());
@@ -106,7 +106,7 @@ pub(crate) fn executor_config(
 }
 
 /// Removes the start URL from `config` if it equals `url`. Returns null if the configuration is
-/// then empty.
+/// empty without the start URL.
 pub(crate) fn without_start(
     mut config: Value,
     start: Option<StartFields>,

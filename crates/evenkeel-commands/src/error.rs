@@ -18,14 +18,14 @@ pub enum CommandError {
     #[error("several jobs are called {name:?}; name one by its id: {}", listed(jobs))]
     AmbiguousName {
         name: String,
-        /// The first jobs with this name, with their configurations.
+        /// The first jobs with this name, each with its field `configuration`.
         jobs: Vec<(JobId, Option<String>)>,
     },
     #[error("the document is not acceptable")]
     Invalid(Vec<Fault>),
     #[error("the schedule is not acceptable")]
     InvalidSchedule(Vec<Fault>),
-    /// The offset is larger than the number of jobs that a filtered list reads.
+    /// The offset is larger than the number of jobs that one request for a filtered list reads.
     #[error(
         "offset is too large for a filtered list (limit 10,000 jobs); leave it out and follow \
          next_cursor from the first page on"
@@ -33,7 +33,8 @@ pub enum CommandError {
     OffsetTooLarge,
     #[error("the job {id} already has this name and configuration")]
     NameTaken { id: JobId },
-    /// A job of the tenant, perhaps this job itself, holds the same deduplication key.
+    /// A job of the tenant, perhaps the job of the command itself, holds the same deduplication
+    /// key.
     #[error(
         "the job {id} holds the same dedup_key; wait until it has ended, or choose another dedup_key \
          or dedup_scope"
@@ -91,7 +92,6 @@ fn listed(jobs: &[(JobId, Option<String>)]) -> String {
 }
 
 impl CommandError {
-    /// Returns the error for a command that the store did not apply.
     pub(crate) fn not_applied(result: Option<Applied>) -> Self {
         match result {
             Some(Applied::NotAllowed(refusal)) => Self::NotAllowed(refusal),
@@ -102,7 +102,7 @@ impl CommandError {
         }
     }
 
-    /// Adjusts a store error if earlier steps of the command took effect, because the error must
+    /// Adjusts a store error if earlier steps of the command took effect, so that the error does
     /// not claim that nothing was changed.
     #[must_use]
     pub(crate) fn after(self, is_changed: bool) -> Self {

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// refused when it is created.
 pub trait ExecutorCheck: Send + Sync {
     /// Checks the configuration of an executor in [`kinds`](Self::kinds). The error contains the
-    /// field, such as `executor_config.url`, and what is wrong with it.
+    /// name of a wrong field, such as `executor_config.url`, and what is wrong with the field.
     fn check(
         &self,
         tenant: TenantNo,
@@ -20,15 +20,15 @@ pub trait ExecutorCheck: Send + Sync {
     /// Returns the executors that are enabled on this server.
     fn kinds(&self) -> Vec<String>;
 
-    /// Returns the declarations of all executors, including disabled ones. If the executor of a job
-    /// has no declaration, its whole configuration is redacted.
+    /// Returns the declarations of all executors, including disabled executors. The whole
+    /// configuration of an executor without a declaration is redacted.
     fn catalog(&self) -> ExecutorCatalog {
         ExecutorCatalog::EMPTY
     }
 }
 
-/// Accepts every configuration of the declared executors, for import plans: only the server knows
-/// which configurations it allows.
+/// Accepts every configuration of the declared executors. Import plans use this check, because only
+/// the server knows which configurations it allows.
 impl ExecutorCheck for ExecutorCatalog {
     fn check(&self, _: TenantNo, _: &str, _: &Value, _: &Value) -> Result<(), (String, String)> {
         Ok(())

@@ -9,7 +9,8 @@ use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
 
 use crate::describe::{listed, moment, span_words};
 
-/// Formats the duration from `now` to a later time, rounded down to its largest sensible unit.
+/// Formats the duration from `now` to `until`, rounded down to whole seconds, minutes, hours or
+/// days.
 fn from_now(until: Timestamp, now: Timestamp) -> String {
     let span = until.since(now);
     let secs = span.as_micros() / 1_000_000;
@@ -80,7 +81,7 @@ fn missed_deadline(reason: Reason, starts: bool, by: &str, blackout_end: &str) -
     }
 }
 
-/// Describes a reason why a job does not run at `now`, with times in the job's time zone.
+/// Describes a reason why a job does not run at `now`; `zone` is the time zone of the job.
 pub fn reason_text(why: &Why, zone: &Zone, now: Timestamp) -> String {
     let when = |at: Timestamp| moment(at, zone);
     let until = |at: Timestamp| format!("{} ({})", moment(at, zone), from_now(at, now));

@@ -11,7 +11,8 @@ pub struct Fault {
     pub field: String,
     /// What is wrong with the field, and how to correct it.
     pub message: String,
-    /// Position of the first wrong character in the text, counted from 0; `None` if unknown.
+    /// Position of the first wrong character in the text of the field, counted from 0; `None` if
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
 }
@@ -50,7 +51,7 @@ impl Faults {
         }
     }
 
-    /// Returns `value` if there are no faults, and all faults otherwise.
+    /// Returns `value` if no faults were collected, and otherwise all collected faults.
     pub(crate) fn or<T>(self, value: Option<T>) -> Result<T, Vec<Fault>> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
@@ -63,13 +64,13 @@ impl Faults {
     }
 }
 
-/// Returns the fields of a JSON object; `what` begins the message for another value.
+/// Returns the fields of a JSON object; `what` begins the error message for any other JSON value.
 pub(crate) fn object_of<'a>(document: &'a Value, what: &str) -> Result<&'a Object, Vec<Fault>> {
     let message = || format!("{what}, not {}", shown(document));
     document.as_object().ok_or_else(|| vec![Fault::new("", message())])
 }
 
-/// Formats a value for a message, shortened to 60 characters.
+/// Formats a JSON value for an error message, shortened to 60 characters.
 pub(crate) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = value.to_string();

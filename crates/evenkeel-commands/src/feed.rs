@@ -12,19 +12,21 @@ use tokio::time::Instant;
 use crate::Result;
 use crate::runs::check_job;
 
-/// Nodes publish events for this long after the store last recorded a listening client. A client
-/// that reconnects within this time misses no events.
+/// Time for which nodes publish events after the store last recorded a listening client. A client
+/// that reconnects within 60 s misses no events.
 const LISTENER_TTL: Span = Span::from_secs(60);
 /// Interval at which the server records in the store that a client is listening.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// Number of events per store request.
 const PAGE: u32 = 500;
-/// Interval at which a subscription polls for events, which limits the delay after a lost signal.
+/// Interval at which a subscription polls the store for events, so that a lost signal delays events
+/// by at most 1 s.
 const POLL: Duration = Duration::from_secs(1);
-/// Pause between two reads, so that events that happen at about the same time are read together.
+/// Pause between a signal and the read of new events, so that events that happen at about the same
+/// time are read together.
 const READ_PAUSE: Duration = Duration::from_millis(50);
-/// Within this time, all nodes notice that a client is listening. A new subscription ignores gaps
-/// during this time, because they concern earlier events.
+/// Time within which all nodes notice that a client is listening. A new subscription ignores gaps
+/// in the events during its first 2 s, because these gaps concern earlier events.
 const START_UP: Duration = Duration::from_secs(2);
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -44,7 +46,7 @@ impl EventFilter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FeedItem {
     Event(Event),
-    /// Events between the previous event and the next one may be missing.
+    /// Events between the previous and the next item of the stream may be missing.
     Gap,
 }
 
@@ -59,7 +61,8 @@ impl Feed {
         Self { store, renewed: Arc::default() }
     }
 
-    /// Subscribes to the tenant's events after the position `after`, or to new events.
+    /// Subscribes to the tenant's events after the position `after`, or to new events if no
+    /// position is given.
     pub async fn listen(
         &self,
         scope: &Scope,
@@ -75,7 +78,8 @@ impl Feed {
             feed: self.clone(),
             scope: *scope,
             filter,
-            // A position beyond the newest event must come from another database.
+            // A position beyond the newest event comes from another database, so the stream begins
+            // with a gap.
             at: after.unwrap_or(newest).min(newest),
             owes_gap: after.is_some_and(|after| after > newest),
             began: after.is_none().then(instant_now),
@@ -83,7 +87,8 @@ impl Feed {
         })
     }
 
-    /// Records in the store that a client is listening, if the last record is too old.
+    /// Records in the store that a client is listening, unless this server did so within
+    /// [`RENEW_EVERY`].
     async fn renew(&self) -> Result<(), StoreError> {
         let now = instant_now();
         let renewed = || self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +103,7 @@ impl Feed {
     }
 
     /// Waits at most 1 s until this node publishes its events, so that the stream contains all
-    /// events after the response.
+    /// events that happen after `listen` returns.
     async fn wait_for_publisher(&self) {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: u32 = 200;
@@ -122,12 +127,12 @@ pub struct EventSubscription {
 }
 
 impl EventSubscription {
-    /// Returns the position of the last event that was returned.
+    /// Returns the position of the last event that the subscription has read.
     pub fn at(&self) -> EventNo {
         self.at
     }
 
-    /// Waits for the next events. Cancelling the future loses no events.
+    /// Waits for the next events. Cancelling the returned future loses no events.
     pub async fn next(&mut self) -> Result<Vec<FeedItem>> {
         if std::mem::take(&mut self.owes_gap) {
             return Ok(vec![FeedItem::Gap]);
@@ -136,7 +141,8 @@ impl EventSubscription {
             let before = self.at;
             match self.read().await {
                 Ok(items) if !items.is_empty() => return Ok(items),
-                // All events that were read belong to other tenants; more events may follow.
+                // No event that was read belongs to the tenant and passes the filter; more events
+                // may follow.
                 Ok(_) if self.at > before => {}
                 Ok(_) => self.wait().await,
                 Err(error) if error.is_outage() => {
@@ -154,7 +160,7 @@ impl EventSubscription {
     async fn read(&mut self) -> Result<Vec<FeedItem>, StoreError> {
         self.feed.renew().await?;
         let page = self.feed.store.events_after(&self.scope, self.at, PAGE).await?;
-        // No `await` follows, so a cancelled future cannot lose events that count as read.
+        // No `await` follows, so cancelling the future cannot lose the events that were read.
         self.at = page.seen;
         let is_starting =
             self.began.is_some_and(|began| instant_now().duration_since(began) < START_UP);

@@ -8,16 +8,15 @@ use evenkeel_store::{JobFilter, JobSort, LABEL_BYTES_MAX, LABELS_MAX, SortBy};
 use crate::Fault;
 use crate::read::job_fields::LANES;
 
-/// Names of the filters, except `metadata.KEY`.
+/// Names of the job filters, except `metadata.KEY`.
 pub const FILTER_NAMES: [&str; 10] = [
     "status", "condition", "executor", "lane", "name_prefix", "source_id", "source_prefix",
     "next_run_after", "next_run_before", "target",
 ];
 
-/// Prefix of the names of metadata filters.
 pub const METADATA_PREFIX: &str = "metadata.";
 
-/// Names of the sort orders; a `-` before the name means descending.
+/// Names of the sort orders of job lists; a `-` before the name means descending order.
 pub const SORT_NAMES: [(&str, SortBy); 4] = [
     ("created_at", SortBy::Created),
     ("updated_at", SortBy::Updated),
@@ -25,7 +24,8 @@ pub const SORT_NAMES: [(&str, SortBy); 4] = [
     ("next_run_at", SortBy::NextRun),
 ];
 
-/// Adds a filter named in [`FILTER_NAMES`], or `metadata.KEY`. Ignores all other names.
+/// Adds the condition `name` = `value` to a job filter; `name` is one of [`FILTER_NAMES`], or
+/// `metadata.KEY`. Ignores all other names.
 pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<(), Fault> {
     let fault = |message: String| Fault::new(name, message);
     if value.contains('\0') {
@@ -90,7 +90,7 @@ pub fn read_sort(sort: &str) -> Result<JobSort, Fault> {
     Ok(JobSort { by, descending })
 }
 
-/// Parses one of `words`, ignoring upper and lower case.
+/// Returns the value of the word in `words` that equals `value`, ignoring upper and lower case.
 fn read_word<T: Copy>(words: &[(&str, T)], value: &str) -> Result<T, String> {
     let known = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(value));
     known.map(|(_, meaning)| *meaning).ok_or_else(|| {

@@ -1,8 +1,8 @@
 //! The commands and queries of Evenkeel, independent of HTTP and of the command line.
 //!
 //! A command reads a JSON document into domain types, changes the store, signals the nodes, and
-//! returns domain types. `evenkeel-api` and the `evenkeel` program only translate requests and
-//! responses.
+//! returns domain types. The crate `evenkeel-api` and the `evenkeel` program only translate
+//! requests and responses.
 //!
 //! - Documents: `read` parses jobs, schedules and commands, and reports all faults together; its
 //!   module `job_fields` is the table of simple job fields. `update` parses changes, `document`

@@ -15,9 +15,9 @@ pub const PREVIEW_TIMES_MAX: u64 = 1000;
 pub const NEXT_TIMES_MAX: u64 = 10_000;
 const TIMES_DEFAULT: u64 = 10;
 
-/// Length of the period that `slots` cover, from the first start time on.
+/// Length of the period, from the first start time on, that the field `slots` covers.
 const DAY: Span = Span::from_secs(86_400);
-/// Maximum number of time slots, because counting the jobs of each time slot costs a query.
+/// Maximum number of time slots in a preview; counting the jobs of each time slot costs a query.
 const SLOTS_MAX: usize = 24;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,16 +27,16 @@ pub struct Preview {
     pub description: String,
     pub timezone: Zone,
     pub times: Vec<NextTime>,
-    /// True if a job would have exactly these start times. False if these are the latest possible
-    /// start times, or if start times differ from job to job.
+    /// True if a job would have exactly the start times in `times`. False if `times` are the latest
+    /// possible start times, or if start times differ from job to job.
     pub exact_times: bool,
     /// Up to 24 time slots in which the schedule starts runs, within 24 hours of the first start
     /// time.
     pub slots: Vec<Slot>,
 }
 
-/// Previews the schedule in `document`, from its field `from` on, or from `now` on. The field
-/// `count` may be at most `times_max`.
+/// Previews the schedule in `document`, from the time in its field `from` on, or from `now` on. The
+/// field `count` of the document may be at most `times_max`.
 pub fn preview(document: &Value, now: Timestamp, times_max: u64) -> Result<Preview, Vec<Fault>> {
     let read = |fields: &mut Fields<'_>| {
         let timing = read_timing(fields);
@@ -63,7 +63,7 @@ fn preview_timing(timing: Timing, from: Timestamp, count: usize) -> Preview {
         matches!(&given.schedule, Schedule::Cron(by) if has_own_times(by.cron.expression()));
     let exact_times =
         exact && !has_own && !given.schedule.follows_its_end() && !has_chosen_times(&given);
-    // The previewed schedule has no job yet, so a fixed job id is used.
+    // A previewed schedule has no job yet, so the preview uses a fixed job id.
     let no_job = JobId(Default::default());
     let schedule = match &given.schedule {
         Schedule::Cron(_) => given.schedule.clone().resolved(no_job, from, Some(true)),

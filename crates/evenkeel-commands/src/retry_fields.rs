@@ -8,17 +8,17 @@ use crate::read::job_fields::whole_seconds;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetryFields {
-    /// Name of the retry policy that all fields match, if any.
+    /// Name of the retry policy whose values all retry fields match, if any.
     pub policy: Option<&'static str>,
     pub max_retries: u16,
-    /// How the delay grows: `exponential`, `fixed` or `stages`.
+    /// How the delay between retries grows: `exponential`, `fixed` or `stages`.
     pub backoff: &'static str,
     pub backoff_seconds: u64,
-    /// Maximum delay of an exponential backoff, in seconds.
+    /// Maximum delay of an exponential backoff between retries, in seconds.
     pub backoff_cap_seconds: Option<u64>,
-    /// The delays of a `stages` backoff.
+    /// The retry delays of a `stages` backoff.
     pub stages: Option<Vec<Span>>,
-    /// How delays are randomized: `none`, `symmetric` or `additive`.
+    /// How retry delays are randomized: `none`, `symmetric` or `additive`.
     pub jitter: &'static str,
     pub jitter_percent: u8,
 }
@@ -59,8 +59,8 @@ impl RetryFields {
             ("retry_backoff_seconds", self.backoff_seconds.into()),
             ("retry_backoff_cap_seconds", json!(self.backoff_cap_seconds)),
             ("retry_stages", json!(self.stages)),
-            // Without jitter, only the percentage is written, so that a change of the percentage
-            // may choose any kind of jitter.
+            // If the jitter is 0 percent, `retry_jitter` is left out, so that a later change of the
+            // percentage may choose any kind of jitter.
             ("retry_jitter", json!(Some(self.jitter).filter(|_| self.jitter_percent > 0))),
             ("retry_jitter_percent", self.jitter_percent.into()),
         ]

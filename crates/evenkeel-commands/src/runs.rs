@@ -26,13 +26,13 @@ impl Runs {
     }
 
     /// Cancels a run, given by its id or by the id of one of its attempts. Returns the attempt that
-    /// was asked to stop, or that was withdrawn before it started.
+    /// was asked to stop, or the attempt that was withdrawn before it started.
     pub async fn cancel(&self, scope: &Scope, id: AttemptId) -> Result<RunCancelled> {
         match self.store.cancel_run(scope, self.run_ids.key(id), Now::Database).await? {
             RunCancelled::NotFound => Err(CommandError::NotFound),
             RunCancelled::Over => Err(Conflict::RunEnded.into()),
             cancelled @ RunCancelled::Asked(_) => {
-                // A lost signal does no harm, because nodes also poll.
+                // The signal about the cancelled run may be lost, because nodes also poll.
                 let _ = self.store.announce(Signal::Cancel).await;
                 Ok(cancelled)
             }
@@ -46,8 +46,8 @@ impl Runs {
             }
         }
     }
-    /// Lists the attempts and records of skipped runs of a job, which must exist, or of all jobs of
-    /// the tenant, newest first.
+    /// Lists attempts and skip records of one job or of all jobs of the tenant, newest first.
+    /// Returns an error if the given job does not exist.
     pub async fn list(
         &self,
         scope: &Scope,
@@ -59,7 +59,7 @@ impl Runs {
     }
 }
 
-/// Fails if the given job does not exist.
+/// Returns an error if the given job does not exist.
 pub(crate) async fn check_job(store: &dyn Store, scope: &Scope, job: Option<JobId>) -> Result<()> {
     match job {
         Some(job) if store.get(scope, job).await?.is_none() => Err(CommandError::NotFound),

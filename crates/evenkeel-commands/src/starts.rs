@@ -7,9 +7,9 @@ use serde::Serialize;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct NextTime {
     pub utc: Timestamp,
-    /// Local start time in the job's time zone, with its UTC offset.
+    /// Start time as local time in the job's time zone, with the UTC offset.
     pub local: String,
-    /// Why the start time differs from the schedule: `daylight_saving` or `blackout`.
+    /// Reason why the start time differs from the scheduled time: `daylight_saving` or `blackout`.
     pub moved_by: Option<&'static str>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct Starts<'a> {
 }
 
 impl<'a> Starts<'a> {
-    /// Creates an iterator that begins with the scheduled time `next`; `fired` scheduled runs came
-    /// before.
+    /// Creates an iterator that begins with the scheduled time `next`; `fired` is the number of
+    /// earlier scheduled runs.
     pub(crate) fn new(
         definition: &'a Definition,
         average: Span,
@@ -99,7 +99,7 @@ impl Iterator for Starts<'_> {
         let last = if at == due || self.definition.schedule.follows_its_end() {
             at
         } else {
-            // All scheduled times within one blackout result in a single run.
+            // All scheduled times of the job within one blackout result in a single run.
             table.times_before(due, at.saturating_add(TICK)).map_or(due, |(_, last)| last)
         };
         self.next = table.next_after(last);

@@ -17,10 +17,10 @@ use crate::{Jobs, Result, Runs};
 /// Maximum number of runs of one job that are read to group its failures.
 const RUNS_GROUPED_MAX: usize = 2_000;
 
-/// Number of runs per store request; small, because each run may contain a long text.
+/// Number of runs that one store request reads; small, because each run may contain a long text.
 const RUNS_STEP: u32 = 200;
 
-/// Maximum number of runs that one page of a filtered list scans.
+/// Maximum number of runs that are scanned for one page of a filtered list.
 const RUNS_SCANNED_MAX: usize = 2_000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -48,9 +48,9 @@ impl Jobs {
 pub struct RunSearch {
     pub job: Option<JobId>,
     pub status: Option<AttemptStatus>,
-    /// Matches runs scheduled at this time or later.
+    /// The search finds only runs that are scheduled at this time or later.
     pub from: Option<Timestamp>,
-    /// Matches runs scheduled before this time.
+    /// The search finds only runs that are scheduled before this time.
     pub before: Option<Timestamp>,
 }
 
@@ -74,9 +74,9 @@ impl RunSearch {
 }
 
 impl Runs {
-    /// Lists the runs that match the search, newest first. A filtered page scans a limited number
-    /// of runs, so it may have fewer runs than the limit, or none, although a next page exists. An
-    /// offset can skip only runs among those that one page scans.
+    /// Lists the runs that match the search, newest first. For a filtered page, a limited number of
+    /// runs is scanned, so the page may have fewer runs than the limit, or none, although a next
+    /// page exists. An offset can skip only runs among those that are scanned for one page.
     pub async fn search(
         &self,
         scope: &Scope,
@@ -121,8 +121,8 @@ impl Runs {
         }
     }
 
-    /// Lists groups of similar failures, newest first. The groups cover all jobs, or the stored
-    /// runs of one job.
+    /// Lists groups of similar failures, newest first. The groups contain the failures of all jobs,
+    /// or of the stored runs of one job.
     pub async fn failures(
         &self,
         scope: &Scope,
@@ -153,7 +153,8 @@ impl Runs {
     }
 }
 
-/// Returns a page whose `total` is only a lower bound, because the real total is unknown.
+/// Returns a page of runs whose `total` is only a lower bound, because the total number of matching
+/// runs is unknown.
 fn searched(items: Vec<Attempt>, next: Option<AttemptKey>) -> Page<Attempt, AttemptKey> {
     let total = items.len() as u64 + u64::from(next.is_some());
     Page { items, total, total_is_estimate: true, next }

@@ -7,7 +7,7 @@ use evenkeel_store::Job;
 use crate::describe::moment;
 
 /// Returns warnings for the client that created or changed a job. Each warning begins with the name
-/// of the field that causes it.
+/// of the job field that causes it.
 pub fn warnings_of(job: &Job) -> Vec<String> {
     let past = job.definition.past(&job.history, job.since);
     let conflict = job.next_at.and_then(|next| job.definition.blackout_conflict(next, &past));

@@ -111,7 +111,7 @@ impl Node {
         self.jobs.update(&world.scope, id, &edit, &show).await.unwrap().0
     }
 
-    /// Returns the number of the tenant's jobs in the cache of this node.
+    /// Returns the number of the tenant's jobs in the cached load of this node.
     async fn known(&self, world: &World) -> u64 {
         self.balance.loads(&world.scope, world.now().await).await.unwrap().own.jobs()
     }
@@ -177,7 +177,7 @@ async fn fifty_minutely_jobs_start_in_fifty_seconds() {
     }
     let by_second = world.stored().await.spread_by_second().unwrap();
     assert_eq!((by_second.score, by_second.peak), (1.0, 1.0));
-    // The first ten of these jobs get start seconds of their own; the next ten share seconds.
+    // Of 70 jobs that run every minute, ten must share their start second with another job.
     node.create_all(&world, &vec![every("60s"); 20]).await;
     let by_second = world.stored().await.spread_by_second().unwrap();
     assert_eq!((by_second.score, by_second.peak, by_second.least_peak), (1.0, 2.0, 2.0));
@@ -315,12 +315,12 @@ async fn changes_of_other_nodes_are_known_a_second_later() {
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 0));
     world.pass(secs(1));
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 5));
-    // The cache of the second node also notices deleted jobs.
+    // After `invalidate`, the second node reads the load from the store again.
     two.balance.invalidate();
     assert_eq!(two.known(&world).await, 5);
 }
 
-/// Returns the `n`-th job of a mix of different intervals.
+/// Returns the document of the `n`-th job of a mix of jobs with different intervals.
 fn mixed(n: usize) -> Value {
     every(["24h", "1h", "6h", "30m", "24h", "12h", "2h", "24h"][n % 8])
 }
@@ -329,8 +329,8 @@ const TOGETHER: usize = 10_000;
 /// Number of jobs for which a node chooses start times between two cache refreshes.
 const AT_ONCE: usize = 100;
 
-/// Returns how evenly runs are spread after `nodes` nodes have taken turns creating jobs, each with
-/// a cache that is one second old.
+/// Returns how evenly runs are spread after `nodes` nodes have created jobs in turn, each node with
+/// a load cache that is one second old.
 async fn placed_by(nodes: u32) -> (Spread, Spread) {
     let world = World::new().await;
     let mut all = Vec::new();

@@ -18,7 +18,7 @@ use evenkeel_store_testkit::rig::{Known, OVER, Rig};
 use futures::FutureExt as _;
 use serde_json::{Map, Value, json};
 
-/// An action that a test runs at a given point of a command.
+/// An action that a test runs while a command is being processed.
 type Interference = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 fn run_interference(interference: &Interference) {
@@ -53,9 +53,9 @@ struct World {
     rig: Arc<futures::lock::Mutex<Rig>>,
     scope: Scope,
     jobs: Jobs,
-    /// Action that runs after a command has read a job in order to change it.
+    /// Action that runs after a command has read a job and before it changes the job.
     at_clock: Interference,
-    /// Action that runs after a command has read a job in order to retry it.
+    /// Action that runs after a command has read a job and before it retries the job.
     at_bits: Interference,
 }
 
@@ -84,8 +84,8 @@ impl World {
         Known { id: job.id, no: job.no }
     }
 
-    /// Fires the next run of the job at the given point of a command, and lets the run fail. The
-    /// model store never blocks, so firing completes at once.
+    /// Fires the next run of the job while a command is being processed, and lets the run fail. The
+    /// model store never blocks, so firing a run completes at once.
     fn fire(&self, moment: &Interference, job: Known, secs: i64) {
         let rig = Arc::clone(&self.rig);
         let fire = move || {
@@ -116,7 +116,7 @@ async fn change_is_decided_again_after_a_fire() {
     let world = World::new().await;
     let job = world.create(twice()).await;
     world.fire(&world.at_clock, job, 1800);
-    // One run is fired while the change is decided, so `max_runs` leaves no further run.
+    // A run is fired while the change is processed, so a `max_runs` of 1 leaves no further run.
     let changed = world.update(job.id, json!({"max_runs": 1})).await.unwrap();
     assert_eq!((changed.fired, changed.next_at), (1, None));
     assert_eq!(changed.definition.bounds.max_runs, Some(1));

@@ -13,9 +13,7 @@ use crate::plan::Fault;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub enum StoreKind {
-    /// One PostgreSQL server that all servers of the cluster share.
     Postgres,
-    /// One SQLite file that one server uses.
     Sqlite,
 }
 

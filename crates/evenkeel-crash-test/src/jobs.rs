@@ -57,7 +57,6 @@ impl Paths {
         self.folder.join(format!("{job}.jsonl"))
     }
 
-    /// Returns the file that a running probe of the job locks.
     pub fn lock(&self, job: &str) -> PathBuf {
         self.folder.join(format!("{job}.lock"))
     }

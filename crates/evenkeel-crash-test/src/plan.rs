@@ -1,4 +1,4 @@
-//! Plans which faults happen when, from a seed.
+//! Plans the faults of the crash test and their times, from a seed.
 
 use std::fmt;
 use std::time::Duration;

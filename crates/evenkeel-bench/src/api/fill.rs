@@ -8,7 +8,7 @@ use crate::args::ApiLoad;
 use crate::run::Bench;
 use crate::workload::noop_every;
 
-/// Approximate maximum number of job ids in the returned sample.
+/// Approximate maximum number of job ids that [`register`] returns.
 const IDS_MAX: u64 = 50_000;
 
 /// Registers `load.jobs` jobs that are due in 1 to 30 days and `load.due` jobs that are due in the

@@ -23,8 +23,8 @@ use request::{Connections, Request};
 pub use report::ApiReport;
 
 const BULK_LINES: u64 = 10_000;
-/// Two connections, because the server can read one bulk request while it writes another to the
-/// store.
+/// Bulk requests use two connections, because the server can read one bulk request while it writes
+/// another to the store.
 const BULK_CONNECTIONS: usize = 2;
 const POLLS: usize = 20;
 /// The scheduler's page size.
@@ -35,7 +35,7 @@ pub(crate) async fn measure(bench: &mut Bench, load: &ApiLoad) -> anyhow::Result
     anyhow::ensure!(load.connections > 0, "--connections must be at least 1");
     let progress = bench.progress(load.jobs + load.due, "registering");
     let now = bench.now().await?;
-    // The jobs are due in the time slot after the next one, so that no job is due before the
+    // The soonest jobs are due two time slots from now, so that no job is due before the
     // measurement ends.
     let due_slot = Slot::of(now).next().next();
     let began = bench.monotonic();
@@ -129,8 +129,8 @@ fn job(name: &str) -> Value {
     })
 }
 
-/// Returns the body of a bulk request. The function serializes one job and copies it with other
-/// names, so that generating requests takes little CPU time from the server.
+/// Returns the body of a bulk request. Serializes one job and copies its text with other names, so
+/// that generating bulk requests takes little CPU time from the server.
 fn lines(connection: usize, request: u64) -> String {
     let like_all = format!("{}\n", job("#"));
     let Some((before, after)) = like_all.split_once('#') else { return String::new() };

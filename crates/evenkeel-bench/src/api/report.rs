@@ -10,15 +10,15 @@ pub struct ApiReport {
     pub store: String,
     /// The database settings that decide which commits survive a crash.
     pub durability: String,
-    /// Jobs in the store before the first request.
+    /// Number of jobs in the store before the first request.
     pub jobs: u64,
     pub connections: usize,
     /// Time to register `jobs`.
     pub fill_s: f64,
     pub get: Figures,
-    /// Requests for the first page of 50 jobs.
+    /// Results of requests for the first page of 50 jobs.
     pub first_page: Figures,
-    /// Requests for a page of 50 jobs that comes after `depth` other jobs of the list.
+    /// Results of requests for a page of 50 jobs that comes after `depth` other jobs of the list.
     pub deep_page: Option<Figures>,
     pub depth: u64,
     /// One job per request.
@@ -27,7 +27,7 @@ pub struct ApiReport {
     pub bulk: Option<Figures>,
     pub poll: PollFigures,
     pub rss_mb: f64,
-    /// CPU seconds of this process, HTTP clients included, and of a private PostgreSQL server.
+    /// CPU seconds used by this process, HTTP clients included, and by a private PostgreSQL server.
     pub cpu_s: f64,
     /// Address of the store if `--keep` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,8 +44,8 @@ pub struct Figures {
     pub per_s: f64,
     /// Time from sending a request to receiving its whole response.
     pub latency_ms: Quantiles,
-    /// CPU time per operation of this process, HTTP clients included, and of a private PostgreSQL
-    /// server. On a busy machine, CPU time varies less than operations per second.
+    /// CPU time per operation, used by this process, HTTP clients included, and by a private
+    /// PostgreSQL server. On a busy machine, CPU time varies less than operations per second.
     pub cpu_us: f64,
 }
 

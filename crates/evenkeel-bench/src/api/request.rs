@@ -17,7 +17,7 @@ use crate::server::{Server, http_client};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The largest page size that the API allows.
 const PAGE_MAX: u64 = 1000;
-/// Number of cursors that [`Connections::page_past`] returns.
+/// Maximum number of cursors that [`Connections::page_past`] returns.
 const CURSORS: usize = 50;
 
 pub(super) struct Request {
@@ -49,7 +49,6 @@ pub(super) struct Connections {
     clock: Arc<dyn Clock>,
 }
 
-/// The result of one line of a bulk request.
 #[derive(Deserialize)]
 struct Line {
     status: u16,
@@ -66,8 +65,8 @@ impl Connections {
         Ok(Self { clients, url, token, clock })
     }
 
-    /// Sends requests on all connections for `time`. Fails on the first response without a success
-    /// status. `cpu` returns the CPU seconds used so far.
+    /// Sends requests on all connections for the duration `time`. Returns an error at the first
+    /// response without a success status. `cpu` returns the CPU seconds used so far.
     pub(super) async fn send_for(
         &self,
         time: Duration,
@@ -110,14 +109,13 @@ impl Connections {
         })
     }
 
-    /// Sends one request on the first connection.
     async fn send(&self, request: Request) -> anyhow::Result<(StatusCode, String)> {
         let client = self.clients.first().context("no connection is open")?;
         exchange(client, &self.url, &self.token, request).await
     }
 
-    /// Lists jobs page by page until `depth` jobs were skipped. Returns the number of skipped jobs
-    /// and the last cursors.
+    /// Lists jobs page by page until `depth` jobs are listed. Returns the number of listed jobs and
+    /// the last [`CURSORS`] cursors.
     pub(super) async fn page_past(&self, depth: u64) -> anyhow::Result<(u64, Vec<String>)> {
         let mut cursors: Vec<String> = Vec::new();
         let mut passed = 0;
@@ -165,7 +163,7 @@ async fn exchange(
 /// Returns the number of operations that a response confirms.
 fn done(status: StatusCode, text: &str) -> anyhow::Result<u64> {
     ensure!(status.is_success(), "the server answered {status}: {}", shortened(text));
-    // A response with a single line confirms one operation, whatever its fields.
+    // A response of a single line confirms one operation.
     if text.lines().nth(1).is_none() {
         return Ok(1);
     }

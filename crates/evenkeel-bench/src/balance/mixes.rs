@@ -173,15 +173,15 @@ impl Kinds {
     /// Returns the duration of a run in seconds.
     fn seconds(&self, definition: &Definition, dice: &mut Dice) -> f64 {
         let longest = match &definition.schedule {
-            // A run takes at most half of the interval.
+            // A run takes at most half of its job's interval.
             Schedule::Interval(interval) => interval.every().as_micros() as f64 / 2e6,
             _ => f64::INFINITY,
         };
         let secs = match self.mix {
             Mix::Daily | Mix::Odd => 30.0 * dice.bell().exp(),
             Mix::Frequent => 5.0 * dice.bell().exp(),
-            // The durations have a Pareto distribution. Durations are capped, because the longest
-            // of a million runs would take days.
+            // Run durations have a Pareto distribution. Run durations are capped, because the
+            // longest of a million runs would take days.
             Mix::HeavyTailed => 2.0 * (1.0 - dice.share()).powf(-1.0 / 1.1),
         };
         secs.min(4.0 * HOUR as f64).min(longest)

@@ -14,8 +14,9 @@ use mixes::Mix;
 pub use report::BalanceReport;
 
 /// Compares the placement policies on every mix of jobs, once for each number in `sizes`. Measures
-/// how long choosing one start time takes, with the fewest and with the most jobs. Plans a
-/// rebalance of each mix with the most jobs. Needs no store.
+/// how long choosing one start time takes, with the lowest and with the highest number in `sizes`
+/// of other jobs. Plans a rebalance of each mix, with the highest number of jobs in `sizes`. Needs
+/// no store.
 pub(crate) fn measure(sizes: &[u64], quiet: bool) -> anyhow::Result<BalanceReport> {
     anyhow::ensure!(sizes.iter().all(|jobs| *jobs > 0), "--jobs must be at least 1");
     let clock = SystemClock::default();

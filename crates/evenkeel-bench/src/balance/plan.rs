@@ -62,7 +62,7 @@ pub fn measure_plan(
     })
 }
 
-/// The jobs as the store lists them for a rebalance, with the load that they cause.
+/// Jobs in the form in which the store lists them for a rebalance, and the load of these jobs.
 struct Sample {
     jobs: Vec<Placement>,
     profiles: HashMap<LoadProfileKey, LoadProfile>,

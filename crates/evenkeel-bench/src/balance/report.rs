@@ -43,7 +43,7 @@ fn table_of(columns: &[&str]) -> Table {
     table
 }
 
-/// Right-aligns all columns except the first `text_columns`.
+/// Right-aligns all columns of a table except the first `text_columns`.
 fn finished(mut table: Table, text_columns: usize) -> String {
     for column in table.column_iter_mut().skip(text_columns) {
         column.set_cell_alignment(CellAlignment::Right);

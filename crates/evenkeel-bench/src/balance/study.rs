@@ -80,15 +80,15 @@ impl From<Spread> for Figures {
     }
 }
 
-/// The load as a node stores it: job counts by interval and start offset. The load per time slot is
-/// recomputed whenever a new time slot begins.
+/// Numbers of jobs by load profile (the time slots of a job's runs), from which the load per time
+/// slot is computed. The load per time slot is recomputed whenever a new time slot begins.
 pub struct Plan {
     settings: BalanceSettings,
-    /// Jobs by interval and start offset; cron jobs by the index of their kind.
+    /// Number of jobs with each interval and start offset.
     counts: HashMap<(Span, u32), Count>,
     clocks: Vec<Count>,
     each: Vec<(LoadProfile, Span)>,
-    /// The load as of the time slot in which the last start time was chosen.
+    /// Load per time slot, computed in the time slot in which the last start time was chosen.
     loads: Loads,
 }
 
@@ -174,8 +174,8 @@ pub fn compare(mix: Mix, count: u64) -> anyhow::Result<Vec<Outcome>> {
     let jobs = kinds.jobs(count);
     let outcome = |way: Strategy| {
         let plan = placed(&jobs, way);
-        // Jobs are added one by one, because the lower bound depends on the longest job of each
-        // time slot.
+        // Jobs are added one by one, because `least_peak_to_mean` depends on the longest run of
+        // each time slot.
         let mut loads = Loads::new(Horizon::new(&plan.settings, Kinds::end()));
         for (profile, cost) in &plan.each {
             loads.add(profile, 1, *cost);

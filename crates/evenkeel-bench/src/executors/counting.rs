@@ -8,7 +8,8 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, Report};
 use serde_json::Value;
 
-/// Forwards each call to `inner`, the measured executor, and counts the reports.
+/// Forwards each run to `inner`, the measured executor, and counts the finished runs and their
+/// items.
 pub(super) struct CountingExecutor {
     inner: Arc<dyn Executor>,
     counts: Mutex<Counts>,
@@ -34,8 +35,8 @@ impl CountingExecutor {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an error if a run failed. Failed runs are faster than real work, so the measurement
-    /// would be wrong.
+    /// Returns an error if a run failed, because a failed run is faster than a successful one and
+    /// would make the measurement wrong.
     pub(super) fn must_have_succeeded(&self) -> anyhow::Result<()> {
         let Counts { failed, last_error, .. } = &*self.counts();
         anyhow::ensure!(*failed == 0, "{failed} runs failed; last error: {last_error:?}");

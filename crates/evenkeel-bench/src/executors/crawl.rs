@@ -46,7 +46,7 @@ pub(super) async fn measure(bench: &Bench, pages: usize) -> anyhow::Result<Crawl
     })
 }
 
-/// Returns a page of about 5 kB.
+/// Returns an HTML page of about 5 kB.
 fn html(number: usize, pages: usize) -> String {
     let links: String = (1..=LINKS)
         .map(|step| (number * LINKS + step) % pages)

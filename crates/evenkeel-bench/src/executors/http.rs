@@ -24,10 +24,10 @@ use crate::report::Quantiles;
 use crate::run::Bench;
 use crate::workload::share;
 
-/// The lateness of each received call, in microseconds.
+/// The lateness of each received HTTP call, in microseconds.
 struct Received {
     clock: Arc<dyn Clock>,
-    /// Calls that are scheduled after this time are not counted.
+    /// HTTP calls that are scheduled at or after this time are not counted.
     until: Timestamp,
     late: Mutex<Vec<u32>>,
 }
@@ -50,7 +50,7 @@ async fn receive(State(received): State<Arc<Received>>, headers: HeaderMap) {
     }
 }
 
-/// Measures `rate` calls per second for `seconds`.
+/// Measures `rate` HTTP calls per second for `seconds`.
 pub(super) async fn measure(bench: &Bench, load: &ExecutorsLoad) -> anyhow::Result<HttpFigures> {
     let ExecutorsLoad { rate, seconds, .. } = *load;
     let (jobs, longest) = share(rate * 60, rate)?;

@@ -40,7 +40,8 @@ pub(crate) async fn measure(
     if load.programs > 0 {
         report.shell = Some(shell::measure(bench, load.programs, supervisor).await?);
     }
-    // The HTTP measurement comes last, because its jobs continue to become due.
+    // The HTTP measurement comes last, because its jobs continue to become due after the
+    // measurement.
     if load.seconds > 0 && load.rate > 0 {
         report.http = Some(http::measure(bench, load).await?);
     }
@@ -49,8 +50,8 @@ pub(crate) async fn measure(
     Ok(report)
 }
 
-/// Runs `count` jobs with this executor configuration, all due at once. Returns the time until the
-/// last run ends.
+/// Runs `count` jobs with this executor configuration, all due at the same instant. Returns the
+/// time from this instant until the last run ends.
 async fn run_at_once(
     bench: &Bench,
     executor: &Arc<CountingExecutor>,
@@ -89,7 +90,7 @@ async fn serve(router: Router) -> anyhow::Result<(SocketAddr, JoinHandle<std::io
     Ok((address, tokio::spawn(async move { axum::serve(listener, router).await })))
 }
 
-/// Returns a client that may call servers on this machine.
+/// Returns an HTTP client that may call servers on this machine.
 fn local_outbound(settings: OutboundSettings) -> anyhow::Result<Outbound> {
     let allow_networks = vec!["127.0.0.0/8".parse()?];
     Ok(Outbound::new(OutboundSettings { allow_networks, ..settings })?)

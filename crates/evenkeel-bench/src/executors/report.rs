@@ -14,7 +14,7 @@ pub struct ExecutorsReport {
     pub crawl: Option<CrawlFigures>,
 }
 
-/// HTTP calls to a receiver in the same process.
+/// Results of HTTP calls to a receiver in the same process.
 #[derive(Clone, Debug, Serialize)]
 pub struct HttpFigures {
     pub calls: u64,
@@ -22,7 +22,7 @@ pub struct HttpFigures {
     /// Time from the first scheduled run until the last call is received.
     pub seconds: f64,
     pub calls_per_s: f64,
-    /// Time at which the call is received minus its scheduled time.
+    /// Time at which an HTTP call is received minus its scheduled time.
     pub lateness_ms: Option<Quantiles>,
     /// Memory use of this process after a fifth of the measurement.
     pub rss_early_mb: f64,
@@ -40,7 +40,7 @@ pub struct ShellFigures {
     pub rss_mb: f64,
 }
 
-/// A crawl of a site served by the same process.
+/// Results of a crawl of a site that the same process serves.
 #[derive(Clone, Debug, Serialize)]
 pub struct CrawlFigures {
     pub pages: u64,

@@ -9,7 +9,6 @@ use super::run_at_once;
 use crate::machine;
 use crate::run::Bench;
 
-/// Measures `count` runs of `/bin/true` that are all due at once.
 pub(super) async fn measure(
     bench: &Bench,
     count: u64,

@@ -25,7 +25,7 @@ pub(super) struct QueueFiller<'a> {
 }
 
 impl QueueFiller<'_> {
-    /// Queues one attempt of each of these jobs.
+    /// Puts one attempt of each job in `jobs` into the queue.
     pub(super) async fn queue(&self, jobs: Vec<JobNo>) -> anyhow::Result<()> {
         let Registrar { store, progress, .. } = self.registrar;
         let now = store.now().await?;
@@ -72,7 +72,7 @@ impl QueueFiller<'_> {
     }
 }
 
-/// Builds the command that fires the next run of a job into the queue.
+/// Builds the store command that fires the next run of a job, which puts the run into the queue.
 fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
     let definition: Definition = serde_json::from_str(&job.definition)?;
     let due = job.next_at.context("a job has no next time")?;

@@ -3,8 +3,8 @@
 //! The queue is filled with attempts of random priorities, through the store's method `fire`.
 //! Several concurrent tasks claim and finish attempts from the filled queue, as workers do. If the
 //! queue becomes empty before the measurement ends, it is filled again; the time to fill it does
-//! not count. The number of jobs does not depend on the queue depth, so measurements at two depths
-//! differ only in the queue. Each job has at most one queued attempt.
+//! not count. The number of jobs does not depend on the queue depth, so two measurements with
+//! different queue depths differ only in the queue. Each job has at most one queued attempt.
 
 mod fill;
 mod report;
@@ -45,7 +45,8 @@ pub(crate) async fn measure(bench: &Bench, load: &QueueLoad) -> anyhow::Result<Q
     let QueueLoad { limits, dedup, .. } = *load;
     let filler = QueueFiller { registrar: bench.registrar(&progress), node, limits, dedup };
     let mut jobs = filler.register(load.jobs).await?;
-    // The jobs are shuffled, so that neighbours in the queue are not neighbours in the tables.
+    // The jobs are shuffled, so that attempts that are neighbours in the queue belong to jobs in
+    // different parts of the job table.
     shuffle(&mut jobs, chance);
     let mut jobs = jobs.into_iter();
     let pending = usize::try_from(load.pending)?;
@@ -103,7 +104,7 @@ struct Claimer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     node: NodeNo,
-    /// The time that all calls to the store get.
+    /// The fixed current time that is passed to all calls of the store.
     now: Timestamp,
     /// Number of tasks that claim concurrently.
     tasks: usize,
@@ -111,8 +112,9 @@ struct Claimer {
 }
 
 impl Claimer {
-    /// Claims attempts until the queue is empty or `most` has passed. Also finishes them, unless
-    /// `unfinished`. Returns the time that this took and the number of claimed attempts.
+    /// Claims attempts until the queue is empty or the duration `most` has passed. Also finishes
+    /// the claimed attempts, if `finishes`. Returns the time that claiming took and the number of
+    /// claimed attempts.
     async fn claim_all(&self, most: Duration) -> anyhow::Result<(Duration, u64)> {
         let began = self.clock.monotonic();
         let running = (0..self.tasks).map(|_| {
@@ -146,7 +148,7 @@ impl Claimer {
         Ok(claimed)
     }
 
-    /// Claims one batch of attempts, like one of `tasks` workers.
+    /// Claims one batch of attempts: the store's batch size divided by the number of tasks.
     async fn claim(&self, tasks: usize) -> anyhow::Result<Vec<ClaimedAttempt>> {
         let capacity = (self.store.batch_sizing().batch / tasks).max(1);
         let request = Claim {
@@ -207,8 +209,7 @@ async fn join(store: &dyn Store, chance: &dyn Chance) -> anyhow::Result<NodeNo> 
     Ok(store.join(&node, Now::Database).await?.node)
 }
 
-/// Returns an error unless the first claimed attempts have the highest priorities, in descending
-/// order.
+/// Returns an error unless the priorities of the first claimed attempts are in descending order.
 fn check_order(first: &[ClaimedAttempt]) -> anyhow::Result<()> {
     let priorities = first.iter().map(|attempt| {
         let definition: Definition = serde_json::from_str(&attempt.definition)?;

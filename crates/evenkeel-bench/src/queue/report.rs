@@ -12,13 +12,14 @@ pub struct QueueReport {
     pub pending: u64,
     pub tasks: usize,
     pub limits: bool,
-    /// Number of claimed attempts. The attempts were also finished, unless `unfinished`.
+    /// Number of claimed attempts. The claimed attempts were also finished, unless the field
+    /// `unfinished` is true.
     pub claimed: u64,
     /// Attempts still in the queue.
     pub left: u64,
     pub seconds: f64,
     pub claims_per_second: f64,
-    /// How many of the first claimed attempts were checked for descending priority.
+    /// Number of attempts in the first claimed batch, whose priorities are in descending order.
     pub first_in_order: usize,
     /// Address of the store if `--keep` was given.
     pub kept: Option<String>,

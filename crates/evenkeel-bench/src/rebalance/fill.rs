@@ -6,19 +6,19 @@ use crate::workload::{Registrar, noop_every};
 
 const HOUR: Span = Span::from_secs(3600);
 const DAY: Span = Span::from_secs(24 * 3600);
-/// Minimum time from now to the first due job. No job is due during the measurement or within the
-/// `protection` time of a rebalance.
+/// Minimum time from now to the first run of the jobs to move: longer than the measurement and the
+/// setting `protection`, so that the rebalance may move all these jobs.
 const LEAD: Span = Span::from_secs(6 * 3600);
-/// All daily jobs start within one period of the day that has this length in seconds.
+/// Length in seconds of the part of the day in which all daily jobs start.
 const DAILY_WITHIN: u64 = 3 * 3600;
 /// All hourly jobs start within this many seconds after the full hour.
 const HOURLY_WITHIN: u64 = 15 * 60;
 /// One job in 4 is hourly; the remaining jobs are daily.
 const HOURLY_ONE_IN: u64 = 4;
 
-/// Registers `count` jobs: daily jobs within 3 hours of the day, hourly jobs in the first 15
-/// minutes of each hour. The start times depend only on the current hour, so that two rebalance
-/// plans made in the same hour can be compared.
+/// Registers `count` jobs: daily jobs that all start within the same 3 hours, and hourly jobs that
+/// start in the first 15 minutes of each hour. The start times depend only on the current hour, so
+/// that two rebalance plans made in the same hour can be compared.
 pub(super) async fn uneven(
     registrar: &Registrar<'_>,
     count: u64,

@@ -24,7 +24,7 @@ use report::Firings;
 
 pub use report::RebalanceReport;
 
-/// Duration of the measurement before the rebalance is planned, for comparison.
+/// Duration of the measurement without a rebalance, for comparison.
 pub(crate) const QUIET: Span = Span::from_secs(5);
 /// Time after the first firing that is not measured, because the engine is still starting.
 const SETTLING: Span = Span::from_secs(1);
@@ -48,7 +48,8 @@ pub(crate) async fn measure(
     let (balance, rebuild_s) = rebuild(bench, load.jobs).await?;
 
     let start = bench.start_time(load.firing).await?;
-    // No late run is skipped, because the lateness of a skipped run would not be measured.
+    // `Allow` ensures that no late run is skipped, because the lateness of a skipped run would not
+    // be measured.
     let overlap = OverlapPolicy::Allow;
     let registrar = bench.registrar(&progress);
     let firing = registrar.busy(load.firing, 1, start, overlap, std::convert::identity).await?;
@@ -79,9 +80,9 @@ pub(crate) async fn measure(
     })
 }
 
-/// Reads the load of all jobs, as a node does when it starts. Returns how long that took.
+/// Reads the load of all jobs, as a node does when it starts. Returns how long the read took.
 async fn rebuild(bench: &Bench, jobs: u64) -> anyhow::Result<(Arc<Balance>, f64)> {
-    // Unlike with the default settings, a rebalance may move jobs right after their creation.
+    // The cooldown of zero lets a rebalance move jobs right after their creation.
     let settings = BalanceSettings { cooldown: Span::ZERO, ..BalanceSettings::default() };
     let balance = Balance::new(Arc::clone(&bench.target.store), settings);
     let now = bench.now().await?;
@@ -100,8 +101,8 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Waits until `settled` plus `quiet`, then plans a rebalance and applies it. Reports how late
-    /// other jobs fired before, during and after each step.
+    /// Waits for the time `quiet` after `settled`, then plans a rebalance and executes it. Reports
+    /// how late other jobs fired before the planning, during the planning and during the rebalance.
     async fn rebalance(
         &self,
         balancing: Balancing,
@@ -168,7 +169,7 @@ impl Measurement<'_> {
     }
 }
 
-/// The firings that were due in `from..until`.
+/// Counts the firings that were due in `from..until`, and how late they were.
 fn firings(executed: &[Executed], from: Timestamp, until: Timestamp) -> Firings {
     let due = executed.iter().filter(|one| (from..until).contains(&one.scheduled_at));
     let late: Vec<u64> =
@@ -204,7 +205,8 @@ mod tests {
     async fn rebalance_moves_uneven_jobs_while_others_fire() {
         let (mut bench, load) = bench_of(2000, 20).await;
         let report = measure(&mut bench, &load, Span::from_secs(1)).await.unwrap();
-        // Most jobs start in crowded time slots, and the rebalance must not move the firing jobs.
+        // The rebalance must move most of the 2000 jobs, and must not move the 20 jobs that fire
+        // every second.
         assert!(report.planned > 1000, "{report:?}");
         assert_eq!((report.moved, report.changed, report.skipped), (report.planned, 0, 20));
         assert!(report.score[1] > report.score[0]);

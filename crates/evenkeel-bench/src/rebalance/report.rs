@@ -18,14 +18,14 @@ pub struct RebalanceReport {
     pub fill_s: f64,
     /// Time that a starting node takes to read the load of all jobs.
     pub rebuild_s: f64,
-    /// Time to read the load, plan and store the plan.
+    /// Time to read the load, and to make and store the rebalance plan.
     pub plan_s: f64,
     pub planned: u64,
     /// Jobs that must not move.
     pub skipped: u64,
-    /// Time to check that the plan still applies, before the first move.
+    /// Time to check, before the first move of a job, that all jobs can still move as planned.
     pub check_s: f64,
-    /// Time from the check until the last move is committed.
+    /// Time from the check of the rebalance plan until the last move of a job is committed.
     pub move_s: f64,
     pub moved: u64,
     /// Jobs that were not moved because they changed after the rebalance was planned.
@@ -37,18 +37,17 @@ pub struct RebalanceReport {
     pub before: Firings,
     /// Firings due during the planning.
     pub planning: Firings,
-    /// Firings due from the first move of a job until the end of the rebalance.
+    /// Firings due from the start of the rebalance, after its planning, until its end.
     pub rebalancing: Firings,
     /// Scheduled runs that were neither executed nor recorded as skipped.
     pub lost: u64,
-    /// Scheduled runs that were executed more than once.
+    /// Number of executions that repeated a scheduled run.
     pub doubled: u64,
     /// Due times recorded as skipped.
     pub skipped_times: u64,
     /// Peak memory of this process.
     pub peak_rss_mb: f64,
-    /// CPU seconds of this process and a private PostgreSQL server, without the registration of the
-    /// jobs.
+    /// CPU seconds of this process and a private PostgreSQL server after the jobs are registered.
     pub cpu_s: f64,
     /// Address of the store if `--keep` was given.
     #[serde(skip_serializing_if = "Option::is_none")]

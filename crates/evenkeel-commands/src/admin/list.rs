@@ -14,13 +14,13 @@ use evenkeel_store::{
 use super::{AdminJob, AdminStatus, ScheduledJob};
 use crate::{CommandError, Jobs, Result};
 
-/// Number of jobs per store request.
+/// Number of jobs that one store request reads.
 const STEP: u32 = 1000;
 
-/// Maximum number of store requests per page.
+/// Maximum number of store requests for one page of a job list.
 const STEPS: u32 = 10;
 
-/// Returns true for the jobs that a list contains.
+/// A predicate that returns true if a list contains the job.
 type Passes<'a> = &'a (dyn Fn(&Job) -> bool + Send + Sync);
 
 pub type AdminPage<T> = Page<T, AdminCursor>;
@@ -28,19 +28,19 @@ pub type AdminPage<T> = Page<T, AdminCursor>;
 /// Position in a list of jobs: the current scan, and the last job that this scan returned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AdminCursor {
-    /// Number of the scan. Clients treat the whole cursor as opaque.
+    /// Index of the scan in `Scan::EACH`.
     pub scan: u8,
     pub after: JobNo,
 }
 
-/// Number of jobs by the status of their latest run.
+/// Numbers of jobs by the status of their latest run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AdminStats {
     pub queued: u64,
     pub running: u64,
     pub failed: u64,
     pub completed: u64,
-    /// True if the tenant has more jobs than one request reads.
+    /// True if the counts are estimates, because the tenant has more jobs than one request reads.
     pub is_estimate: bool,
 }
 
@@ -87,8 +87,8 @@ impl Scan {
         let none = JobFilter::default();
         match self {
             Self::All => none,
-            // The filter selects by active attempts instead of the job status, because paused and
-            // cancelled jobs can have active attempts.
+            // The scans `Waiting` and `Running` select jobs by active attempts instead of job
+            // status, because paused and cancelled jobs can have active attempts.
             Self::Waiting => JobFilter { active_attempts: Some(Activity::Waits), ..none },
             Self::Running => JobFilter { active_attempts: Some(Activity::Runs), ..none },
             Self::Due => JobFilter {
@@ -143,7 +143,6 @@ impl Jobs {
         Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
-    /// Counts the jobs by the status of their latest run.
     pub async fn admin_stats(&self, scope: &Scope) -> Result<AdminStats> {
         let now = self.store.now().await?;
         let mut stats = AdminStats::default();
@@ -158,8 +157,8 @@ impl Jobs {
                 return Ok(stats);
             }
             if scanned >= u64::from(LIST_SCAN_MAX) {
-                // The store counts queued and running jobs. The other counts are extrapolated from
-                // the scanned jobs to all jobs.
+                // The store counts queued and running jobs. The numbers of failed and completed
+                // jobs are extrapolated from the scanned jobs to all jobs.
                 return Ok(AdminStats {
                     queued: self.count(scope, Scan::Waiting, now).await?,
                     running: self.count(scope, Scan::Running, now).await?,
@@ -238,8 +237,8 @@ impl Jobs {
     }
 
     /// Lists the jobs of a tenant with many jobs: reads a limited number of jobs. Returns an error
-    /// if `offset` skips all jobs that the request may read, because an empty page would mean that
-    /// no jobs follow.
+    /// if `offset` skips all jobs that the request may read, because clients would take an empty
+    /// page for the end of the list.
     async fn pick_of_many(
         &self,
         scope: &Scope,
@@ -273,8 +272,7 @@ impl Jobs {
                 }
             }
             match (found.next, scan.next()) {
-                // The page ends even if it is not full, because the request has reached its scan
-                // limit.
+                // A page of jobs ends before it is full if the request has reached its scan limit.
                 (Some(cursor), _) if scanned >= u64::from(LIST_SCAN_MAX) || steps >= STEPS => {
                     break Some(scan.cursor(cursor.no));
                 }
@@ -318,7 +316,7 @@ impl Jobs {
     }
 }
 
-/// Extrapolates a count among `scanned` jobs to all jobs.
+/// Extrapolates a number of jobs, counted among the first `scanned` jobs, to all jobs.
 fn scaled(count: u64, all: u64, scanned: u64) -> u64 {
     let scaled = u128::from(count) * u128::from(all.max(scanned)) / u128::from(scanned.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)

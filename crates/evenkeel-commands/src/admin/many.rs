@@ -1,4 +1,4 @@
-//! Sets the status of the latest runs of many jobs, or retries these runs.
+//! Sets the status of the latest runs of many jobs, or retries the latest runs of many jobs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -67,8 +67,8 @@ impl Jobs {
                     Some(job) => Ok(self.summarize(job.clone(), now)),
                     None => Err(CommandError::NotFound),
                 },
-                // The admin API treats cancelled runs as failed, so it can still retry a job that
-                // the bulk command refused.
+                // The admin API treats cancelled runs as failed, so it can retry the run of a job
+                // for which the store refused the retry command.
                 Some(Applied::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
                 Some(Applied::NotAllowed(_)) => Err(CommandError::OutOfTime),
                 other => Err(CommandError::not_applied(other.cloned())),
@@ -78,8 +78,8 @@ impl Jobs {
     }
 }
 
-/// Calls `act` for each job, several concurrently. A job that is listed twice is processed again
-/// after all other jobs, so that its second result is current.
+/// Calls `act` for each job, for several jobs concurrently. A job that is listed twice is processed
+/// again after all other jobs, so that its second result is current.
 async fn each_of<F>(ids: Vec<Option<JobId>>, act: impl Fn(Option<JobId>) -> F) -> EachJob
 where
     F: Future<Output = Result<AdminJob>>,

@@ -2,8 +2,8 @@
 //! Evenkeel.
 //!
 //! The admin API shows a job by the status of its latest run: queued, crawling, success or failed.
-//! Changes use the same commands as the other APIs; in addition, the admin API can override the
-//! outcome of a run.
+//! The admin API uses the same commands as the other APIs; in addition, it can override the outcome
+//! of a run.
 
 mod change_priority;
 mod list;
@@ -27,8 +27,8 @@ pub use read::{
 };
 pub use scheduled::{ScheduledJob, cron_words};
 
-/// Maximum number of waiting jobs per list whose queue entries are read. Jobs beyond this number
-/// are shown without data from their queue entries.
+/// Maximum number of jobs with waiting runs, per list, whose queue entries are read. Further jobs
+/// with waiting runs are shown without data from their queue entries.
 const DETAILED_MAX: usize = 100;
 /// Maximum number of concurrent store requests.
 const CONCURRENCY: usize = 8;
@@ -60,7 +60,8 @@ impl AdminStatus {
         Self::ALL.map(|status| (status.as_str(), status))
     }
 
-    /// Returns the status at `now`, or `None` if the job has never run and is not due.
+    /// Returns the status of the job's latest run at `now`, or `None` if the job has never run and
+    /// is not due.
     pub fn of(job: &Job, now: Timestamp) -> Option<Self> {
         if job.facts().running > 0 {
             return Some(Self::Crawling);
@@ -71,7 +72,7 @@ impl AdminStatus {
         Self::of_end(job)
     }
 
-    /// Returns the status of the last finished run.
+    /// Returns the status of the job's last finished run.
     fn of_end(job: &Job) -> Option<Self> {
         job.last_outcome
             .map(|outcome| if outcome.is_success() { Self::Success } else { Self::Failed })
@@ -84,15 +85,15 @@ pub struct AdminJob {
     pub status: Option<AdminStatus>,
     /// Priority of the queued run, including the increase for its waiting time.
     pub effective_priority: Priority,
-    /// Time from which a worker may claim the waiting run; without a waiting run, the next run time
-    /// of the job.
+    /// Earliest time at which a worker may claim the waiting run of the job, or the next run time
+    /// of a job without a waiting run.
     pub visible_at: Option<Timestamp>,
-    /// Time of the pending retry, if any.
+    /// Time at which the failed run is retried, if it waits for a retry.
     pub next_retry_at: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// Returns the ids of the given jobs, in the same order.
+    /// Returns the ids of the given jobs, in the order of `refs`.
     pub async fn ids_of(&self, scope: &Scope, refs: &[JobRef]) -> Result<Vec<Option<JobId>>> {
         let numbers = refs.iter().filter_map(|one| match one {
             JobRef::Number(number) => Some(*number),
@@ -136,8 +137,8 @@ impl Jobs {
         }
     }
 
-    /// Adds data of the waiting attempts: the earliest time at which a worker may claim one, and
-    /// the highest priority.
+    /// Adds the earliest time at which a worker may claim a waiting attempt of the job, and the
+    /// highest priority of the waiting attempts.
     async fn with_attempts(&self, scope: &Scope, job: Job, now: Timestamp) -> Result<AdminJob> {
         let mut seen = self.summarize(job, now);
         if seen.job.live == 0 {

@@ -19,7 +19,7 @@ pub enum JobRef {
 }
 
 impl JobRef {
-    /// Parses the job number or UUID in a path.
+    /// Parses a job number or UUID, such as that in the path of a request.
     pub fn from_text(text: &str) -> Option<Self> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if is_number {
@@ -40,7 +40,7 @@ impl JobRef {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BulkStatus {
-    /// The jobs in the order of the request, including repeated jobs.
+    /// The jobs in the order of the request; a repeated job is contained repeatedly.
     pub jobs: Vec<JobRef>,
     pub status: AdminStatus,
 }

@@ -31,7 +31,8 @@ impl ScheduledJob {
         matches!(job.definition.schedule, Schedule::Cron(_) | Schedule::Interval(_))
     }
 
-    /// Converts a job; returns `None` if its schedule is neither a cron expression nor an interval.
+    /// Returns the job as a scheduled job, or `None` if its schedule is neither a cron expression
+    /// nor an interval.
     pub fn of(job: Job) -> Option<Self> {
         cron_words(&job.definition.schedule).map(|cron_expression| Self { job, cron_expression })
     }
@@ -98,8 +99,8 @@ impl Jobs {
 
     /// Creates the scheduled job that `document` describes, with `creator` as its creator. Also
     /// creates the target of the job if this target does not exist. The returned flag is true if a
-    /// job with the same deduplication key already existed and was left unchanged. The returned
-    /// flag is `None` if the document has no deduplication key.
+    /// job with the same deduplication key already existed and was left unchanged, and `None` if
+    /// the document has no deduplication key.
     pub async fn create_scheduled(
         &self,
         scope: &Scope,
@@ -131,7 +132,8 @@ impl Jobs {
             job.insert("enabled".into(), enabled.into());
         }
         let document = Value::Object(job);
-        // The document is checked first, so that an invalid document creates no target.
+        // The job document is checked before the target is created, so that an invalid document
+        // creates no target.
         self.read(scope, &document).map_err(CommandError::Invalid)?;
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
@@ -144,11 +146,11 @@ impl Jobs {
         Ok((made, deduplicated))
     }
 
-    /// Changes the given fields of a scheduled job. `show` builds the job as the client saw it;
-    /// only fields that differ from it count as changes.
+    /// Changes the given fields of a scheduled job. `show` builds the JSON object in which the
+    /// client saw the job; only fields that differ from this object count as changes.
     ///
-    /// All checks that are possible in advance come first, so that a refused change creates no
-    /// target.
+    /// The change is checked as far as possible before a missing target is created, so that a
+    /// refused change creates no target.
     pub async fn update_scheduled(
         &self,
         scope: &Scope,
@@ -160,7 +162,8 @@ impl Jobs {
         let ScheduledDocument { target, enabled, mut job } =
             ScheduledDocument::read(document).map_err(CommandError::Invalid)?;
         let same = Value::from(before.cron_expression.as_str());
-        // An unchanged cron expression is not a change, even if the job stores it in another form.
+        // A cron expression that the client sends back unchanged is not a change, even if the job
+        // stores the schedule in another form.
         if job.get("cron_expression") == Some(&same) {
             job.remove("cron_expression");
         }
@@ -212,13 +215,14 @@ impl Jobs {
         }
     }
 
-    /// Restores the state `before` the edit of a paused job, unless another command has changed the
-    /// job since the edit. A paused job has no next run time, so none has to be restored.
+    /// Reverts the edit of a paused job to its state `before` the edit, unless another command has
+    /// changed the job since the edit. A paused job has no next run time that would have to be
+    /// restored.
     pub(crate) async fn restore(&self, scope: &Scope, before: Job, edited: &Job) -> Result<()> {
         let id = edited.id;
-        // Every command increases the generation of a job. If the generation has not increased,
-        // nothing was edited. If the generation has increased by two or more, reverting the edit
-        // would lose the change of another client.
+        // Every command increases the generation of a job. If the generation of the job has not
+        // increased, the edit changed nothing. If the generation has increased by two or more,
+        // reverting the edit would lose the change of another client.
         if edited.generation != before.generation + 1 {
             return Ok(());
         }
@@ -241,7 +245,8 @@ impl Jobs {
             let result = self.control(scope, id, command, None).await;
             let now = self.get_scheduled(scope, id).await?;
             match result {
-                // Another client paused or resumed the job first.
+                // The command is refused because another client has already paused or resumed the
+                // job.
                 Err(CommandError::NotAllowed(_)) if now.enabled() == enabled => {}
                 other => drop(other?),
             }

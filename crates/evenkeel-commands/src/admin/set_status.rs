@@ -14,11 +14,11 @@ use evenkeel_store::{
 use super::{AdminJob, AdminStatus};
 use crate::{CommandError, Conflict, ControlCommand, Jobs, Result, TriggerResult};
 
-/// Maximum number of tries to set a status while the job keeps changing.
+/// Maximum number of tries to set the status of a run while other clients change the job.
 const TRIES: usize = 16;
-/// Maximum number of active runs of a job that one request finishes or requeues, oldest first. The
-/// runs are processed one after the other, so a larger number could exceed the time limit of a bulk
-/// request.
+/// Maximum number of active runs of a job that one request finishes or requeues, oldest first.
+/// Active runs are processed one after the other, so a higher maximum could exceed the time limit
+/// of a bulk request.
 const ACTIVE_MAX: u32 = 1000;
 /// A requeued attempt may start only after this time, so that the running attempt can stop first.
 const GRACE_PERIOD: Span = Span::from_secs(5);
@@ -58,7 +58,8 @@ impl Jobs {
             _ => Err(Conflict::Busy.into()),
         };
         match begun {
-            // The retry command returns an error that names the allowed commands.
+            // A job that is busy gets the retry command only for its error, which names the allowed
+            // commands.
             Err(CommandError::Conflict(Conflict::Busy)) => {
                 self.control(scope, id, ControlCommand::Retry, None).await?;
             }
@@ -67,8 +68,8 @@ impl Jobs {
         self.admin_job(scope, id).await
     }
 
-    /// Finishes the runs that are active when the request begins, even if they continue with
-    /// another attempt in the meantime. Runs that start after the request began are not changed.
+    /// Finishes the runs that are active when the request begins, including runs that start another
+    /// attempt in the meantime. Runs that start after the request began are not changed.
     async fn end_active_runs(
         &self,
         scope: &Scope,
@@ -104,14 +105,15 @@ impl Jobs {
             } else if is_done || !selected.is_empty() && AdminStatus::of_end(&job) == Some(wanted) {
                 return self.with_attempts(scope, job, now).await;
             } else if !selected.is_empty() {
-                // All runs finished with another outcome before this request could override it.
+                // All selected runs finished with another outcome before this request could
+                // override their outcome.
                 return Err(wrong_status(AdminStatus::of_end(&job), wanted));
             }
         }
         Err(self.changed_too_often(scope, id).await?)
     }
 
-    /// Requeues running attempts, or starts a new run if none is active.
+    /// Requeues the running attempts of a job, or starts a new run if the job has no active run.
     async fn queue(&self, scope: &Scope, id: JobId) -> Result<AdminJob> {
         let mut is_own_duplicate = false;
         for _ in 0..TRIES {
@@ -126,8 +128,8 @@ impl Jobs {
                 }
                 Some(AdminStatus::Success | AdminStatus::Failed) | None => {
                     match self.run_again(scope, &job).await {
-                        // Another client or the schedule has started a run, so the job is read
-                        // again.
+                        // Another client or the scheduler has started a run of the job, so the job
+                        // is read again.
                         Err(CommandError::Conflict(Conflict::Busy)) => {}
                         // The job itself holds the deduplication key, perhaps with a run that is
                         // already queued, so the job is read again.
@@ -136,7 +138,7 @@ impl Jobs {
                         {
                             is_own_duplicate = true;
                         }
-                        // A new run that a worker has already claimed is not requeued again.
+                        // The request is done even if a worker has already claimed the new run.
                         begun => {
                             begun?;
                             return self.admin_job(scope, id).await;
@@ -160,7 +162,7 @@ impl Jobs {
         if has_failed && job.state == JobState::Active {
             match self.control(scope, job.id, ControlCommand::Retry, None).await {
                 Ok(_) => return Ok(()),
-                // A run has started in the meantime, or the job was paused.
+                // The retry is refused if a run has started or the job was paused in the meantime.
                 Err(CommandError::NotAllowed(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -198,14 +200,14 @@ impl Jobs {
             start,
             next_at: advanced.next,
         };
-        // The caller reads the job again, so the result of `fire` is not needed.
+        // The caller of `fire_due` reads the job again, so the result of `fire` is not needed.
         self.store.fire(node.node, vec![fire], Now::Database).await?;
         Ok(())
     }
 
-    /// Overrides the outcome of active attempts, unless they have changed since they were read.
-    /// Returns true if at least one attempt was overridden. Returns the last refusal if the store
-    /// refused all attempts.
+    /// Overrides the outcome of active attempts that have not changed since they were read. Returns
+    /// true if the outcome of at least one attempt was overridden. If no outcome was overridden,
+    /// returns the last refusal of the store as an error.
     async fn override_attempts(
         &self,
         scope: &Scope,
@@ -216,8 +218,8 @@ impl Jobs {
     ) -> Result<bool> {
         let (mut is_done, mut refusal) = (false, None);
         for attempt in all {
-            // The clock is read for each attempt, because requeuing many attempts takes a while and
-            // each grace period starts when its attempt is requeued.
+            // The clock is read for each requeued attempt, because the grace period of an attempt
+            // starts when that attempt is requeued.
             let at = match (wanted, attempt.state) {
                 (AdminStatus::Queued, LiveState::Running { .. }) => self.store.now().await?,
                 _ => now,
@@ -283,7 +285,8 @@ impl Jobs {
         Some(OverrideAction::Ended { outcome, error, then: after_end(definition, ended, 0.0) })
     }
 
-    /// Counts the overridden outcome in the metrics and publishes its event, as a worker would do.
+    /// Counts the overridden outcome of an attempt in the metrics and publishes its event, as a
+    /// worker would do.
     fn report_override(&self, scope: &Scope, change: &OutcomeOverride, key: AttemptKey) {
         let Some(end) = change.finish(scope.tenant, key, evenkeel_core::lease::Fence::NONE) else {
             return;
@@ -296,8 +299,8 @@ impl Jobs {
     }
 }
 
-/// Returns the latest start time that keeps the deadline of the run scheduled at `time`, without
-/// regard to the job's history.
+/// Returns the latest start time with which the run scheduled at `time` keeps its deadline. The
+/// duration of the run is estimated without the measured durations of earlier runs.
 fn must_start_by(job: &Job, time: Timestamp) -> Timestamp {
     let before = time.saturating_sub(Span::from_micros(1));
     let over_by = job.definition.must_be_over_by(time, before);

@@ -9,23 +9,23 @@ use evenkeel_store::Scope;
 use super::Balancing;
 use crate::Result;
 
-/// Maximum number of time slots in a list.
+/// Maximum number of entries in the list of time slots.
 const LISTED_MAX: usize = 4096;
 /// The ways to count runs.
 const MEASURES: [Measure; 3] = [Measure::Next, Measure::Runs, Measure::Cost];
 
-/// The expected runs of a time slot or an hour.
+/// Numbers of expected runs in a time slot or an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Share {
     /// Number of jobs whose next run falls into the time slot or hour.
     pub next: f64,
     pub runs: f64,
-    /// Expected running time of the runs, in seconds of one worker.
+    /// Sum of the expected durations of the runs, in seconds.
     pub cost_seconds: f64,
 }
 
 impl Share {
-    /// Creates a share from its values in the order of [`MEASURES`].
+    /// Creates a `Share` from its three values, in the order of [`MEASURES`].
     const fn new([next, runs, cost_seconds]: [f64; 3]) -> Self {
         Self { next, runs, cost_seconds }
     }
@@ -42,7 +42,7 @@ impl Share {
 /// How evenly runs are spread over time, for each way to count runs.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spreads {
-    /// Counts only the next run of each job.
+    /// Evenness if only the next run of each job is counted.
     pub next: Spread,
     pub runs: Spread,
     pub cost: Spread,
@@ -72,17 +72,18 @@ pub struct Distribution {
     /// Length of a time slot.
     pub slot: Span,
     /// Start and expected runs of each time slot. If there are more than [`LISTED_MAX`] time slots,
-    /// neighbouring ones are combined.
+    /// neighbouring time slots are combined.
     pub slots: Vec<(Timestamp, Share)>,
-    /// Length of each entry of `slots`.
+    /// Length of the period that each entry of `slots` covers.
     pub listed: Span,
-    /// Start of the time slot with the most expected running time.
+    /// Start of the time slot with the longest expected running time of its runs.
     pub heaviest_at: Timestamp,
     /// Expected runs of each hour of the day, in UTC.
     pub hours: [Share; 24],
     pub by_slot: Spreads,
     pub by_hour: Spreads,
-    /// Spread over the seconds of the next hour, for jobs whose start second is fixed.
+    /// Evenness of the runs over the seconds of the next hour, for jobs whose start second is
+    /// fixed.
     pub by_second: Option<Spread>,
     /// A sentence that tells what a rebalance would achieve.
     pub suggestion: String,
@@ -122,7 +123,7 @@ fn start_of(horizon: Horizon, slot: usize) -> Timestamp {
     horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64))
 }
 
-/// Returns how many neighbouring time slots are combined, so that 24 hours have at most
+/// Returns the number of neighbouring time slots per list entry, so that 24 hours have at most
 /// [`LISTED_MAX`] entries.
 fn combined(horizon: Horizon) -> usize {
     let day = horizon.day();

@@ -6,7 +6,7 @@ use evenkeel_store::{SavedScore, Scope};
 use super::Balancing;
 use crate::Result;
 
-/// Retention of balance scores; older balance scores are pruned.
+/// Time after which balance scores are no longer returned.
 const RETENTION: Span = Span::from_secs(90 * 86_400);
 /// Maximum page size, which covers all retained balance scores.
 pub const SCORES_MAX: u32 = 90 * 24;
@@ -15,9 +15,9 @@ const DEFAULT_PERIOD: Span = Span::from_secs(7 * 86_400);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ScoreQuery {
-    /// Returns balance scores of this hour and later.
+    /// The query returns balance scores of this hour and later.
     pub from: Option<Timestamp>,
-    /// Returns balance scores before this time.
+    /// The query returns balance scores before this time.
     pub until: Option<Timestamp>,
     pub limit: u32,
 }
@@ -27,7 +27,7 @@ pub struct ScoreHistory {
     pub from: Timestamp,
     pub until: Timestamp,
     pub scores: Vec<SavedScore>,
-    /// The first hour of the next page of balance scores.
+    /// Hour of the first balance score on the next page.
     pub next_from: Option<Timestamp>,
 }
 
@@ -37,7 +37,8 @@ impl Balancing {
         let store = &self.balance.store;
         let now = store.now().await?;
         let until = query.until.unwrap_or_else(|| now.saturating_add(Span::from_secs(1)));
-        // Balance scores older than the retention may still be stored, but are not returned.
+        // Balance scores that are older than [`RETENTION`] may still be stored, but are not
+        // returned.
         let oldest = now.saturating_sub(RETENTION);
         let from = query.from.unwrap_or_else(|| until.saturating_sub(DEFAULT_PERIOD)).max(oldest);
         let mut scores = store.scores(scope, from, until, query.limit.saturating_add(1)).await?;

@@ -1,8 +1,8 @@
-//! Caches the load: the expected runs of all tenants by time slot.
+//! Caches the expected load: the number of expected runs of all tenants in each time slot.
 //!
-//! The cache is refreshed from the store at intervals. Start times that this node chooses are added
-//! at once, so that jobs created together are spread over time. If the transaction of a chosen
-//! start time fails, the start time is removed from the cache.
+//! A node refreshes its cache of the expected load from the store at intervals. A start time that
+//! this node chooses is added to the cache at once, so that jobs created together are spread over
+//! time. If the transaction of a chosen start time fails, the start time is removed from the cache.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,10 @@ use super::{Balance, blocking};
 use crate::Result;
 use crate::feed::instant_now;
 
-/// Minimum time for which the cache is valid.
+/// Minimum time for which the cache of the expected load is valid.
 const VALID_FOR: Duration = Duration::from_secs(1);
-/// The cache is valid for 20 times as long as the last read took, so reads take at most 5% of the
-/// time.
+/// The cache of the expected load is valid for 20 times as long as its last read took, so reads
+/// take at most 5% of the time.
 const READ_TIME_FACTOR: u32 = 20;
 
 /// The expected load (expected runs by time slot) from the cache.
@@ -47,18 +47,18 @@ pub(super) struct Inner {
     /// Chosen start times whose transaction has not finished yet.
     reserved: HashMap<u64, Reserved>,
     reservations: u64,
-    /// Start times whose transaction was committed while the expected load is being read; `None`
-    /// while nothing is read. The read may have missed these start times.
+    /// Chosen start times whose transaction was committed while the expected load is being read, so
+    /// that the read may have missed them; `None` while nothing is read.
     committed_during_read: Option<Vec<Reserved>>,
     /// Counts the calls of [`Balance::invalidate`].
     invalidations: u64,
 }
 
-/// The expected load from the last read, plus the start times chosen later.
+/// The expected load from the last read, plus the load of start times that were chosen later.
 struct CachedLoads {
     profiles: Arc<LoadProfiles>,
     all: Arc<Loads>,
-    /// Expected load of each tenant that was requested since the last read.
+    /// Expected loads of single tenants that were requested since the last read.
     own: HashMap<TenantNo, Arc<Loads>>,
     turn: NodeTurn,
     read_at: Timestamp,
@@ -74,7 +74,7 @@ pub(super) struct Reserved {
     pub tenant: TenantNo,
     /// Expected load of the job at its chosen start time.
     pub added: JobLoad,
-    /// The expected load that the job had before it was rescheduled.
+    /// Expected load of the job at its former start time, if the job is rescheduled.
     pub removed: Option<JobLoad>,
 }
 
@@ -95,8 +95,8 @@ impl Balance {
         Ok(Arc::clone(&inner.cached.as_ref().ok_or_else(not_read)?.all))
     }
 
-    /// Refreshes the cache if it has expired, and sums up the expected load of the tenant if it is
-    /// not cached.
+    /// Refreshes the cache of the expected load if it has expired. Also sums up the expected load
+    /// of the tenant, if that is not cached.
     pub(super) async fn prepare(&self, tenant: TenantNo, now: Timestamp) -> Result<(), StoreError> {
         self.refresh(now).await?;
         let found = {
@@ -118,7 +118,7 @@ impl Balance {
         Ok(())
     }
 
-    /// Invalidates the cache, so that the next request reads the expected load from the store.
+    /// Invalidates the cached expected load, so that the next request reads it from the store.
     pub fn invalidate(&self) {
         let mut inner = self.inner();
         inner.invalidations += 1;
@@ -127,8 +127,8 @@ impl Balance {
         }
     }
 
-    /// Refreshes the cache if it has expired. One task reads the expected load; until the read is
-    /// finished, other tasks use the old values.
+    /// Refreshes the cache of the expected load if it has expired. One task reads the expected load
+    /// from the store; until the read is finished, other tasks use the old values.
     pub async fn refresh(&self, now: Timestamp) -> Result<(), StoreError> {
         let (is_valid, is_cached) = {
             let inner = self.inner();
@@ -173,7 +173,8 @@ impl Balance {
         let mut cached = CachedLoads { profiles, all, own, turn, read_at: now, valid_until };
         {
             let mut inner = self.inner();
-            // The read may have missed the change that invalidated the cache in the meantime.
+            // If the cache was invalidated during the read, the read may have missed the change
+            // that invalidated it.
             if inner.invalidations != invalidations {
                 cached.valid_until = now;
             }
@@ -219,7 +220,8 @@ impl Balance {
         let mut nodes: Vec<_> = members.iter().filter(places).map(|member| member.node).collect();
         nodes.sort_unstable();
         let mine = nodes.iter().position(|node| *node == me);
-        // A node that has not joined the cluster yet gets its position at a later refresh.
+        // A node that has not joined the cluster yet gets its position at a later refresh of the
+        // cache.
         Ok(mine
             .map_or(NodeTurn::ALONE, |mine| NodeTurn { mine: mine as u32, of: nodes.len() as u32 }))
     }
@@ -249,7 +251,7 @@ impl Inner {
         Some((Arc::make_mut(own), Arc::make_mut(all), *turn))
     }
 
-    /// Returns the tenants with chosen start times that a read may miss.
+    /// Returns the tenants with chosen start times that a read of the expected load may miss.
     fn tenants_with_placements(&self) -> BTreeSet<TenantNo> {
         let committed = self.committed_during_read.iter().flatten();
         self.reserved.values().chain(committed).map(|reserved| reserved.tenant).collect()
@@ -286,8 +288,8 @@ impl Inner {
     }
 
     /// Replaces the cached expected load, and adds the chosen start times that the read may have
-    /// missed. A start time may be counted twice until the next read, which only makes its time
-    /// slot less attractive.
+    /// missed. A start time that is counted twice until the next read only makes its time slot less
+    /// attractive.
     fn replace(&mut self, cached: CachedLoads) {
         self.cached = Some(cached);
         let mut missed: Vec<Reserved> = self.committed_during_read.take().unwrap_or_default();
@@ -305,7 +307,7 @@ impl Inner {
 }
 
 impl CachedLoads {
-    /// Returns the expected load of a tenant; sums it up first if it is not cached.
+    /// Returns the expected load of a tenant, which is summed up first if it is not cached.
     fn own(&mut self, tenant: TenantNo) -> &mut Arc<Loads> {
         let Self { profiles, all, own, .. } = self;
         own.entry(tenant).or_insert_with(|| Arc::new(profiles.loads_of(tenant, all.horizon())))

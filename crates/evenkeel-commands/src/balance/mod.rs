@@ -33,7 +33,8 @@ pub use rebalance::{
 /// Function that returns the number of this node, or `None` outside of a cluster.
 type ThisNode = Arc<dyn Fn() -> Option<NodeNo> + Send + Sync>;
 
-/// Caches the expected load of all tenants, and chooses the start times of jobs by it.
+/// Caches the expected load of all tenants, and chooses start times of jobs at which the expected
+/// load is low.
 pub struct Balance {
     store: Arc<dyn Store>,
     settings: BalanceSettings,
@@ -87,10 +88,10 @@ impl Balancing {
     }
 }
 
-/// Runs `work` on a blocking thread, because summing up many load profiles takes a while.
+/// Runs `work` on a thread for blocking tasks, because summing up many load profiles takes a while.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {
-    // The task fails if it panics, or if the process is shutting down.
+    // `spawn_blocking` fails if `work` panics, or if the process is shutting down.
     tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Refused(error.into()))
 }

@@ -15,18 +15,18 @@ use crate::feed::instant_now;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PlacementReason {
     New,
-    /// The jobs are resumed or get a new schedule.
+    /// Jobs that are resumed or get a new schedule.
     Rescheduled,
 }
 
-/// The start times that are chosen within one transaction. Start times that are not confirmed are
-/// rolled back on drop.
+/// The start times that are chosen within one transaction. Dropping a `Placing` removes the chosen
+/// start times that are not confirmed from the cached load.
 pub(crate) struct Placing {
     balance: Arc<Balance>,
     tenant: TenantNo,
     reason: PlacementReason,
-    /// True if many jobs are created at once; each chosen start time is then logged at debug level
-    /// only.
+    /// True if many jobs are created at once, so that each chosen start time is logged at debug
+    /// level only.
     is_bulk: bool,
     placed: HashMap<JobId, Placed>,
 }
@@ -34,7 +34,8 @@ pub(crate) struct Placing {
 struct Placed {
     reservation: u64,
     at: Timestamp,
-    /// Number of runs in the chosen time slot; `None` if the choice is not logged.
+    /// Number of runs in the time slot of the chosen start time; `None` if the choice is not
+    /// logged.
     load: Option<f64>,
 }
 
@@ -57,8 +58,8 @@ impl Placing {
         self
     }
 
-    /// Chooses the first run time, after the time `after`, of a new job, or of the job `before` that
-    /// is resumed or gets a new `definition`.
+    /// Chooses the first run time of a job after the time `after`. `before` is the present job if
+    /// it is resumed or gets a new `definition`, and `None` for a new job.
     pub(crate) fn choose(
         &mut self,
         id: JobId,
@@ -76,7 +77,7 @@ impl Placing {
         let mut inner = self.balance.inner();
         let Some((own, all, turn)) = inner.loads(self.tenant) else { return by_schedule() };
         let began = instant_now();
-        // The present runs of the job do not count when its new start time is chosen.
+        // The job's load at its present start time is removed before a new start time is chosen.
         if let Some((profile, cost)) = &removed {
             own.remove(profile, 1, *cost);
             all.remove(profile, 1, *cost);
@@ -143,14 +144,14 @@ impl Drop for Placing {
     }
 }
 
-/// Returns the expected load of a job at its present next run time.
 fn present_load(job: &Job) -> Option<JobLoad> {
     let next = job.next_at.filter(|_| job.state == JobState::Active)?;
     let load = Load::of(&job.definition, job.history.average_good_duration, next)?;
     Some((LoadProfile::of(&job.definition, next)?, load.cost))
 }
 
-/// Returns the number of runs in the time slot that contains `time`; 0 beyond the counted period.
+/// Returns the number of expected runs in the time slot that contains `time`, or 0 if `time` is
+/// after the period that `loads` covers.
 fn runs_at(loads: &Loads, time: Timestamp) -> f64 {
     let horizon = loads.horizon();
     let slot = time.since(horizon.start).as_micros() / horizon.slot.as_micros().max(1);

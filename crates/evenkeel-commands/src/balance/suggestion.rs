@@ -14,11 +14,11 @@ use crate::describe::counted;
 
 /// Maximum number of jobs for which a suggestion makes a rebalance plan.
 const PLANNED_MAX: u64 = 10_000;
-/// From this balance score on, a rebalance is not worth it.
+/// Minimum balance score at which the suggestion says that a rebalance would gain nothing.
 const EVEN_SCORE: f64 = 0.995;
-/// A suggestion is cached for this long, unless the number of jobs or the balance score changes.
+/// Time for which a suggestion is cached, unless the number of jobs or the balance score changes.
 const CACHED_FOR: Span = Span::from_secs(30);
-/// Maximum number of cached suggestions; a full cache is cleared.
+/// Maximum number of cached suggestions; a full cache of suggestions is cleared.
 const CACHED_MAX: usize = 10_000;
 
 /// The cached suggestions by tenant.
@@ -27,7 +27,7 @@ pub(super) struct Suggestions(Mutex<HashMap<TenantNo, Suggestion>>);
 
 struct Suggestion {
     at: Timestamp,
-    /// Number of jobs at the time of the suggestion.
+    /// Number of jobs of the tenant when the suggestion was made.
     jobs: u64,
     score: f64,
     words: String,
@@ -38,8 +38,8 @@ impl Suggestions {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = all.get(&tenant)?;
         let is_recent = now >= cached.at && now.since(cached.at) < CACHED_FOR;
-        // The balance scores are compared bit by bit, because any difference means that the runs
-        // have changed.
+        // Balance scores are compared bit by bit, because any difference means that the expected
+        // runs have changed.
         let is_same = cached.jobs == loads.jobs() && cached.score.to_bits() == score.to_bits();
         (is_recent && is_same).then(|| cached.words.clone())
     }
@@ -54,8 +54,8 @@ impl Suggestions {
 }
 
 impl Balancing {
-    /// Returns what a rebalance of the tenant's jobs would achieve. Makes a rebalance plan to find
-    /// out, if there are few jobs and no other plan is being made.
+    /// Returns what a rebalance of the tenant's jobs would achieve. Makes a rebalance plan if there
+    /// are at most [`PLANNED_MAX`] jobs and no other rebalance plan is being made.
     pub(super) async fn suggestion(
         &self,
         scope: &Scope,
@@ -108,7 +108,7 @@ fn bounds(spread: &Spread, slot: Span) -> String {
     )
 }
 
-/// Describes the result that a plan would achieve.
+/// Describes the result that the rebalance plan would achieve.
 fn of_plan(plan: &Plan) -> String {
     let (before, after) = (plan.before, plan.after);
     let stay = staying(&plan.skipped_by_reason());

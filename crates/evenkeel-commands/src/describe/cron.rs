@@ -31,7 +31,8 @@ pub(super) fn describe(expression: &str) -> String {
     }
 }
 
-/// Returns the description of a time of day, and whether "every day" must be added to it.
+/// Describes the seconds, minutes and hours of a cron expression. Also returns whether "every day"
+/// must be added to the description.
 fn time_of_day(second: &str, minute: &str, hour: &str) -> (String, bool) {
     let (seconds, minutes, hours) = (SIXTY.items(second), SIXTY.items(minute), HOURS.items(hour));
     if let Some(text) = fixed_times(&seconds, &minutes, &hours) {
@@ -80,7 +81,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> (String, bool) {
     (parts.join(" "), once_a_day)
 }
 
-/// Returns a text such as `at 09:00 and 17:30`, if there are at most [`TIMES_MAX`] times.
+/// Returns a text such as `at 09:00 and 17:30`, if there are at most [`TIMES_MAX`] times of day.
 fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -> Option<String> {
     let numbers = |items: &[Item<'_>]| -> Option<Vec<u32>> {
         let mut numbers: Vec<u32> = items.iter().map(single).collect::<Option<_>>()?;
@@ -107,10 +108,10 @@ fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -
     Some(format!("at {}", listed(&times, "and")))
 }
 
-/// The meaning of a field of seconds, minutes or hours.
+/// The meaning of the seconds, minutes or hours field of a cron expression.
 enum Part {
     Any,
-    /// Every n-th value, starting with 0.
+    /// Every n-th value of the field, starting with 0.
     Step(u32),
     Number(u32),
     /// `H` without a range: a fixed random value for each job.
@@ -135,13 +136,13 @@ impl Part {
         }
     }
 
-    /// True if all consecutive values have the same distance, also across the end of the minute or
-    /// the hour.
+    /// True if all consecutive values of the field have the same distance, also across the end of a
+    /// minute or an hour.
     fn is_regular(&self) -> bool {
         matches!(self, Self::Any) || matches!(self, Self::Step(n) if 60 % n == 0)
     }
 
-    /// Describes a field of seconds or minutes.
+    /// Describes the seconds or minutes field of a cron expression.
     fn small(&self, unit: &str) -> String {
         match self {
             Self::Any => format!("every {unit}"),
@@ -156,7 +157,8 @@ impl Part {
         }
     }
 
-    /// Describes the field of hours, which follows the description of the minutes.
+    /// Describes the hours field of a cron expression; the text follows the description of the
+    /// minutes.
     fn large(&self, after_every: bool) -> Option<String> {
         Some(match self {
             Self::Any if after_every => return None,
@@ -172,7 +174,7 @@ impl Part {
     }
 }
 
-/// Describes a single step or a single `H`, with its unit.
+/// Adds the unit to the description of a single step or a single `H`.
 fn one_item(words: &str, unit: &str) -> Option<String> {
     if words.contains(" and ") {
         return None;
@@ -186,7 +188,7 @@ fn one_item(words: &str, unit: &str) -> Option<String> {
     Some(format!("{article} {unit} of its own{range}"))
 }
 
-/// Returns the value of an item that contains a single value.
+/// Returns the value of an item such as `5`, or `None` for a range, a step or `H`.
 fn single(item: &Item<'_>) -> Option<u32> {
     match item {
         Item::Range { first, last, .. } if first == last => Some(*first),
@@ -194,7 +196,7 @@ fn single(item: &Item<'_>) -> Option<u32> {
     }
 }
 
-/// Describes an item of a field: a number, a range, a step or `H`.
+/// Describes an item of a cron field: a number, a range, a step or `H`.
 fn item(unit: &Unit, item: &Item<'_>) -> String {
     match *item {
         Item::Range { first, last, .. } if first == last => first.to_string(),

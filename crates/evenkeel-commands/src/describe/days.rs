@@ -3,10 +3,11 @@
 use super::items::{DATES, Item, MONTHS, Unit, WEEKDAYS};
 use super::words::{listed, ordinal};
 
-/// Describes the days on which a cron expression matches. Returns `None` if it matches every day.
+/// Describes the days on which a cron expression matches, or returns `None` if the expression
+/// matches every day.
 pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
-    // As in cron, both day fields must match if one of them begins with a star; otherwise one match
-    // is enough.
+    // As in cron, the day of the month and the weekday must both match if one of these fields
+    // begins with a star; otherwise one match is enough.
     let both = [date, weekday].iter().any(|field| field.starts_with(['*', '?']));
     let dates = Some(DATES.items(date)).filter(|items| !items.is_empty());
     let weekdays = Some(WEEKDAYS.items(weekday)).filter(|items| !items.is_empty());
@@ -19,7 +20,8 @@ pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
                 format!("{dates}, and also {weekdays}")
             })
         }
-        // One matching day field is enough, and one of the two day fields matches every day.
+        // The expression matches every day, because one matching day field is enough and one of
+        // both fields matches every day.
         (Some(_), None) | (None, Some(_)) if !both => None,
         (Some(dates), None) => Some(of_month(&dates)),
         (None, Some(weekdays)) => Some(of_week(&weekdays)),
@@ -91,8 +93,8 @@ fn of_week(items: &[Item<'_>]) -> String {
             Item::Range { first, last, step: 1 } => {
                 plain.push(format!("{} to {}", day(first), day(last)));
             }
-            // The weekdays are listed, because a step beyond the end of the week is easily
-            // misunderstood.
+            // The weekdays of a step are listed one by one, because a step beyond the end of the
+            // week is easily misunderstood.
             Item::Range { first, last, step } => {
                 for day in (first..=last).step_by(step as usize).map(day) {
                     if !plain.contains(&day) {

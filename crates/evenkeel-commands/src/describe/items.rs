@@ -1,14 +1,14 @@
 //! Parses a field of a cron expression into items.
 
-/// The unit of a field, such as hours or weekdays.
+/// The unit of a cron field, such as hours or weekdays.
 pub(super) struct Unit {
     pub first: u32,
     pub last: u32,
-    /// Number of different values; weekdays have 7, because 0 and 7 are both Sunday.
+    /// Number of different values of the unit; weekdays have 7, because 0 and 7 are both Sunday.
     size: u32,
-    /// Range from which `H` chooses a value.
+    /// Range of values from which `H` chooses one.
     drawn: (u32, u32),
-    /// Names of the values, starting with the first value.
+    /// Names of the unit's values, such as weekdays, starting with the name of the first value.
     pub names: &'static [&'static str],
 }
 
@@ -36,17 +36,17 @@ pub(super) const WEEKDAYS: Unit = Unit {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Item<'a> {
-    /// A range that includes its first and its last value. A single value is a range whose first
-    /// and last value are the same.
+    /// A range of values that includes `first` and `last`. A single value is a range whose `first`
+    /// and `last` are the same.
     Range { first: u32, last: u32, step: u32 },
-    /// `H`: a fixed random value for each job, or every n-th value starting with it.
+    /// `H`: a fixed random value for each job, or every n-th value starting with that random value.
     Own { range: Option<(u32, u32)>, step: Option<u32> },
     /// A special day such as `L` or `5#2`.
     Day(&'a str),
 }
 
 impl Unit {
-    /// Parses a field of a cron expression. Returns no items if the field matches every value.
+    /// Parses a field of a cron expression. Returns no items for a field that matches every value.
     pub fn items<'a>(&self, field: &'a str) -> Vec<Item<'a>> {
         let mut items: Vec<Item<'a>> = Vec::new();
         for item in field.split(',').map(|item| self.item(item)) {
@@ -77,7 +77,7 @@ impl Unit {
         if let Some(brackets) = base.strip_prefix('H') {
             let range = range(brackets.trim_matches(['(', ')']));
             return match step {
-                // `H/1` means every value of the range.
+                // `H/1` means every value of the range from which `H` chooses.
                 Some(1) => {
                     let (first, last) = range.unwrap_or(self.drawn);
                     Item::Range { first, last, step: 1 }
@@ -96,7 +96,7 @@ impl Unit {
         }
     }
 
-    /// Parses a number or a name, such as `MON`.
+    /// Parses a number or a name, such as `MON`, in a cron field.
     pub fn value(&self, text: &str) -> Option<u32> {
         let named = || {
             let mut names = self.names.iter().map(|name| &name[..3]);

@@ -68,7 +68,6 @@ fn zone_words(zone: &Zone) -> String {
     if zone.is_utc() { "UTC".into() } else { format!("{zone} time") }
 }
 
-/// Formats a time in a time zone.
 pub(crate) fn moment(moment: Timestamp, zone: &Zone) -> String {
     let local = zone.local_text(moment);
     let (date, time) = local.split_once('T').unwrap_or((&local, ""));
@@ -95,7 +94,7 @@ fn limits(definition: &Definition) -> String {
     text
 }
 
-/// Describes the deadline of each run, if it is not the default.
+/// Describes the deadline of each run, unless the deadline is the default.
 fn promise(schedule: &Schedule) -> Option<String> {
     let over = |span| format!("Each run must be over {} after its time.", span_words(span));
     match schedule {
@@ -109,7 +108,7 @@ fn promise(schedule: &Schedule) -> Option<String> {
     }
 }
 
-/// Describes the policy for daylight saving changes, if it is not the default.
+/// Describes the job's policy for daylight saving changes, unless the policy is the default.
 fn clock_changes(definition: &Definition) -> Vec<String> {
     let (has_policy, may_run_twice) = match &definition.schedule {
         Schedule::Cron(by) => (!by.cron.keeps_rhythm(), true),

@@ -99,7 +99,8 @@ fn cron_expressions_are_described_in_english() {
         ("0 0 * 3/1 *", "At 00:00, every day in March to December, UTC."),
         ("0 0 * * 5/1", "At 00:00, Friday to Sunday, UTC."),
         ("0 0 * * 1/2", "At 00:00, on Monday, Wednesday, Friday and Sunday, UTC."),
-        // One matching day field is enough, unless a day field begins with a star.
+        // One of the two day fields of a cron expression must match; both must match if one begins
+        // with a star.
         ("0 0 1/1 * MON", "At 00:00 every day, UTC."),
         ("0 0 13 * 0-6", "At 00:00 every day, UTC."),
         ("0 0 *,5 * MON", "At 00:00, on Monday, UTC."),
@@ -220,7 +221,7 @@ proptest! {
         let fields = [minute, hour, date, month, weekday];
         let expression: Vec<String> = second.into_iter().chain(fields).collect();
         let expression = expression.join(" ");
-        // Some combinations are not valid expressions.
+        // Some combinations of random fields are not valid cron expressions.
         if read_schedule(&expression).is_ok() {
             let words = described(&expression);
             prop_assert!(words.ends_with(", UTC.") && words.len() > 10, "{expression}: {words}");

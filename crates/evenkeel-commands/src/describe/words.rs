@@ -63,8 +63,8 @@ fn in_units(span: Span, units: &[(&str, u64)]) -> String {
     parts.join(" ")
 }
 
-/// Formats an interval such as `every 30 minutes`. One day is `every 24 hours`, because calendar
-/// days differ in length.
+/// Formats an interval such as `every 30 minutes`. An interval of one day is `every 24 hours`,
+/// because calendar days differ in length.
 pub(super) fn every(span: Span) -> String {
     let [_, units @ ..] = UNITS;
     match units.iter().find(|(_, micros)| span.as_micros() == *micros) {

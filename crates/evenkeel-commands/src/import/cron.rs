@@ -9,8 +9,8 @@ use crate::read::read_cron;
 /// The schedule that replaces a cron expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Converted {
-    /// An interval. The interval is anchored at the next run time of the expression, unless the
-    /// start time may be chosen freely.
+    /// An interval. The interval is anchored at the next run time of the cron expression, unless
+    /// its start time may be chosen freely.
     Interval {
         every: Span,
         anchor: Option<Timestamp>,
@@ -22,17 +22,19 @@ pub(super) enum Converted {
     },
 }
 
-/// Why a cron expression is kept instead of being converted.
+/// Why a cron expression is kept instead of being converted to an interval.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum KeptBecause {
-    /// The distances between the run times of the expression differ.
+    /// The run times of the cron expression are not equally far apart.
     Uneven,
-    /// The distances between the run times differ at daylight saving changes of the time zone.
+    /// The run times of the cron expression are not equally far apart at daylight saving changes of
+    /// its time zone.
     Zone,
 }
 
 impl Converted {
-    /// Returns whether and why the expression was converted or kept, with a reason code.
+    /// Returns whether the cron expression was converted to an interval, a reason code, and the
+    /// reason as a text.
     pub(super) fn reason(&self) -> (Disposition, &'static str, String) {
         let (code, why) = match self {
             Self::Interval { .. } => {
@@ -51,13 +53,13 @@ impl Converted {
 }
 
 /// Converts a cron expression, which may name its time zone (`CRON_TZ=America/Toronto 0 9 * * *`).
-/// The error tells why the expression cannot be parsed.
+/// The error tells why the cron expression cannot be parsed.
 pub(super) fn convert(text: &str, zone: &Zone, now: Timestamp) -> Result<Converted, String> {
     let (zone, expression) = zone_of(text.trim(), zone)?;
     let parsed = read_cron(expression).map_err(|error| error.of("", expression).message)?;
     match parsed.schedule {
-        // The old server counted `@every 30m` from its own start, so the start time may be chosen
-        // freely.
+        // The old server counted `@every 30m` from its own start, so the start time of the job may
+        // be chosen freely.
         Schedule::Interval(interval) => {
             Ok(Converted::Interval { every: interval.every(), anchor: None })
         }
@@ -79,8 +81,9 @@ fn convert_cron(cron: &Cron, zone: Zone, now: Timestamp) -> Converted {
 /// True if the distance between run times stays the same at all daylight saving changes after
 /// `now`.
 ///
-/// A fixed time of day follows the local clock, so the distance between its run times changes.
-/// Equal distances between run times stay equal if all clock changes are multiples of the distance.
+/// Runs at a fixed time of day follow the local clock, so a clock change alters the distance
+/// between them. Equal distances between run times stay equal if each clock change is a multiple of
+/// the distance.
 fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if zone.is_utc() {
         return true;
@@ -100,7 +103,7 @@ fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     true
 }
 
-/// Splits the time zone off an expression.
+/// Splits a cron expression with a time zone into both parts.
 fn zone_of<'a>(text: &'a str, otherwise: &Zone) -> Result<(Zone, &'a str), String> {
     let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
     let Some(named) = named else { return Ok((otherwise.clone(), text)) };
@@ -185,8 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// The interval fires at the same times as the cron expression, at every daylight saving
-        /// change of the next year.
+        /// A converted interval fires at the same times as the cron expression, at every daylight
+        /// saving change of the next year.
         #[test]
         fn converted_intervals_fire_when_the_expression_would(
             minute in "(\\*|[0-9]|[1-5][0-9]|\\*/(2|3|4|5|6|10|12|15|20|30|40|45)|0,30|5,25,45)",

@@ -26,10 +26,10 @@ pub struct CrontabOptions {
     pub zone: Zone,
     /// True for a system crontab, in which each entry names a user.
     pub system: bool,
-    /// User that runs the programs if the crontab names none; `None` leaves the choice to the
+    /// User that runs the programs if the crontab names no user; `None` leaves the choice to the
     /// server.
     pub user: Option<String>,
-    /// Working directory of the programs if the crontab names none.
+    /// Working directory of the programs if the crontab does not set `HOME`.
     pub cwd: Option<String>,
     pub executors: ExecutorCatalog,
 }
@@ -37,7 +37,7 @@ pub struct CrontabOptions {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CrontabPlan {
     pub entries: Vec<Planned>,
-    /// Differences from cron that apply to all entries.
+    /// Differences between Evenkeel and cron that apply to all entries of the crontab.
     pub remarks: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub fn plan(text: &str, options: &CrontabOptions) -> CrontabPlan {
 /// Default value of `PATH` in cron.
 const CRON_PATH: &str = "/usr/bin:/bin";
 
-/// State of the reader after the lines read so far.
+/// Reads a crontab line by line, and keeps the variables and comments that apply to the next entry.
 struct Reader<'a> {
     options: &'a CrontabOptions,
     zone: Result<Zone, String>,
@@ -109,10 +109,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sets a variable that applies to the crontab entries below it.
     fn set(&mut self, name: &str, value: String) {
         match name {
-            // An empty value restores the default time zone.
+            // `CRON_TZ` with an empty value restores the default time zone.
             "CRON_TZ" if value.is_empty() => self.zone = Ok(self.options.zone.clone()),
             "CRON_TZ" => {
                 let unknown = |error| format!("CRON_TZ={value} is {error}");

@@ -27,15 +27,14 @@ pub struct LegacyOptions {
     pub executors: ExecutorCatalog,
 }
 
-/// Plans the jobs of the predecessor system, row by row.
+/// Plans the import of the predecessor system's jobs, row by row.
 #[derive(Debug)]
 pub struct LegacyImport {
     options: LegacyOptions,
-    /// The job names used so far, with the row of each.
+    /// The job names of earlier rows, each with its row number.
     names: HashMap<String, u64>,
 }
 
-/// The schedule of a row of the predecessor's table.
 enum RowSchedule {
     Every { number: u64, unit: String },
     Cron(String),
@@ -47,8 +46,8 @@ impl LegacyImport {
         Self { options, names: HashMap::new() }
     }
 
-    /// Plans the job of the row with the number `line`, at the time `now`. `columns` is the row, or
-    /// the reason why the row cannot be parsed.
+    /// Plans the job of the row with the number `line`, at the time `now`. `columns` contains the
+    /// columns of the row, or the reason why the row cannot be parsed.
     pub fn plan(&mut self, line: u64, columns: Result<&Object, &str>, now: Timestamp) -> Planned {
         let row = columns.map_err(str::to_owned).and_then(Row::read);
         let row = match row {
@@ -74,7 +73,8 @@ impl LegacyImport {
         self.with_unique_name(planned, &row)
     }
 
-    /// Decides whether the row becomes a job, and whether and why this job is created paused.
+    /// Returns the reason why the job of the row is created paused, or `None` for an active job.
+    /// For a row that becomes no job, the error contains the import plan of the row.
     fn is_paused(
         &self,
         row: &Row,
@@ -194,7 +194,8 @@ impl LegacyImport {
         Planned { notes, paused: paused.is_some(), document: Some(document.into()), ..planned }
     }
 
-    /// Keeps the former cron expression in the job, or in its metadata if it cannot be parsed.
+    /// Keeps the former cron expression of a row in the job, or in the job's metadata if the
+    /// expression cannot be parsed or names a time zone.
     fn keep_former_cron(&self, row: &Row, document: &mut Object, now: Timestamp) {
         let Some(former) = &row.schedule_time else { return };
         let readable = convert(former, &self.options.zone, now).is_ok();
@@ -233,7 +234,8 @@ impl LegacyImport {
     }
 }
 
-/// If a row has an interval and a cron expression, the interval counts.
+/// Returns the schedule of a row. If a row has an interval and a cron expression, the interval is
+/// used.
 fn schedule_of(row: &Row) -> RowSchedule {
     match (row.interval_minutes, &row.schedule_time) {
         (Some(number), _) => {
@@ -245,15 +247,14 @@ fn schedule_of(row: &Row) -> RowSchedule {
     }
 }
 
-/// True if the schedule of a row is disabled. The status alone decides whether a newer row with an
-/// interval runs. An older row runs only if its schedule is enabled.
+/// True if the schedule of a row is disabled. A row with an interval runs if its status is
+/// `scheduled`, `running` or `paused`, even if `schedule_enabled` is false.
 fn is_disabled(row: &Row, schedule: &RowSchedule, status: &str) -> bool {
     let runs_by_interval = matches!(schedule, RowSchedule::Every { .. })
         && matches!(status, "scheduled" | "running" | "paused");
     row.schedule_enabled == Some(false) && !runs_by_interval
 }
 
-/// Builds the job document of a row, without its schedule.
 fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Object {
     let mut document = Object::new();
     let mut put = |field: &str, value: Option<Value>| {
@@ -281,7 +282,7 @@ fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Object {
     document
 }
 
-/// Adds the schedule to a document and returns its description.
+/// Adds the schedule to a job document, and returns the description of the schedule.
 fn add_schedule(document: &mut Object, converted: Converted) -> String {
     match converted {
         Converted::Interval { every, anchor } => {
@@ -304,7 +305,7 @@ fn add_schedule(document: &mut Object, converted: Converted) -> String {
     }
 }
 
-/// Formats a time; zero microseconds are left out.
+/// Formats a timestamp; a fraction of zero is left out.
 fn shown(moment: Timestamp) -> String {
     moment.to_string().replace(".000000Z", "Z")
 }

@@ -1,7 +1,7 @@
 //! Plans the import of jobs from other schedulers, entry by entry, without a server.
 //!
-//! The plan never guesses the meaning of an entry. A schedule is converted to an interval if both
-//! have the same run times, and otherwise keeps its cron expression. Entries that cannot be
+//! An import plan never guesses the meaning of an entry. A schedule is converted to an interval if
+//! both have the same run times, and otherwise keeps its cron expression. Entries that cannot be
 //! converted are marked for review with the reason.
 
 mod cron;
@@ -17,21 +17,21 @@ use serde_json::Value;
 
 use crate::read_job;
 
-/// What happens to one entry of the imported source.
+/// What the import does with one entry, such as a line of a crontab.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
     Interval,
     Cron,
     Once,
-    /// No job is created, because the entry has nothing left to run.
+    /// No job is created, because the imported entry has nothing left to run.
     LeftOut,
-    /// No job is created until a person has reviewed the entry.
+    /// No job is created until a person has reviewed the imported entry.
     Person,
 }
 
 impl Disposition {
-    /// All dispositions, in the order in which reports show them.
+    /// All dispositions of entries, in the order in which reports show them.
     pub const ALL: [Self; 5] =
         [Self::Interval, Self::Cron, Self::Once, Self::LeftOut, Self::Person];
 
@@ -40,25 +40,25 @@ impl Disposition {
     }
 }
 
-/// The import plan for one entry of the source.
+/// The import plan for one entry, such as a line of a crontab.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Planned {
-    /// Line or row number of the entry, counted from 1.
+    /// Line or row number of the imported entry, counted from 1.
     pub line: u64,
     pub name: String,
     #[serde(rename = "fate")]
     pub disposition: Disposition,
     /// Reason code of the disposition.
     pub code: &'static str,
-    /// Reason of the disposition, and what to do if a review is needed.
+    /// Reason of the disposition, and what to do if the entry needs a review.
     pub why: String,
-    /// Original schedule, as it was written.
+    /// Original schedule of the entry, as it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
     /// New schedule of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<String>,
-    /// Differences from the original entry that the user should know.
+    /// Differences between the job and the original entry that the user should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// True if the job is paused right after it is created.
@@ -108,7 +108,7 @@ impl Planned {
     }
 }
 
-/// Returns the time zone with this name. All names that mean UTC give the same time zone.
+/// Returns the time zone with this name, and the same time zone for all names that mean UTC.
 pub fn zone(name: &str) -> Result<Zone, ZoneError> {
     const UNIVERSAL: [&str; 7] =
         ["etc/utc", "etc/uct", "etc/universal", "etc/zulu", "uct", "universal", "zulu"];

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::Object;
 
-/// The columns that the import uses. Files contain texts where a database contains numbers and
-/// booleans, so both forms are accepted. A missing column, null and an empty text have the same
+/// The columns of a row that the import uses. Numbers and booleans are also accepted as texts,
+/// because files contain only texts. A missing column, null and an empty text have the same
 /// meaning.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Row {
@@ -28,7 +28,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The error lists all invalid columns of the row.
+    /// Reads a row. The error lists all invalid columns of the row.
     pub(super) fn read(columns: &Object) -> Result<Self, String> {
         let mut reader = Reader { columns, faults: Vec::new() };
         let row = Self {

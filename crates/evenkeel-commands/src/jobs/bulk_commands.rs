@@ -18,7 +18,7 @@ use crate::{CommandError, Result};
 const BATCH: u32 = 500;
 /// Maximum number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 16;
-/// Maximum number of refused jobs in a response.
+/// Maximum number of refused jobs that a response lists.
 pub const REFUSALS_LISTED_MAX: usize = 100;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl BulkAction {
 #[derive(Clone, PartialEq, Debug)]
 pub enum JobSelection {
     Ids(Vec<JobId>),
-    /// All jobs that match a filter, starting after the cursor.
+    /// All jobs that match a filter, or only those after the cursor.
     Filter(JobFilter, Option<JobCursor>),
 }
 
@@ -47,11 +47,12 @@ pub enum JobSelection {
 pub struct BulkCommand {
     pub action: BulkAction,
     pub selection: JobSelection,
-    /// If true, no job is changed; the result only counts what the command would do.
+    /// If true, no job is changed; the result only counts the jobs to which the command would be
+    /// applied.
     pub dry_run: bool,
 }
 
-/// A job to which the command was not applied.
+/// A job to which the bulk command was not applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     pub id: JobId,
@@ -64,20 +65,20 @@ pub struct Refusal {
 /// The result of a bulk command, or of its dry run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkOutcome {
-    /// Number of jobs that were selected.
+    /// Number of jobs that the bulk command selected.
     pub matched: u64,
-    /// Number of jobs to which the command was applied, or would be applied.
+    /// Number of jobs to which the bulk command was applied, or would be applied in a dry run.
     pub done: u64,
     /// Number of refused jobs by reason code.
     pub refused: BTreeMap<String, u64>,
     /// The first refused jobs, up to [`REFUSALS_LISTED_MAX`].
     pub refusals: Vec<Refusal>,
-    /// Position at which to continue, if the time limit was reached.
+    /// Position in the list of jobs at which to continue, if the time limit was reached.
     pub next: Option<JobCursor>,
 }
 
 impl BulkOutcome {
-    /// Counts the result of one job.
+    /// Counts the result of the bulk command for one job.
     fn add(&mut self, id: JobId, result: Applied) {
         let reason = match &result {
             Applied::Done(_) => {
@@ -176,9 +177,9 @@ impl Jobs {
         Ok(())
     }
 
-    /// Computes the new priority of each job from its stored priority, and applies it only if the
-    /// job is unchanged. A job that changes in the meantime is tried again, so two simultaneous
-    /// boosts of a job both count.
+    /// Computes the new priority of each job from its stored priority, and sets it only if the job
+    /// has not changed since it was read. A job that has changed is tried again, so two
+    /// simultaneous boosts of a job both count.
     pub(crate) async fn change_priorities(
         &self,
         scope: &Scope,

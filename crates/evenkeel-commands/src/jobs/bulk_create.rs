@@ -11,14 +11,15 @@ use crate::balance::PlacementReason;
 use crate::{CommandError, Fault, JobSpec, Result, read_job};
 
 /// Number of jobs per transaction of a bulk request. Jobs with the same load profile share one
-/// counter update, so larger batches need fewer updates.
+/// counter update in a transaction, so larger transactions need fewer updates.
 pub const BULK_BATCH: usize = 2500;
 
 /// The result of creating one job of a bulk request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
     pub id: JobId,
-    /// True if the job already existed; `None` without a deduplication key.
+    /// True if a job with the same deduplication key already existed; `None` for a job without such
+    /// a key.
     pub deduplicated: Option<bool>,
 }
 
@@ -27,9 +28,9 @@ impl Jobs {
         read_job(document, scope.tenant, &*self.executors)
     }
 
-    /// Creates many jobs and returns one result per job, in the same order. A refused job does not
-    /// affect the other jobs. All enabled jobs are created in one transaction; each paused job has
-    /// its own transaction.
+    /// Creates many jobs and returns one result per job, in the order of `specs`. A refused job
+    /// does not affect the other jobs. All enabled jobs are created in one transaction; each paused
+    /// job is created in its own transaction.
     pub async fn create_each(
         &self,
         scope: &Scope,

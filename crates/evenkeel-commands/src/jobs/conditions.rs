@@ -12,14 +12,13 @@ pub struct JobCondition {
     pub job: Job,
     pub now: Timestamp,
     pub condition: Condition,
-    /// Expected duration of a successful run: the override, or else the measured average, or else
-    /// zero.
+    /// Expected duration of a successful run: the duration set in the job, or else the measured
+    /// average, or else zero.
     pub average: Span,
     /// Earliest time at which the next run can start, given retries, blackouts and cooldowns;
     /// `None` if that depends on when an active run finishes.
     pub can_start_by: Option<Timestamp>,
-    /// Latest time at which the next run can start and still keep its deadline. `should_start_by`
-    /// changes only if the schedule changes.
+    /// Latest time at which the next run can start and still keep its deadline.
     pub should_start_by: Option<Timestamp>,
 }
 
@@ -43,7 +42,7 @@ impl Jobs {
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
         let waiting = self.store.waiting_attempts(scope, id, None, Now::Database).await?;
-        // Waiting attempts start before the next scheduled run.
+        // Attempts that already wait start before the next scheduled run.
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
             WaitsFor::Worker { since, window, .. } => window.from.unwrap_or(since),

@@ -14,7 +14,7 @@ use crate::balance::{PlacementReason, Placing};
 use crate::update::schedule_state;
 use crate::{CommandError, Result};
 
-/// Number of attempts that are purged per transaction.
+/// Number of attempts that a purge deletes per transaction.
 const PURGE_BATCH: u32 = 500;
 
 /// A command that pauses, resumes, cancels, retries or deletes a job.
@@ -44,14 +44,14 @@ impl ControlCommand {
 pub struct DeletedJob {
     /// Running attempts that were asked to stop.
     pub running: Vec<AttemptKey>,
-    /// Number of purged attempts; `None` without a purge.
+    /// Number of attempts that the purge deleted; `None` without a purge.
     pub purged: Option<u64>,
 }
 
 impl Jobs {
     /// Applies a command to at most [`COMMANDS_MAX`](evenkeel_store::COMMANDS_MAX) jobs, each
-    /// independently. Returns one result per job, in the same order. If a generation is given, the
-    /// command is applied only to jobs of that generation.
+    /// independently. Returns one result per job, in the order of `ids`. If `if_generation` is
+    /// given, the command is applied only to jobs of that generation.
     pub async fn control_many(
         &self,
         scope: &Scope,
@@ -76,8 +76,8 @@ impl Jobs {
                 answered.filter(|(_, it)| is_done(it)).for_each(|(id, _)| placing.confirm(*id));
             }
             answers.extend(commanded.into_iter().zip(applied));
-            // Another change came first, so the command is tried again if the generation still
-            // matches.
+            // If another client changed the job first, the command is tried again, unless the
+            // client expects another generation.
             let is_wanted = |job: &Job| if_generation.is_none_or(|wanted| wanted == job.generation);
             left.retain(
                 |id| matches!(answers.get(id), Some(Applied::Stale(job)) if is_wanted(job)),
@@ -91,8 +91,8 @@ impl Jobs {
         Ok(ids.iter().map(answer).collect())
     }
 
-    /// Applies a command to one job. If generations are given, the command is applied only if the
-    /// job has one of them.
+    /// Applies a command to one job. If `if_generation` is given, the command is applied only if
+    /// the job has one of these generations.
     pub async fn control(
         &self,
         scope: &Scope,
@@ -108,8 +108,8 @@ impl Jobs {
                 Some(several) => Some(self.expected_generation(scope, id, several).await?),
             };
             answer = self.control_many(scope, &[id], command, expected).await?.pop();
-            // The job changed from one expected generation to another expected generation, so the
-            // command is tried again with the new one.
+            // If the job changed from one expected generation to another, the command is tried
+            // again with the new generation.
             let is_expected = |job: &Job| {
                 if_generation.is_some_and(|all| all.len() > 1 && all.contains(&job.generation))
             };
@@ -124,8 +124,9 @@ impl Jobs {
     }
 
     /// Returns the generation of the job if it is one of the expected generations. Returns -1,
-    /// which no job has, if the job has an unexpected generation. For the generation -1, the store
-    /// checks the state of the job first, and reports a state that forbids the command.
+    /// which no job has, if the job has an unexpected generation. For a command with the generation
+    /// -1, the store checks the state of the job first, and reports a state that forbids the
+    /// command.
     async fn expected_generation(&self, scope: &Scope, id: JobId, several: &[i32]) -> Result<i32> {
         let generation = self.get(scope, id).await?.generation;
         Ok(if several.contains(&generation) { generation } else { -1 })
@@ -169,8 +170,8 @@ impl Jobs {
         }
     }
 
-    /// Builds the commands for the store, and chooses the start times that they need. A command
-    /// that depends on the state of the job is applied only if the job still has that state.
+    /// Builds the commands for the store, and chooses the new start times of resumed or retried
+    /// jobs. The store resumes or retries a job only if it has not changed since it was read.
     async fn store_commands(
         &self,
         scope: &Scope,
@@ -217,7 +218,7 @@ impl Jobs {
             None => next_after_retry(definition, so_far, now, choose),
             Some(_) => None,
         };
-        // The low bits of the random number distinguish runs of the same microsecond.
+        // The random number `n` distinguishes retries of the same job in the same microsecond.
         Action::Retry { n: self.chance.bits() as u32, next_at }
     }
 
@@ -267,7 +268,7 @@ fn is_done(answer: &Applied) -> bool {
     matches!(answer, Applied::Done(_))
 }
 
-/// Returns the number of scheduled runs so far, if the job has `max_runs`.
+/// Returns the number of the job's scheduled runs so far, if the job has `max_runs`.
 pub(super) fn fired_if_limited(job: &Job) -> Option<u64> {
     job.definition.bounds.max_runs.map(|_| job.fired)
 }

@@ -1,8 +1,8 @@
 //! Creates single jobs; concurrent requests share a transaction.
 //!
-//! A request that arrives while no transaction runs is processed at once. Requests that arrive
-//! during a transaction are combined in the next transaction. Under load one commit therefore
-//! serves many requests, and no request waits for others to arrive.
+//! A create request that arrives while no transaction runs is processed at once. Create requests
+//! that arrive during a transaction are combined in the next transaction. Under load one commit
+//! therefore serves many create requests, and no request waits for others to arrive.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,18 @@ use super::trigger::no_time_left;
 use crate::balance::{PlacementReason, Placing};
 use crate::{CommandError, JobSpec, Result};
 
-/// Maximum number of jobs in a transaction; a larger number would delay the first requests.
+/// Maximum number of jobs that are created in one transaction; a higher maximum would delay the
+/// first requests.
 const BATCH_MAX: usize = 500;
 
-/// A job that was created, or that already existed.
+/// A new job, or the existing job with the same deduplication key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CreatedJob {
     pub job: Job,
     /// Time at which the store created or read the job.
     pub now: Timestamp,
-    /// True if the job already existed; `None` without a deduplication key.
+    /// True if a job with the same deduplication key already existed; `None` for a job without such
+    /// a key.
     pub deduplicated: Option<bool>,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct Pending {
 }
 
 impl Jobs {
-    /// Creates a job. The job is created even if the caller stops waiting.
+    /// Creates a job, even if the caller stops waiting for the result.
     pub(super) async fn create_shared(&self, scope: &Scope, spec: JobSpec) -> CreateAnswer {
         let (reply, answer) = oneshot::channel();
         let is_first = {
@@ -58,7 +60,7 @@ impl Jobs {
             !std::mem::replace(&mut pending.has_task, true)
         };
         if is_first {
-            // The requests are processed in a separate task, because the first caller may stop
+            // Create requests are processed in a separate task, because the first caller may stop
             // waiting while others still wait.
             tokio::spawn(self.clone().process());
         }
@@ -73,8 +75,8 @@ impl Jobs {
             let mut requests: Vec<CreateRequest> = {
                 let mut pending = lock(&self.pending);
                 let count = pending.requests.len().min(BATCH_MAX);
-                // `has_task` changes under the lock of the requests, so that a later request sees
-                // that no task is running.
+                // `has_task` changes while the list of requests is locked, so that the next create
+                // request sees that no task is running.
                 pending.has_task = count > 0;
                 pending.requests.drain(..count).collect()
             };
@@ -89,7 +91,7 @@ impl Jobs {
         }
     }
 
-    /// Creates the jobs of one tenant and answers each request.
+    /// Creates the requested jobs of one tenant, and answers each request.
     async fn create_batch(&self, requests: Vec<CreateRequest>) {
         let Some(scope) = requests.first().map(|request| request.scope) else { return };
         let (now, mut placing) = match self.begin(&scope).await {
@@ -138,8 +140,8 @@ impl Jobs {
         Ok((now, self.balance.placing(scope, now, PlacementReason::New).await?))
     }
 
-    /// Registers jobs in one transaction. One invalid job may fail the whole transaction, so the
-    /// jobs are then registered one by one, until the store is unavailable.
+    /// Registers jobs in one transaction. If an invalid job fails the whole transaction, the jobs
+    /// are registered one by one, until the store is unavailable.
     pub(super) async fn register_each(
         &self,
         scope: &Scope,
@@ -172,7 +174,8 @@ impl Jobs {
     }
 
     /// Returns the job that was registered at `now`. A new job is not read back from the store. An
-    /// existing job is read; if it was deleted in the meantime, the new job is registered again.
+    /// existing job with the same deduplication key is read; if it was deleted in the meantime, the
+    /// new job is registered again.
     async fn created(
         &self,
         scope: &Scope,
@@ -204,8 +207,8 @@ impl Jobs {
 /// Maximum number of tries to register a job if the existing duplicate is deleted each time.
 pub(super) const TRIES: usize = 5;
 
-/// Drops all waiting requests if the task panics. The callers of dropped requests get an error, and
-/// the next request starts a new task.
+/// Drops all waiting create requests if the task that processes them panics. The callers of dropped
+/// requests get an error, and the next create request starts a new task.
 struct ResetOnPanic<'a>(&'a Mutex<Pending>);
 
 impl Drop for ResetOnPanic<'_> {
@@ -220,7 +223,7 @@ fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
     pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prepares a new job with the id `id`; `choose` returns its first run time after `now`.
+/// Builds the new job that `spec` describes; `choose` returns its first run time after `now`.
 pub(crate) fn prepare_job(
     spec: JobSpec,
     id: JobId,

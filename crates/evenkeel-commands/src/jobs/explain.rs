@@ -15,10 +15,10 @@ pub struct JobExplanation {
 }
 
 impl Jobs {
-    /// Returns the reasons why a job does not run now, or the fact that it runs.
+    /// Returns the reasons why a job does not run now, or that the job is running.
     pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation> {
-        // Waiting attempts are read before the job, so that an attempt that starts in between is
-        // seen as running.
+        // Waiting attempts are read before the job, so that an attempt that starts between both
+        // reads is seen as running.
         let waiting =
             self.store.waiting_attempts(scope, id, Some(self.aging), Now::Database).await?;
         let job = self.get(scope, id).await?;

@@ -14,12 +14,12 @@ use super::{Jobs, TRIES};
 use crate::document::executor_config;
 use crate::{CommandError, Fault, Result};
 
-/// Number of jobs that are updated per transaction.
+/// Number of jobs of a target that are updated per transaction.
 const UPDATE_BATCH: u32 = 100;
-/// Number of transactions that a request waits for. The remaining jobs are updated in the
-/// background.
+/// Number of update transactions that a request waits for. The remaining jobs of the target are
+/// updated in the background.
 const AWAITED_BATCHES: usize = 5;
-/// URL with which a configuration is checked while the target has no URL.
+/// URL with which the configuration of a job is checked while its target has no URL.
 const PLACEHOLDER_URL: &str = "https://example.com/";
 
 /// URLs of existing targets by target number.
@@ -28,17 +28,17 @@ pub(super) type Urls = HashMap<i64, Option<String>>;
 /// The result of updating the jobs that follow a target.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct FollowerUpdate {
-    /// Number of jobs that got another URL, or lost their URL.
+    /// Number of jobs whose URL was changed or removed.
     pub followed: u64,
-    /// Number of jobs that keep their former URL, because the new URL does not fit them or another
-    /// job holds their new deduplication key.
+    /// Number of jobs that keep their former URL, because the new URL is not valid for the job or
+    /// another job holds the new deduplication key.
     pub refused: u64,
     /// True if the remaining jobs are updated in the background.
     pub continues: bool,
 }
 
 impl Jobs {
-    /// Returns the URLs of the targets that these jobs refer to.
+    /// Returns the URLs of the targets that the jobs in `abouts` refer to.
     pub(crate) async fn target_urls_of<'a>(
         &self,
         scope: &Scope,
@@ -54,8 +54,8 @@ impl Jobs {
     }
 
     /// Checks that the target of a job exists, and sets the URL and the executor of a job that
-    /// follows its target. While the target has no URL, the configuration is checked with a
-    /// placeholder URL, because a later update has no client to which it could report errors.
+    /// follows its target. While the target has no URL, the job's configuration is checked with a
+    /// placeholder URL, because an error could not be reported to the client later.
     pub(crate) fn apply_target(
         &self,
         scope: &Scope,
@@ -96,8 +96,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sets the URL and the executor of a job that is changed, if it follows a target. `to_aim` is
-    /// true if the job follows a target whose URL is not applied yet.
+    /// Sets the URL and the executor of a changed job that follows a target. `to_aim` is true if
+    /// the changed job must get its URL and its executor from its target.
     pub(super) async fn apply_target_to_change(
         &self,
         scope: &Scope,
@@ -106,8 +106,8 @@ impl Jobs {
         to_aim: bool,
     ) -> Result<()> {
         let about = change.about.as_ref().unwrap_or(&job.about);
-        // A target that the change keeps is not checked, because it may have been deleted in the
-        // meantime.
+        // If the change keeps the target of the job, the target is not checked, because it may have
+        // been deleted in the meantime.
         let is_named = about.target.is_none() || about.target == job.about.target;
         if is_named && !to_aim {
             return Ok(());
@@ -121,9 +121,9 @@ impl Jobs {
         Ok(())
     }
 
-    /// Updates the jobs that follow a target: the first 500 jobs before it returns, the remaining
-    /// jobs in the background. An interrupted update can be repeated; jobs that are already up to
-    /// date are not written.
+    /// Updates the URLs of the jobs that follow a target: the first 500 jobs before the function
+    /// returns, the remaining jobs in the background. An interrupted update can be repeated; jobs
+    /// that are already up to date are not written.
     pub(super) async fn update_followers(
         &self,
         scope: &Scope,
@@ -180,8 +180,9 @@ impl Jobs {
         let ids: Vec<JobId> = some.iter().map(|(_, id)| *id).collect();
         let mut jobs = self.store.get_jobs(scope, &ids).await?;
         for _ in 0..TRIES {
-            // The URL is read after the jobs. If the target changes later, the update of that
-            // change increases the generation of the jobs, so the store refuses the old URL.
+            // The URL of the target is read after the jobs. If the target changes later, the update
+            // of that change increases the generation of the jobs, so the store refuses the old
+            // URL.
             let urls = self.store.target_urls(scope, &[number]).await?;
             let mut commands = Vec::new();
             for job in jobs.iter().filter(|job| job.about.is_follower()) {
@@ -204,7 +205,8 @@ impl Jobs {
                     Applied::Stale(job) => again.push(*job),
                     // A job that was deleted or has ended needs no URL.
                     Applied::NotFound | Applied::NotAllowed(_) => {}
-                    // A new URL can change the executor, and therefore the deduplication key.
+                    // A new URL of the target can change the executor of the job, and therefore its
+                    // deduplication key.
                     Applied::NameTaken(holder) | Applied::Duplicate(holder) => {
                         update.refused += 1;
                         tracing::warn!(
@@ -223,7 +225,8 @@ impl Jobs {
         Ok((some.len() == UPDATE_BATCH as usize).then_some(*last))
     }
 
-    /// Returns the change that updates a follower, or `None` if it is up to date.
+    /// Returns the change that gives a job the URL of its target, or `None` if the job already has
+    /// this URL.
     fn follower_change(&self, scope: &Scope, job: &Job, urls: &Urls) -> Result<Option<JobChange>> {
         let mut about = About { url: None, ..job.about.clone() };
         let config = executor_config(&job.about, &job.definition, self.executors.catalog());
@@ -237,7 +240,7 @@ impl Jobs {
     }
 }
 
-/// Builds a command that changes a job only if it has not changed since it was read.
+/// Builds a command that is applied only if the job has not changed since it was read.
 pub(crate) fn change_command(job: &Job, change: JobChange) -> JobCommand {
     let action = Action::Change(Box::new(change));
     JobCommand { id: job.id, if_generation: Some(job.generation), if_fired: None, action }

@@ -19,7 +19,7 @@ pub const LOAD_COUNTED_MAX: u32 = 1000;
 pub struct SlotLoad {
     /// Start of the time slot.
     pub slot: Timestamp,
-    /// Number of the tenant's jobs among the counted jobs.
+    /// Number of jobs of the tenant among the counted jobs of all tenants.
     pub jobs: u32,
     /// False if the time slot has more than [`LOAD_COUNTED_MAX`] jobs.
     pub counted_all: bool,
@@ -29,7 +29,6 @@ pub struct SlotLoad {
 pub struct NextTimes {
     pub job: JobId,
     pub kind: &'static str,
-    /// Description of the schedule in English.
     pub description: String,
     pub timezone: Zone,
     /// Next start times of the job, given its schedule and blackouts.
@@ -39,8 +38,8 @@ pub struct NextTimes {
 }
 
 impl Jobs {
-    /// Previews a schedule. Also counts the tenant's jobs in the time slots that the schedule would
-    /// use in the 24 hours after its first start.
+    /// Previews a schedule. Also counts the tenant's jobs in the time slots in which the schedule
+    /// would start runs, within 24 hours of its first start time.
     pub async fn preview(
         &self,
         scope: &Scope,
@@ -67,13 +66,13 @@ impl Jobs {
     pub async fn next_times(&self, scope: &Scope, id: JobId, count: usize) -> Result<NextTimes> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let definition = &job.definition;
-        // A paused job has no next run time, because resuming it sets a new one.
+        // A paused job has no next start times, because resuming the job sets a new next run time.
         let next = job.next_at.filter(|_| job.state == JobState::Active);
         let average = definition.average(job.history.average_good_duration);
         let mut starts: Vec<_> =
             Starts::new(definition, average, next, job.fired).take(count).collect();
-        // If the job is overdue and a blackout has begun since it was due, the run starts after
-        // this blackout.
+        // If a blackout has begun since the job was due, its overdue run starts after this
+        // blackout.
         let actual = job.next_start(now);
         if let Some((first, actual)) = starts.first_mut().zip(actual).filter(|(it, at)| it.at < *at)
         {

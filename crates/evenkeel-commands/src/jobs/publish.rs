@@ -6,8 +6,8 @@ use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
 use super::Jobs;
 
 impl Jobs {
-    /// Publishes an event of this kind for each job. If no client listens, publishing only checks a
-    /// flag. A failure to publish does not fail the command.
+    /// Publishes an event of this kind for each job. If no client listens to events, the function
+    /// only checks a flag. A failure to publish an event does not fail the command.
     pub(crate) async fn publish(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
         if let Some(at) = self.time_for_listeners().await {
             publish_at(&*self.store, scope, kind, jobs.iter().copied(), at);
@@ -22,7 +22,7 @@ impl Jobs {
         }
     }
 
-    /// Publishes that attempts were withdrawn before they ran.
+    /// Publishes an event for each attempt that was withdrawn before it ran.
     pub(super) async fn publish_withdrawn(&self, scope: &Scope, runs: &[AttemptKey]) {
         if !runs.is_empty()
             && let Some(at) = self.time_for_listeners().await
@@ -39,7 +39,8 @@ impl Jobs {
         }
         let now = self.store.now().await;
         if now.is_err() {
-            // The event cannot be published, so listening clients are informed about a gap.
+            // The event cannot be published without the current time, so listening clients are
+            // informed about a gap.
             self.store.events().mark_gap();
         }
         now.ok()

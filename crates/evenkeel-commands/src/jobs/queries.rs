@@ -8,7 +8,7 @@ use crate::{CommandError, Result};
 
 /// Maximum number of jobs that the error about an ambiguous name lists.
 const AMBIGUOUS_LISTED_MAX: u32 = 10;
-/// Maximum number of characters of a name that an error repeats.
+/// Maximum number of characters of a job name that an error message repeats.
 const NAME_SHOWN_CHARS: usize = 200;
 
 fn shortened(name: &str) -> String {

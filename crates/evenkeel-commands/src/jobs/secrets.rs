@@ -16,8 +16,8 @@ const NAMES_BATCH: usize = 100;
 pub(crate) struct KnownSecrets(BTreeSet<String>);
 
 impl Jobs {
-    /// Returns those secrets of the given jobs that exist. Does not query the store if the jobs use
-    /// no secrets.
+    /// Returns the names of existing secrets among those that the given jobs use. Does not query
+    /// the store if the jobs use no secrets.
     pub(crate) async fn secrets_of<'d>(
         &self,
         scope: &Scope,

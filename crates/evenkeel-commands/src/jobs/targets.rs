@@ -12,7 +12,7 @@ use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
 use crate::{CommandError, EditMode, Fault, Object, Result};
 
-/// Fields that responses contain but clients cannot set.
+/// Fields of a target that responses contain but clients cannot set.
 const SET_BY_THE_SERVER: [&str; 9] = [
     "number", "generation", "jobs", "last_success_at", "created_at", "updated_at", "followed_jobs",
     "refused_jobs", "goes_on",
@@ -51,7 +51,7 @@ impl Jobs {
     }
 
     /// Changes the given fields of a target; null clears a field. Updates the jobs that follow the
-    /// target even if nothing changes, so that an interrupted update can be repeated.
+    /// target even if the target does not change, so that an interrupted update can be repeated.
     pub async fn update_target(
         &self,
         scope: &Scope,
@@ -88,8 +88,8 @@ impl Jobs {
         Err(CommandError::TargetStale { generation })
     }
 
-    /// Deletes a target. With `force`, also deletes a target that jobs refer to. Returns the number
-    /// of jobs that lost their target.
+    /// Deletes a target. With `force`, deletes the target even if jobs refer to it. Returns the
+    /// number of jobs that lost their target.
     pub async fn delete_target(&self, scope: &Scope, number: i64, force: bool) -> Result<u64> {
         match self.store.delete_target(scope, number, force).await? {
             DeletedTarget::Done { detached } => Ok(detached),
@@ -110,7 +110,7 @@ fn read_new(document: &Value) -> Result<NewTarget, Vec<Fault>> {
     })
 }
 
-/// Applies the sent fields to the fields of a target.
+/// Applies the fields that a client sent to the fields of a target.
 fn read_change(before: &Target, sent: &Value, mode: EditMode) -> Result<TargetFields, Vec<Fault>> {
     let TargetFields { source_id, name, url } = &before.fields;
     let own = [("source_id", json!(source_id)), ("name", json!(name)), ("url", json!(url))];
@@ -131,7 +131,8 @@ fn read_change(before: &Target, sent: &Value, mode: EditMode) -> Result<TargetFi
     for (field, value) in &sent {
         match (SET_BY_THE_SERVER.contains(&field.as_str()), mode) {
             (false, _) => drop(whole.insert(field.clone(), value.clone())),
-            // A client may send back fields that only the server sets; with PUT they are ignored.
+            // With PUT, fields that only the server sets are ignored, because clients send back
+            // whole targets.
             (true, EditMode::Put) => {}
             (true, EditMode::Patch) if shown.get(field) == Some(value) => {}
             (true, EditMode::Patch) => {

@@ -19,7 +19,7 @@ pub enum TriggerResult {
     /// A run of this job, or of another job with the same deduplication key, already exists.
     Existing {
         job: JobId,
-        /// Key of the run's first attempt; `None` for a paused job without a run.
+        /// Key of the existing run's first attempt; `None` for a paused job without a run.
         key: Option<AttemptKey>,
     },
 }
@@ -66,9 +66,9 @@ impl Jobs {
     }
 
     /// Starts a run now, in addition to the scheduled runs, or returns the existing run with the
-    /// same deduplication key. `priority` replaces the priority of the job, if given. If `idle_only`
-    /// is true and the job has an active run, returns [`Conflict::Busy`], whatever the overlap policy
-    /// of the job is.
+    /// same deduplication key. `priority`, if given, replaces the priority of the job for this run.
+    /// If `idle_only` is true and the job has an active run, returns [`Conflict::Busy`], whatever
+    /// the overlap policy of the job is.
     pub async fn request_run(
         &self,
         scope: &Scope,
@@ -76,7 +76,7 @@ impl Jobs {
         priority: Option<Priority>,
         idle_only: bool,
     ) -> Result<TriggerResult> {
-        // The low bits of the random number distinguish triggers of the same microsecond.
+        // The random number `n` distinguishes triggers of the same job in the same microsecond.
         let trigger = Trigger { n: self.chance.bits() as u32, priority, idle_only };
         match self.store.trigger(scope, id, trigger, Now::Database).await? {
             Triggered::Accepted(key) => {
@@ -99,8 +99,8 @@ impl Jobs {
     }
 }
 
-/// Sends a signal to the nodes. A failure is only logged, because the change is already committed
-/// and nodes also poll.
+/// Sends a signal to the nodes. A failure to send the signal is only logged, because nodes also
+/// poll for committed changes.
 pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
     if let Err(error) = store.announce(signal).await {
         tracing::warn!(
@@ -111,7 +111,7 @@ pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
     }
 }
 
-/// Returns the fault of a job that would never run if it were created at `now`.
+/// Returns the fault to report for a job that would never run if it were created at `now`.
 pub(crate) fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
     let bounds = Bounds { end_at: None, ..definition.bounds };
     let endless = Timetable { bounds, ..definition.timetable() };

@@ -14,7 +14,7 @@ use crate::{CommandError, Object, Result};
 /// A change of a job, as the client sent it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Edit {
-    /// Some fields of a job, or the whole job as it was shown to the client, with edits.
+    /// Some fields of a job, or the whole job as the client saw it, with edits.
     pub sent: Value,
     pub mode: EditMode,
     /// If given, the change is applied only if the job has one of these generations.
@@ -33,8 +33,9 @@ impl Edit {
 }
 
 impl Jobs {
-    /// Changes a job. Fields that equal the output of `show` do not count as changes; if nothing
-    /// changes, nothing is written. Returns the changed job, and the time of the store's clock.
+    /// Changes a job. Fields that equal those in the output of `show` do not count as changes; if
+    /// no field changes, nothing is written. Returns the changed job, and the current time of the
+    /// store's clock.
     pub async fn update(
         &self,
         scope: &Scope,
@@ -118,7 +119,7 @@ impl Jobs {
         }
     }
 
-    /// Pauses or resumes a job if `enabled` is given, and returns the job.
+    /// Pauses or resumes a job if `enabled` is given, and then returns the job.
     async fn set_enabled(
         &self,
         scope: &Scope,

@@ -11,9 +11,9 @@ use crate::Result;
 /// Priority and waiting time of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct WaitingRun {
-    /// Priority of the run if it has one, or else of its job.
+    /// Priority of the run if it has its own priority, or else the priority of its job.
     pub priority: Priority,
-    /// Priority including the increase for waiting time.
+    /// Priority of the run, including the increase for its waiting time.
     pub effective_priority: Priority,
     /// Time since which a worker may claim the run; `None` before its scheduled time.
     pub since: Option<Timestamp>,
@@ -41,7 +41,8 @@ impl Jobs {
         Ok(waiting.chain(due).max().unwrap_or(base))
     }
 
-    /// Computes the effective priority from the job row alone, without reading its queued runs.
+    /// Computes the effective priority of a job from its row alone, without reading its queued
+    /// runs.
     pub fn priority_from_row(&self, job: &Job, now: Timestamp) -> Priority {
         let base = job.definition.priority;
         self.due_since(job, now).map_or(base, |since| self.aging.effective(base, since, now))
@@ -51,8 +52,8 @@ impl Jobs {
         job.next_start(now).filter(|_| job.is_due(now))
     }
 
-    /// Returns the time at which a requested run starts, if a blackout delays it. `None` means that
-    /// the run starts as soon as a worker is free.
+    /// Returns the time at which a triggered run starts, if a blackout delays the run. `None` means
+    /// that the triggered run starts as soon as a worker is free.
     pub async fn held_until(
         &self,
         scope: &Scope,

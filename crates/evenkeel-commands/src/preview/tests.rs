@@ -115,7 +115,8 @@ fn slots_of_a_day_are_listed_once() {
     assert_eq!(slots("* * * * * *"), 24);
     assert_eq!(slots("0 * * * *"), 24);
     assert_eq!(slots("0 9 * * *"), 1);
-    // The period of 24 hours starts with the first start time, however far in the future it is.
+    // The previewed period of 24 hours begins with the first start time, however far in the future
+    // that is.
     assert_eq!(slots("0 9 1 1 *"), 1);
     assert_eq!(slots("0,20 9-10 1 1 *"), 4);
     let past = json!({"schedule": "30m", "end_at": "2020-01-01T00:00:00Z"});

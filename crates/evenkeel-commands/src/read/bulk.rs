@@ -15,7 +15,7 @@ use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
 use crate::fault::shown;
 use crate::{BulkAction, BulkCommand, ControlCommand, Fault, JobSelection};
 
-/// Parses a bulk command. `cursor` decodes the position at which an earlier request stopped.
+/// Parses a bulk command. `cursor` decodes the position at which an earlier bulk request stopped.
 pub fn read_bulk_command(
     document: &Value,
     cursor: impl Fn(&str) -> Option<JobCursor>,
@@ -83,7 +83,7 @@ fn selection(
     }
 }
 
-/// Reads the job ids and drops repeated ids.
+/// Reads the job ids of a bulk command, and drops repeated ids.
 fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     let faults_before = fields.faults.count();
     let mut ids = fields.each("ids", BULK_IDS_MAX, |item| {
@@ -95,7 +95,7 @@ fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     (fields.faults.count() == faults_before).then_some(ids)
 }
 
-/// Parses the value of the field `filter`.
+/// Parses the job filter in the field `filter`.
 pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
     let Some(object) = filter.as_object() else {
         return fields.refuse("filter", format!("{} is not an object", shown(filter)));
@@ -123,7 +123,8 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
     (fields.faults.count() == faults_before).then_some(filter)
 }
 
-/// Reads `{"key": value}`, and writes values that are not strings as JSON text.
+/// Reads the metadata that the filter requires; values that are not strings are converted to JSON
+/// text.
 fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     let object = fields.convert("metadata", "is not an object", Value::as_object);
     let Some(object) = object else { return Vec::new() };

@@ -11,7 +11,7 @@ use super::limits::DEDUP_WINDOW_SECONDS_MAX;
 const SCOPES: [(&str, DedupScope); 3] = [
     ("pending", DedupScope::Pending),
     ("pending_or_running", DedupScope::PendingOrRunning),
-    // The length of the window is given by another field.
+    // The field `dedup_window_seconds` contains the length of the window.
     ("window", DedupScope::Window(Span::ZERO)),
 ];
 
@@ -69,7 +69,7 @@ fn default_key(
         .or_else(field_of_executor)
 }
 
-/// Reads the scope of the deduplication key. Returns `None` if the fields are invalid.
+/// Reads the scope of the deduplication key. Returns `None` if the fields of the scope are invalid.
 fn scope(fields: &mut Fields<'_>) -> Option<DedupScope> {
     let is_given = fields.value("dedup_scope").is_some();
     let scope = fields.word("dedup_scope", &SCOPES);

@@ -28,7 +28,8 @@ pub(super) fn read(
         (Some(kind), _) => catalog.canonical(kind),
         (None, _) if named => return None,
         (None, Some(kind)) => kind,
-        // The target may have a URL now or get one later, so the job needs no executor yet.
+        // A job with a target needs no executor yet, because the URL of the target determines the
+        // executor.
         (None, None) if about.target.is_some() => ExecutorSpec::NONE,
         (None, None) => {
             let for_urls = catalog.for_urls();

@@ -10,9 +10,9 @@ use super::syntax_error::{SyntaxError, without_spaces};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParsedSchedule {
     pub schedule: Schedule,
-    /// Number of runs, if the text contains one, as in `R5/…`.
+    /// Number of runs, if the schedule text contains that number, as in `R5/…`.
     pub times: Option<u64>,
-    /// True for cron expressions and `@every 30m`.
+    /// True if the schedule text was a cron expression or an interval such as `@every 30m`.
     pub(super) as_cron: bool,
     /// True for a periodic schedule with the default cooldown, which another field may replace.
     pub(super) open_cooldown: bool,
@@ -38,7 +38,7 @@ pub fn read_schedule(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     without_spaces(text, any_form)
 }
 
-/// Limits the length of an expression, because the store saves the text as it was written.
+/// Refuses schedule texts that are too long, because the store saves the text as it was written.
 fn bounded(text: &str) -> Result<(), SyntaxError> {
     if text.chars().nth(EXPRESSION_CHARS_MAX).is_none() {
         return Ok(());
@@ -91,7 +91,7 @@ fn strip_every(text: &str) -> Option<&str> {
     (ends && name.eq_ignore_ascii_case("@every")).then_some(rest)
 }
 
-/// True if the text has 5 or 6 words that consist of cron characters.
+/// True if the text has 5 or 6 words that look like fields of a cron expression.
 fn looks_like_cron(text: &str) -> bool {
     const WORDS: [&str; 26] = [
         "", "*", "?", "H", "L", "W", "LW", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG",
@@ -108,7 +108,7 @@ fn looks_like_cron(text: &str) -> bool {
         && text.split_whitespace().all(|word| word.split([',', '-', '/', '#', '(', ')']).all(known))
 }
 
-/// True if the text begins with a number.
+/// True if the text looks like a duration, such as `30m` or `1h 30m`.
 fn looks_like_length(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();

@@ -17,8 +17,9 @@ pub(crate) struct Fields<'a> {
     object: &'a Object,
     /// Text before a field's name in error messages, ending with a dot.
     prefix: &'static str,
-    /// Names of the fields that were read so far, unsorted and with repetitions. Sorting is left to
-    /// the error message, because bulk requests read dozens of names for each of thousands of jobs.
+    /// Names of the fields that were read so far, unsorted and with repetitions. The names are
+    /// sorted only for an error message, because bulk requests read dozens of fields for each of
+    /// thousands of jobs.
     known: Vec<&'static str>,
     pub(crate) faults: Faults,
 }
@@ -28,8 +29,8 @@ impl<'a> Fields<'a> {
         Self { object, prefix, known: Vec::with_capacity(64), faults }
     }
 
-    /// Reads a JSON object with `read`, and refuses unknown fields. `what` begins the message for a
-    /// document that is not a JSON object.
+    /// Reads a JSON object with `read`, and refuses unknown fields. `what` begins the error message
+    /// for a document that is not a JSON object.
     pub(crate) fn read_object<T>(
         document: &'a Value,
         what: &str,
@@ -44,18 +45,19 @@ impl<'a> Fields<'a> {
         self.faults.add(format!("{}{name}", self.prefix), message);
     }
 
-    /// Reports a fault of a field, and returns `None` in place of its value.
+    /// Reports a fault of a field, and returns `None` instead of the value of the field.
     pub(crate) fn refuse<T>(&mut self, name: &str, message: impl Into<String>) -> Option<T> {
         self.fault(name, message);
         None
     }
 
-    /// Returns the value, or reports the error as a fault of the field.
+    /// Returns the value in `value`, or reports its error as a fault of the field `name`.
     pub(super) fn valid<T>(&mut self, name: &str, value: Result<T, impl ToString>) -> Option<T> {
         value.map_err(|error| self.fault(name, error.to_string())).ok()
     }
 
-    /// Parses a schedule or a duration, or reports its syntax error as a fault of the field.
+    /// Parses the schedule or duration in a field, or reports its syntax error as a fault of the
+    /// field.
     pub(super) fn parse<T>(
         &mut self,
         name: &str,
@@ -66,15 +68,15 @@ impl<'a> Fields<'a> {
         parse(text).map_err(error).map_err(|fault| self.faults.push(fault)).ok()
     }
 
-    /// Reports a fault if a required field is missing; `way_out` says what to write.
+    /// Reports a fault if a required field is missing; `way_out` tells the client what to write.
     pub(crate) fn require(&mut self, name: &'static str, way_out: &str) {
         if self.value(name).is_none() {
             self.fault(name, format!("is missing; {way_out}"));
         }
     }
 
-    /// Converts the value of a field. If that fails, reports a fault with the value and what is
-    /// `wrong` with it.
+    /// Converts the value of a field. If the conversion fails, reports a fault with the value and
+    /// with `wrong`, which says what is wrong with the value.
     pub(super) fn convert<T>(
         &mut self,
         name: &'static str,
@@ -99,7 +101,6 @@ impl<'a> Fields<'a> {
         self.convert(name, "is neither true nor false", Value::as_bool)
     }
 
-    /// Reads an integer within a range.
     pub(crate) fn number(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let wrong = format_args!("is not a whole number from {} to {}", range.start(), range.end());
         self.convert(name, wrong, |value| value.as_u64().filter(|number| range.contains(number)))
@@ -134,8 +135,8 @@ impl<'a> Fields<'a> {
         self.convert(name, "is not a number from 0 to 1", read)
     }
 
-    /// Returns the text of a duration. Refuses a number without a unit, because its unit would be
-    /// unclear.
+    /// Returns the text of a field that contains a duration. Refuses a number, because its unit
+    /// would be unclear.
     pub(crate) fn length(&mut self, name: &'static str) -> Option<&'a str> {
         match self.value(name)? {
             Value::Number(number) => {
@@ -145,7 +146,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads a duration within a range.
     pub(crate) fn span(&mut self, name: &'static str, range: RangeInclusive<Span>) -> Option<Span> {
         let text = self.length(name)?;
         let span = self.parse(name, text, length::span)?;
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
         self.valid(name, text.parse::<Timestamp>().map_err(wrong))
     }
 
-    /// Returns the items of a list; no items if the list is longer than `items_max`.
+    /// Returns the items of a list in a field, or no items if the list is longer than `items_max`.
     pub(crate) fn items(&mut self, name: &'static str, items_max: usize) -> &'a [Value] {
         let items = self.convert(name, "is not a list", Value::as_array);
         let items = items.map_or(&[][..], Vec::as_slice);
@@ -174,7 +174,7 @@ impl<'a> Fields<'a> {
         items
     }
 
-    /// Reads each item of a list; the error of an item is reported as a fault of that item.
+    /// Reads each item of a list with `read`, and reports each error as a fault of the item.
     pub(crate) fn each<T>(
         &mut self,
         name: &'static str,
@@ -207,12 +207,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses every field that was not read, because a misspelt field that is silently ignored is
-    /// noticed only in production. `reason` returns a special explanation for some refused fields,
-    /// such as fields that only the server sets.
+    /// noticed only in production. `reason` returns a special error message for some refused
+    /// fields, such as fields that only the server sets.
     pub(crate) fn finish(mut self, reason: impl Fn(&str) -> Option<String>) -> Faults {
         let unknown = self.object.keys().filter(|key| !self.known.contains(&key.as_str()));
-        // The number of reported fields is limited, because a document can have a hundred thousand
-        // unknown fields.
+        // The number of reported unknown fields is limited, because a document can have a hundred
+        // thousand unknown fields.
         let unknown: Vec<_> = unknown.take(Faults::MAX).collect();
         for key in unknown {
             let message = reason(key).unwrap_or_else(|| self.not_known(key));
@@ -247,7 +247,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Returns the number of characters to insert, delete or replace to turn `a` into `b`, or
-/// `usize::MAX` if the lengths differ by more than 2.
+/// `usize::MAX` if the lengths of `a` and `b` differ by more than 2.
 fn edit_distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 2 {
         return usize::MAX;

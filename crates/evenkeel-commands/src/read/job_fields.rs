@@ -1,11 +1,11 @@
-//! The table of simple job fields. Each row has the name of a field, its place in the stored job,
-//! and its reader with bounds.
+//! The table of simple job fields. Each row has the name of a job field, its place in the stored
+//! job, and the function that reads it, with bounds.
 //!
-//! The parser of job documents, the document of a stored job and the list of known fields use this
-//! table, so a new simple field needs only one line here. Fields with more complex rules
-//! (schedules, executors, retries, deduplication, concurrency) are read in separate modules. A test
-//! of the command line checks that the OpenAPI schemas, the flags and the documentation contain all
-//! known fields.
+//! The parser and the writer of job documents and the list of known fields use this table, so a new
+//! simple job field needs only one line here. Job fields with more complex rules (schedules,
+//! executors, retries, deduplication, concurrency) are read in separate modules. A test of the
+//! command line checks that the OpenAPI schemas, the flags and the documentation contain all known
+//! fields.
 
 use evenkeel_core::job::{DEFAULT_POOL, OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
@@ -26,10 +26,11 @@ use crate::Object;
 /// One simple field of a job. `T` is the part of the job that contains the field.
 pub(crate) struct JobField<T> {
     name: &'static str,
-    /// Reads the field from a JSON document. If the field is absent, the default value stays.
+    /// Reads the field from a JSON document into the job. If the field is absent, the job keeps its
+    /// default value.
     read: fn(&mut Fields<'_>, &mut T),
-    /// Returns the value of the field for the document of a stored job; null means that the field
-    /// is left out.
+    /// Returns the value of the field for the JSON document of a stored job; null means that the
+    /// document does not contain the field.
     write: fn(&T) -> Value,
     /// Returns a valid value of the field, for tests.
     #[cfg(test)]
@@ -42,7 +43,7 @@ pub(super) fn read<T>(table: &[JobField<T>], fields: &mut Fields<'_>, part: &mut
     }
 }
 
-/// Returns all simple fields, each with a valid value.
+/// Returns all simple job fields, each with a valid value.
 #[cfg(test)]
 pub(super) fn samples() -> Vec<(&'static str, Value)> {
     let about = ABOUT.iter().map(|field| (field.name, (field.sample)()));
@@ -50,7 +51,7 @@ pub(super) fn samples() -> Vec<(&'static str, Value)> {
     about.chain(rest).collect()
 }
 
-/// Adds the fields of a table to the document of a stored job.
+/// Adds the fields of a table to the JSON document of a stored job.
 pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Object) {
     for field in table {
         let value = (field.write)(part);
@@ -60,10 +61,9 @@ pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Object) {
     }
 }
 
-/// Each line has the form `"name" => place: reader(bounds)`, where the reader is a method of
-/// [`Fields`]. `as function` converts the stored value to JSON. `unless function` leaves the field
-/// out of the document of a stored job, if the reader would refuse the value or the value is the
-/// default.
+/// Builds a table of job fields. Each line has the form `"name" => place: reader(bounds)`, where
+/// the reader is a method of [`Fields`]. `as function` converts the stored value to JSON. `unless
+/// function` leaves the field out of the job's JSON document if the function returns true.
 macro_rules! job_fields {
     ($($name:literal => $($place:ident).+: $reader:ident $(::<$kind:ty>)? ($($bound:expr),*)
        $(as $writer:path)? $(, unless $is_left_out:path)?;)+) => {
@@ -88,7 +88,7 @@ macro_rules! job_fields {
     (@write $value:expr, $writer:path) => { json!($writer($value)) };
 }
 
-/// Fields that describe a job, such as its name, and do not affect the start times of runs.
+/// Job fields that describe a job, such as its name, and do not affect the start times of runs.
 pub(crate) const ABOUT: &[JobField<About>] = job_fields! {
     "name" => name: label();
     "configuration" => configuration: label();
@@ -128,7 +128,8 @@ pub(crate) const POLICIES: &[JobField<Definition>] = job_fields! {
     "misfire" => misfire: word(&[
         ("last", MisfirePolicy::Last), ("skip", MisfirePolicy::Skip), ("all", MisfirePolicy::All),
     ]), unless misfire_has_no_effect;
-    // Every run is created a little late, so without any tolerance each run would count as missed.
+    // `misfire_after` must not be zero, because every run starts a little late and would then count
+    // as missed.
     "misfire_after" => misfire_after: span(SPAN_MIN..=SPAN_MAX), unless is_periodic;
     "overlap" => overlap: word(&[
         ("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue),

@@ -18,7 +18,7 @@ pub(super) enum Length {
 const PLAIN: &str = "1h 30m";
 const ISO: &str = "PT30M";
 
-/// Names of the units, and their length in nanoseconds.
+/// Names of the units of durations, each with its length in nanoseconds.
 const UNITS: [(&str, u128); 10] = [
     ("ns", 1),
     ("us", 1_000),
@@ -52,7 +52,7 @@ pub(super) fn span(text: &str) -> Result<Span, SyntaxError> {
     }
 }
 
-/// Parses durations in the format of Go, such as `1h30m`, and also days and weeks.
+/// Parses durations in the format of Go, such as `1h30m`, but also with days and weeks.
 fn elapsed(text: &str) -> Result<Span, SyntaxError> {
     let wrong = |at, message: String| Err(SyntaxError::new(at, message, PLAIN));
     let chars: Vec<char> = text.chars().collect();
@@ -93,7 +93,6 @@ fn elapsed(text: &str) -> Result<Span, SyntaxError> {
     }
 }
 
-/// Multiplies a decimal number by a unit.
 fn times(number: &str, unit: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
@@ -113,8 +112,8 @@ fn iso(text: &str) -> Result<Length, SyntaxError> {
     }
 }
 
-/// Fails at the first character that ISO 8601 does not allow. Returns true if the duration has
-/// days, weeks, months or years.
+/// Returns an error with the position of the first character that ISO 8601 does not allow in a
+/// duration. Returns true if the duration has days, weeks, months or years.
 fn iso_shape(text: &str) -> Result<bool, SyntaxError> {
     let wrong = |at: usize, message: String| Err(SyntaxError::new(at, message, ISO));
     let chars: Vec<char> = text.to_uppercase().chars().collect();

@@ -14,15 +14,13 @@ pub const EXECUTOR_CONFIG_BYTES_MAX: usize = 64 * 1024;
 /// Maximum nesting depth of a job document. Stored jobs are read with a depth limit of 128, and are
 /// nested a little deeper than their documents.
 pub const DEPTH_MAX: usize = 64;
-/// Maximum value of `max_crashes`.
 pub const CRASHES_MAX: u16 = 1000;
 /// Maximum fixed delay before a retry, in seconds.
 pub const FIXED_BACKOFF_SECONDS_MAX: u64 = 30 * 86_400;
-/// Default maximum of an exponential retry delay, in seconds.
+/// Default maximum delay of an exponential backoff between retries, in seconds.
 pub const EXPONENTIAL_BACKOFF_SECONDS_MAX: u64 = 3600;
 pub const RETRY_STAGES_MAX: usize = 50;
 pub const NOTE_CHARS_MAX: usize = 500;
-/// Maximum value of `timeout_sec`, in seconds.
 pub const TIMEOUT_SECONDS_MAX: u64 = 30 * 86_400;
 /// Minimum duration or delay.
 pub const SPAN_MIN: Span = Span::from_secs(1);

@@ -80,7 +80,7 @@ fn same_words(one: &str, other: &str) -> bool {
 }
 
 /// Adds the rule that a run must finish within `limit` after its scheduled time. Returns `None` if
-/// the schedule already has another limit, or cannot have one.
+/// the schedule already has another such limit, or is of a kind that cannot have a limit.
 pub(super) fn with_limit(parsed: &ParsedSchedule, limit: Span) -> Option<ParsedSchedule> {
     let limit = Some(limit);
     let schedule = match &parsed.schedule {
@@ -100,7 +100,6 @@ pub(super) fn with_limit(parsed: &ParsedSchedule, limit: Span) -> Option<ParsedS
     Some(ParsedSchedule { schedule, ..parsed.clone() })
 }
 
-/// Adds the value of `cron_max_schedule_duration` to the schedule.
 pub(super) fn add_max_duration(
     fields: &mut Fields<'_>,
     parsed: Option<&mut ParsedSchedule>,

@@ -46,8 +46,8 @@ pub use unknown_fields::is_set_by_the_server;
 pub struct JobSpec {
     pub about: About,
     pub definition: Definition,
-    /// For a cron schedule: false starts each run up to a minute after its scheduled time. For an
-    /// interval: true starts each run at the beginning of its time slot.
+    /// For a job with a cron schedule, false starts each run up to a minute after its scheduled
+    /// time. For a job with an interval, true starts each run at the beginning of its time slot.
     pub exact: Option<bool>,
     /// False if the job is created paused.
     pub enabled: bool,
@@ -79,7 +79,8 @@ pub fn read_job(
 
 /// Returns the sorted names of all fields that [`read_job`] accepts.
 pub fn job_field_names() -> Vec<&'static str> {
-    // The reader reads every field even if it is absent, so an empty document reveals all names.
+    // `read_fields` asks for every field even if it is absent, so an empty document is enough to
+    // collect all names.
     let empty = Map::new();
     let mut fields = Fields::new(&empty, "", Faults::default());
     let _ = read_fields(&mut fields, TenantNo(0), &ExecutorCatalog::EMPTY);
@@ -118,7 +119,7 @@ fn read_fields(
 fn replaced_cron(fields: &mut Fields<'_>, timing: Option<&Timing>) -> Option<String> {
     let is_interval = matches!(timing?.definition.schedule, Schedule::Interval(_));
     let former = fields.value("schedule_time")?.as_str()?.trim();
-    // An expression such as `@every 30m` is itself the interval, so it was not replaced.
+    // An expression such as `@every 30m` is an interval itself, so no interval has replaced it.
     (is_interval && !former.to_ascii_lowercase().starts_with("@every")).then(|| former.into())
 }
 

@@ -30,8 +30,8 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool, job: &mut Definit
     job.on_failure = retry::on_failure(fields);
 }
 
-/// Refuses values that have no effect. Default values are accepted, because clients send back jobs
-/// as they were shown.
+/// Refuses policy fields whose values have no effect. Default values are accepted, because clients
+/// send back whole jobs.
 pub(super) fn check_effects(fields: &mut Fields<'_>, job: &Definition) {
     let default = Definition::noop(Schedule::Once(Once::NOW));
     if job.schedule.follows_its_end() {

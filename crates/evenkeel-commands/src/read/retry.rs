@@ -33,7 +33,7 @@ impl Growth {
     }
 }
 
-/// Retry policies by name, and by the number of the requirements document that defines them.
+/// Retry policies by name; some also have the number of a requirements document as a name.
 const PRESETS: [(&str, Preset); 9] = [
     ("standard", Preset::Standard),
     ("interval", Preset::Interval),
@@ -54,7 +54,7 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
         "retry_stages", "retry_jitter", "retry_jitter_percent",
     ];
     let named = fields.word("retry_policy", &PRESETS);
-    // Every field is read before the early return, so that all fields count as known.
+    // Every retry field is read before the early return, so that all retry fields count as known.
     let given = FIELDS.map(|field| fields.value(field).is_some());
     let base = match named {
         Some(preset) => preset.policy(),
@@ -72,8 +72,8 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
     RetryPolicy { max_retries, backoff, jitter }
 }
 
-/// Reads the backoff of a retry policy. The returned flag is true if the kind of backoff differs
-/// from that of `base`.
+/// Reads the backoff of a retry policy. The returned flag is true if the kind of backoff is another
+/// than in `base`.
 fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
     let words =
         [("exponential", Growth::Doubling), ("fixed", Growth::None), ("stages", Growth::Stages)];
@@ -133,7 +133,7 @@ fn doubling(fields: &mut Fields<'_>, base: Span, cap: Span) -> Backoff {
     Backoff::Exponential { base, cap }
 }
 
-/// Refuses `retry_backoff_seconds` if it differs from the first stage.
+/// Refuses `retry_backoff_seconds` if it differs from the delay of the first retry stage.
 fn in_stages(fields: &mut Fields<'_>, backoff: Backoff, wait: Option<Span>) -> Backoff {
     if let (Backoff::Stages { delays }, Some(wait)) = (&backoff, wait)
         && delays.first().is_some_and(|first| whole_seconds(*first) != whole_seconds(wait))
@@ -206,7 +206,7 @@ fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
     }
 }
 
-/// Reads the action after a run has failed and is not retried.
+/// Reads the action to take after a run has failed and is not retried.
 pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
     #[derive(Copy, Clone, PartialEq)]
     enum Act {

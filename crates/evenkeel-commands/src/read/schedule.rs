@@ -23,7 +23,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<(ParsedSchedule, bool)> {
     let long = long_form(fields);
     let interval = short_interval(fields);
     let former = form(fields, "schedule_time", read_cron);
-    // If an older job has both an interval and a cron expression, the interval counts.
+    // If a job document has both an interval and `schedule_time`, the interval is used.
     let is_interval =
         |(_, parsed): &Form| matches!(parsed.schedule, Schedule::Interval(_)) && !parsed.as_cron;
     let replaced = interval.is_some() || long.as_ref().is_some_and(is_interval);
@@ -44,12 +44,12 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<(ParsedSchedule, bool)> {
     let forms = [long, interval, former, expression, cron, periodic];
     let mut parsed = one_of(fields, forms.into_iter().flatten().collect());
     if let Some(max_duration) = max_duration {
-        // If the cron schedule is invalid, no second fault is reported for its maximum duration.
+        // If the cron schedule is invalid, its maximum duration is not reported as a second fault.
         if parsed.as_ref().is_some_and(|parsed| parsed.as_cron) || !is_cron_wrong {
             add_max_duration(fields, parsed.as_mut(), max_duration);
         }
     }
-    // If the job has `scheduling_period`, its cooldown was already read with that field.
+    // If the job has the field `scheduling_period`, the cooldown is already part of that schedule.
     if let (Some(cooldown), None, false) = (cooldown, period, is_wrong) {
         add_cooldown(fields, parsed.as_mut(), cooldown);
     }
@@ -95,7 +95,7 @@ fn form(
     Some((name, fields.parse(name, text, read)?))
 }
 
-/// Reads `interval_minutes`, with `interval_type` as its unit.
+/// Reads the interval in `interval_minutes`, with `interval_type` as its unit.
 fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
     let unit_named = fields.value("interval_type").is_some();
     let unit = fields.word("interval_type", &[("minutes", 60), ("hours", 3600), ("days", 86_400)]);
@@ -112,7 +112,8 @@ fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
     Some(("interval_minutes", Schedule::Interval(interval).into()))
 }
 
-/// Builds a periodic schedule. `name` and `cooldown_name` are the fields that an error refers to.
+/// Builds a periodic schedule. `name` and `cooldown_name` are the names of the fields to which a
+/// fault refers.
 pub(super) fn periodic(
     fields: &mut Fields<'_>,
     (name, period): (&str, Span),

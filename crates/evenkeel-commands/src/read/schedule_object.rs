@@ -17,7 +17,7 @@ const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
     {\"kind\": \"cron\", \"expression\": \"0 9 * * 1-5\"}, \
     {\"kind\": \"periodic\", \"period\": \"24h\"} or {\"kind\": \"once\"}";
 
-/// Reads the JSON object `schedule`. Returns `None` if the object is invalid.
+/// Reads the JSON object `schedule`. Returns `None` if the schedule object is invalid.
 pub(super) fn read(fields: &mut Fields<'_>, object: &Object) -> Option<ParsedSchedule> {
     let mut inner = Fields::new(object, "schedule.", std::mem::take(&mut fields.faults));
     let kind = inner.value("kind");

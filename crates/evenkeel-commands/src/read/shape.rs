@@ -1,4 +1,4 @@
-//! Checks that apply to every value of a document, at any depth.
+//! Checks that apply to every value of a JSON document, at any nesting depth.
 
 use serde_json::Value;
 

@@ -3,15 +3,15 @@
 use crate::Fault;
 use crate::fault::shown;
 
-/// A syntax error in a schedule that is written as one line of text.
+/// A syntax error in the text of a schedule or a duration.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// Position of the first wrong character, counted from 0.
+    /// Position of the first wrong character in the text, counted from 0.
     pub position: usize,
     /// What is wrong with the text, and how to correct it.
     pub message: String,
-    /// A correct text of the same form.
+    /// An example of a correct text.
     pub example: &'static str,
 }
 
@@ -20,7 +20,8 @@ impl SyntaxError {
         Self { position, message: message.into(), example }
     }
 
-    /// Adds `skipped` to the position, for characters that come before the parsed text.
+    /// Adds `skipped`, the number of characters before the parsed text, to the position of the
+    /// error.
     #[must_use]
     pub(super) fn after(self, skipped: usize) -> Self {
         Self { position: self.position + skipped, ..self }
@@ -39,8 +40,8 @@ impl SyntaxError {
     }
 }
 
-/// Parses a text without the white space around it. Positions of errors count from the start of the
-/// whole text.
+/// Parses a text without the white space around it. The position of an error counts from the start
+/// of the whole text.
 pub(super) fn without_spaces<T>(
     text: &str,
     parse: impl FnOnce(&str) -> Result<T, SyntaxError>,

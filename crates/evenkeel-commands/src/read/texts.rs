@@ -50,7 +50,6 @@ impl Fields<'_> {
         self.bounded(name, text, URL_CHARS_MAX, char::is_control)
     }
 
-    /// Reads the name of a worker pool.
     pub(super) fn pool(&mut self, name: &'static str) -> Option<String> {
         let text = self.text(name)?;
         let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -84,13 +83,12 @@ impl Fields<'_> {
         Some(names)
     }
 
-    /// Reads a JSON object. An empty object counts as absent.
+    /// Reads a JSON object. An empty JSON object counts as an absent field.
     pub(super) fn object(&mut self, name: &'static str, bytes_max: usize) -> Option<Value> {
         let object = self.convert(name, "is not an object", Value::as_object)?;
         if object.is_empty() { None } else { self.json(name, bytes_max) }
     }
 
-    /// Reads any JSON value of at most `bytes_max` bytes.
     pub(super) fn json(&mut self, name: &'static str, bytes_max: usize) -> Option<Value> {
         let value = self.value(name)?;
         let bytes = value.to_string().len();

@@ -6,10 +6,10 @@ use crate::fault::shown;
 use evenkeel_core::schedule::{Dst, Once, Overlap};
 use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
 
-/// When a job runs and when it must not run.
+/// The fields of a job that define when it runs and when it must not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Timing {
-    /// Definition of a job with this schedule and without an executor.
+    /// Definition of a job that has only the fields that define when it runs.
     pub definition: Definition,
     /// See [`JobSpec::exact`](super::JobSpec::exact).
     pub exact: Option<bool>,
@@ -37,8 +37,8 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     is_valid.then_some(Timing { definition: job, exact, by_deadline })
 }
 
-/// Refuses values that have no effect. Default values are accepted, because clients send back jobs
-/// as they were shown.
+/// Refuses fields whose values have no effect on the schedule. Default values are accepted, because
+/// clients send back whole jobs.
 fn check_effects(fields: &mut Fields<'_>, job: &Definition) {
     let kind = match job.schedule {
         _ if is_turned_off(fields) => None,
@@ -130,8 +130,8 @@ fn zone(fields: &mut Fields<'_>, name: &'static str) -> Option<Zone> {
     fields.valid(name, Zone::get(text).map_err(wrong))
 }
 
-/// Checks `start_at`, `end_at` and `max_runs`, and adds the end that the schedule text itself
-/// contains (`R5/…`).
+/// Checks `start_at`, `end_at` and `max_runs`, and adds the end of a schedule such as `R5/…`, whose
+/// text contains the number of runs.
 fn check_bounds(fields: &mut Fields<'_>, times: Option<u64>, job: &mut Definition) {
     let bounds = job.bounds;
     if !job.schedule.recurs() {
@@ -166,8 +166,8 @@ fn check_bounds(fields: &mut Fields<'_>, times: Option<u64>, job: &mut Definitio
 }
 
 /// Returns the `n`-th scheduled time, counted from 1, of a schedule that begins at its anchor;
-/// `None` for a schedule without an anchor. A scheduled time that daylight saving skips is also
-/// counted, even if it does not run.
+/// `None` for a schedule without an anchor. A scheduled time that is skipped because of daylight
+/// saving is also counted.
 fn nth_time(job: &Definition, n: u64) -> Option<Timestamp> {
     match &job.schedule {
         Schedule::Interval(interval) => {

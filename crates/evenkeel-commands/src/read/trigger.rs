@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::fields::Fields;
 use crate::Fault;
 
-/// Reads the priority of a triggered run. Without a priority in the request, the run has the
-/// priority of its job.
+/// Reads the priority of a triggered run. If the trigger request contains no priority, the run has
+/// the priority of its job.
 pub fn read_trigger(document: Option<&Value>) -> Result<Option<Priority>, Vec<Fault>> {
     let Some(document) = document else { return Ok(None) };
     Fields::read_object(document, "a trigger is an object", |fields| {

@@ -1,4 +1,4 @@
-//! Fields that the server shows, but that a job document must not contain.
+//! Fields that the server shows with a job, but that a job document must not contain.
 
 /// Fields that the server shows with a job, but that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 38] = [

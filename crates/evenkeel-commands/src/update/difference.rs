@@ -1,4 +1,4 @@
-//! Finds the fields of a document that differ from the job that the client saw.
+//! Finds the fields in a client's document that differ from the job that the client saw.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use super::EditMode;
 use crate::read::is_set_by_the_server;
 use crate::{Fault, Object};
 
-/// Returns the fields of `sent` that differ from `seen`, with their new values; null removes a
-/// field.
+/// Returns the fields of `sent` that differ from those of `seen`, with their new values; the value
+/// null removes a field.
 pub(super) fn difference(
     sent: &Object,
     seen: &Object,
@@ -18,8 +18,8 @@ pub(super) fn difference(
     for (field, value) in sent {
         let before = seen.get(field);
         let value = match (mode, before) {
-            // A schedule of another kind replaces the old schedule completely, and a changed
-            // `action` keeps no settings of the old action.
+            // A schedule of another kind replaces the old schedule completely, and an `on_failure`
+            // with another `action` replaces the old `on_failure`.
             (EditMode::Patch, Some(before))
                 if !(field == "schedule" && has_other(before, value, "kind")
                     || field == "on_failure" && has_other(before, value, "action")) =>
@@ -40,8 +40,8 @@ pub(super) fn difference(
             }
         }
     }
-    // A number and its unit belong together, so an unchanged unit next to a changed number counts
-    // as changed.
+    // `interval_type` is the unit of `interval_minutes`, so an unchanged unit next to a changed
+    // number counts as changed.
     if changed.contains_key("interval_minutes")
         && let Some(unit) = sent.get("interval_type").filter(|unit| !unit.is_null())
     {

@@ -1,9 +1,9 @@
-//! Parses a change of a job, as the difference to its present state.
+//! Parses a change of a job: compares the sent fields with the job that the client saw.
 //!
-//! A client sends some fields of a job, or the whole job as it was shown, with edits. Fields that
-//! equal the shown values do not count as changes. Changed fields replace those in the document of
-//! the present job. The changed document is parsed like the document of a new job, so changes
-//! follow the same rules as new jobs.
+//! A client sends some fields of a job, or the whole job with edits. Fields whose values equal
+//! those that the client saw do not count as changes. Changed fields replace those in the JSON
+//! document of the present job. The changed document is parsed like the document of a new job, so
+//! changed jobs follow the same rules as new jobs.
 
 mod difference;
 mod next_time;
@@ -38,11 +38,11 @@ pub enum EditMode {
 /// A parsed change of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct JobEdit {
-    /// The change, without a new next run time.
+    /// The change for the store, without a newly chosen next run time.
     pub change: JobChange,
-    /// The new definition, if the job needs a new next run time; see [`new_next_time`].
+    /// The new definition of the job, if the job needs a new next run time; see [`new_next_time`].
     pub to_place: Option<Definition>,
-    /// True if the job follows a target whose URL is not applied yet.
+    /// True if the changed job must get its URL and its executor from its target.
     pub applies_target: bool,
     /// True resumes the job, false pauses it, and `None` does neither.
     pub enabled: Option<bool>,
@@ -77,7 +77,8 @@ pub(crate) fn read_change(
     }
     let mut document = overlay::overlay(present_document(job, &changed, catalog), &changed, seen)?;
     if job.about.is_follower() && !document.contains_key("url") {
-        // The job was shown with the start URL that comes from its target, so that URL is removed.
+        // The client saw the job with the start URL of its target, so this start URL is removed
+        // from the document.
         let config = document.remove("executor_config").unwrap_or_default();
         let start = catalog.for_urls().map(|(_, start)| start);
         let config = without_start(config, start, job.about.url.as_deref());
@@ -114,7 +115,7 @@ fn read_enabled(sent: Value) -> Result<bool, Vec<Fault>> {
     }
 }
 
-/// Returns the document of the present job. A job that loses its target keeps the URL and the
+/// Returns the JSON document of the present job. A job that loses its target keeps the URL and the
 /// executor from that target.
 fn present_document(job: &Job, changed: &Object, catalog: ExecutorCatalog) -> Object {
     let loses_target = changed.get("target").is_some_and(Value::is_null);
@@ -123,8 +124,8 @@ fn present_document(job: &Job, changed: &Object, catalog: ExecutorCatalog) -> Ob
     document_of(&about, &job.definition, catalog)
 }
 
-/// Keeps the URL and the executor that a job has from its target, if the change does not affect
-/// them. Returns true if the URL and the executor were kept.
+/// Keeps the URL and the executor that a job has from its target, if the change affects neither.
+/// Returns true if the URL and the executor were kept.
 fn keeps_target_values(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) -> bool {
     let (old, new) = (&job.definition, &mut spec.definition);
     let keeps_target_values = job.about.is_follower()
@@ -138,8 +139,8 @@ fn keeps_target_values(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) 
     keeps_target_values
 }
 
-/// Returns the definition of the job after the change. Fields that the change does not mention keep
-/// their values, even values that no document could express.
+/// Returns the definition of the job after the change. Job fields that the change does not mention
+/// keep their values, even values that no JSON document could express.
 fn new_definition(job: &Job, spec: JobSpec, changed: &Object, now: Timestamp) -> Definition {
     let mentions = |fields: &[&str]| fields.iter().any(|field| changed.contains_key(*field));
     let JobSpec { definition: new, exact, .. } = spec;
@@ -172,8 +173,8 @@ fn new_retry(
     }
 }
 
-/// Does not check an executor that stays unchanged. A job whose executor was disabled can therefore
-/// still be changed in other fields.
+/// An executor check that accepts the unchanged executor of a job. The other fields of a job whose
+/// executor was disabled can therefore still be changed.
 struct UnchangedExecutor<'a> {
     job: &'a Job,
     executors: &'a dyn ExecutorCheck,

@@ -17,7 +17,7 @@ pub(super) enum NextTimeChange {
     /// The schedule of a paused job changed, so a new next run time is chosen when the job is
     /// resumed.
     WhenResumed,
-    /// A new next run time is chosen now, if the schedule has one.
+    /// A new next run time is chosen now, if the schedule has a run left.
     Now,
 }
 
@@ -37,7 +37,8 @@ pub(super) fn next_time_change(job: &Job, new: &Definition) -> NextTimeChange {
     }
 }
 
-/// True if the preferred hours changed and the next run time is outside of them.
+/// True if the preferred hours have changed and the job's next run time is outside of the new
+/// preferred hours.
 fn is_outside_preferred(job: &Job, new: &Definition) -> bool {
     let Some(window) = new.prefer_window else { return false };
     let old = &job.definition;
@@ -85,7 +86,7 @@ fn times_only(schedule: &Schedule) -> Schedule {
     }
 }
 
-/// True if the next run time is within the new bounds.
+/// True if the job's next run time is allowed by the new `start_at`, `end_at` and `max_runs`.
 fn is_within_bounds(job: &Job, new: &Definition) -> bool {
     let bounds = new.bounds;
     job.next_at.is_some_and(|next| {

@@ -1,4 +1,4 @@
-//! Applies changed fields to the document of a job.
+//! Applies changed fields to the JSON document of a job.
 
 use evenkeel_core::Schedule;
 use serde_json::Value;
@@ -17,7 +17,8 @@ pub(super) const RETRY_FIELDS: [&str; 8] = [
     "retry_backoff_cap_seconds", "retry_stages", "retry_jitter", "retry_jitter_percent",
 ];
 
-/// Applies the changed fields to `base`; `seen` is the job as the client saw it.
+/// Applies the changed fields to `base`, the document of the present job; `seen` is the job as the
+/// client saw it.
 pub(super) fn overlay(
     mut base: Object,
     changed: &Object,
@@ -40,7 +41,8 @@ pub(super) fn overlay(
         base.remove("concurrency_limit");
     }
     drop_old_key(&mut base, &changed);
-    // A retry policy that the change does not mention stays, even if no document could express it.
+    // If the change contains no retry field, the retry policy stays, even if no document could
+    // express it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         remove(&mut base, &RETRY_FIELDS);
     }
@@ -55,8 +57,8 @@ pub(super) fn overlay(
     Ok(base)
 }
 
-/// Removes the old retry fields that contradict the change. A named policy replaces all retry
-/// fields, and another kind of backoff has other fields.
+/// Removes the old retry fields that contradict the change. A named retry policy replaces all retry
+/// fields, and another kind of backoff has other retry fields.
 fn drop_old_retries(base: &mut Object, changed: &Object) {
     const BACKOFF: [&str; 3] =
         ["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"];
@@ -83,7 +85,7 @@ fn drop_old_retries(base: &mut Object, changed: &Object) {
     }
 }
 
-/// Returns the value of a changed field, unless the change removes the field.
+/// Returns the new value of a field, or `None` if the field is unchanged or the change removes it.
 fn given<'a>(changed: &'a Object, field: &str) -> Option<&'a Value> {
     changed.get(field).filter(|value| !value.is_null())
 }
@@ -98,7 +100,7 @@ fn remove(base: &mut Object, fields: &[&str]) {
 }
 
 /// Removes the old deduplication fields that contradict the change. A job without a deduplication
-/// key has no scope, and only the scope `window` has a length.
+/// key has no deduplication scope, and only the scope `window` has a length.
 fn drop_old_key(base: &mut Object, changed: &Object) {
     let is_removed = match changed.get("unique") {
         Some(unique) => *unique != Value::Bool(true),
@@ -112,7 +114,7 @@ fn drop_old_key(base: &mut Object, changed: &Object) {
     }
 }
 
-/// Removes the old schedule, and copies the settings that the new schedule keeps.
+/// Removes the old schedule from the document, and copies the settings that the new schedule keeps.
 fn reschedule(base: &mut Object, changed: &mut Object, seen: &Object) -> Result<(), Vec<Fault>> {
     let has_any = |fields: &[&str]| fields.iter().any(|field| given(changed, field).is_some());
     let is_new = has_any(&["schedule"]);
@@ -125,7 +127,7 @@ fn reschedule(base: &mut Object, changed: &mut Object, seen: &Object) -> Result<
     }
     let old = base.remove("schedule").unwrap_or_default();
     if !by_interval || is_new {
-        // The former cron expression is kept only together with an interval.
+        // The former cron expression of a job is kept only together with an interval.
         base.remove("schedule_time");
     }
     if by_interval && !is_new {
@@ -156,7 +158,7 @@ fn reschedule(base: &mut Object, changed: &mut Object, seen: &Object) -> Result<
     Ok(())
 }
 
-/// Changes the maximum duration or the cooldown of the present schedule.
+/// Changes only the maximum duration or the cooldown of the present schedule.
 fn change_limit(base: &mut Object, changed: &mut Object) -> Result<(), Vec<Fault>> {
     let mut faults = Vec::new();
     let schedule = base.get_mut("schedule").and_then(Value::as_object_mut);
@@ -185,7 +187,8 @@ fn change_limit(base: &mut Object, changed: &mut Object) -> Result<(), Vec<Fault
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// Completes a change of an interval: a missing number is taken from the job as it was shown.
+/// Completes a change of an interval: a missing `interval_minutes` is taken from the job as the
+/// client saw it.
 fn complete_interval(changed: &mut Object, seen: &Object) -> Result<(), Vec<Fault>> {
     if !changed.contains_key("interval_minutes") {
         copy(given(seen, "interval_minutes"), changed, "interval_minutes");
@@ -217,8 +220,8 @@ fn is_kind(schedule: &Value, kind: &str) -> bool {
 fn is_cron(schedule: Option<&Value>) -> bool {
     match schedule {
         Some(fields @ Value::Object(_)) => is_kind(fields, "cron"),
-        // The parser refuses an invalid schedule text later; here an invalid text only removes
-        // `exact`.
+        // The parser refuses an invalid schedule text later, so an invalid text is not an error
+        // here.
         Some(Value::String(text)) => matches!(read(text), Some(Schedule::Cron(_))),
         _ => false,
     }

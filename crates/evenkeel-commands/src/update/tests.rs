@@ -35,7 +35,7 @@ impl ExecutorCheck for Executors {
     }
 }
 
-/// Returns the job of a document, created at [`NOW`] and never run.
+/// Returns the job that `document` describes, created at [`NOW`] and never run.
 fn job(document: Value) -> Job {
     let spec = read_job(&document, TenantNo(1), &Executors).unwrap();
     let id = JobId::new(NOW, [7; 10]);
@@ -51,8 +51,8 @@ fn noop(more: Value) -> Job {
     job(document)
 }
 
-/// Returns roughly the job that a client sees: its document, the short forms of the schedule, and
-/// some fields of the server.
+/// Returns roughly the job that a client sees: its JSON document, the short forms of the schedule,
+/// and some fields that only the server sets.
 fn seen(job: &Job) -> Object {
     let mut seen = document_of(&job.about, &job.definition, Executors.catalog());
     let null = |fields: &[&str], seen: &mut Object| {
@@ -92,7 +92,7 @@ fn seen(job: &Job) -> Object {
     seen
 }
 
-/// Returns a time ten minutes later, so that a new next run time differs from the old one.
+/// Returns a time ten minutes after [`NOW`], so that a new next run time differs from the old one.
 fn later() -> Timestamp {
     NOW.saturating_add(Span::from_secs(600))
 }

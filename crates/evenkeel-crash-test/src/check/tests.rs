@@ -13,7 +13,6 @@ use crate::report::{Report, ViolationKind};
 const SECOND: i64 = 1_000_000;
 /// Wall-clock time at which the made-up test begins. Its monotonic clock starts at 0.
 const BEGIN: i64 = 1_800_000_000 * SECOND;
-/// Process ids of the first and the second server.
 const ONE: u32 = 11;
 const TWO: u32 = 12;
 

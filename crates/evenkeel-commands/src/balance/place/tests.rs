@@ -1,4 +1,4 @@
-//! Tests of chosen start times while their transaction is open.
+//! Tests of chosen start times of jobs whose transaction is still open.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{OnceLock, Weak};
@@ -34,7 +34,7 @@ impl World {
         self.balance.placing(&self.scope, self.now(), PlacementReason::New).await.unwrap()
     }
 
-    /// Returns the number of cached jobs of the tenant and of all tenants; the store has no jobs.
+    /// Returns the number of jobs in the cached load of the tenant and of all tenants.
     async fn known(&self) -> (u64, u64) {
         let known = self.balance.loads(&self.scope, self.now()).await.unwrap();
         (known.own.jobs(), known.all.jobs())
@@ -84,8 +84,8 @@ async fn open_placements_survive_a_refresh_of_the_cache() {
 async fn invalidation_during_a_read_causes_another_read() {
     let store = ModelStore::new(Arc::new(|| START));
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
-    // A cache refresh calls this function after it has read the expected load. The first call
-    // invalidates the cache.
+    // A cache refresh calls the closure after it has read the expected load. The first call of the
+    // closure invalidates the cache.
     let (reads, me) = (Arc::new(AtomicI64::new(0)), Arc::new(OnceLock::<Weak<Balance>>::new()));
     let (count, reader) = (Arc::clone(&reads), Arc::clone(&me));
     let balance = Balance::of_node(Arc::new(store), BalanceSettings::default(), move || {

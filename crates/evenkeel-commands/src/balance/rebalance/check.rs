@@ -14,21 +14,21 @@ use super::plan::{Profiles, readable};
 use super::{CHANGED_LISTED_MAX, ChangedJob, RebalanceConflict};
 use crate::Result;
 
-/// Maximum number of batches that are checked concurrently.
+/// Maximum number of batches of moves that are checked concurrently.
 const PARTS_AT_ONCE: usize = 4;
 
 /// The result of checking the remaining moves of a rebalance.
 #[derive(Default)]
 pub(super) struct Checked {
-    /// New load profiles, as stored texts, for all moves that are still possible. A store skips a
-    /// move whose load profile is missing in this map.
+    /// New load profiles, as stored texts, for all moves that are still possible. The store skips a
+    /// move whose new load profile is missing in this map.
     pub(super) profiles: HashMap<LoadProfileKey, String>,
     changed: Vec<(JobNo, &'static str)>,
     changed_total: u64,
 }
 
 impl Balancing {
-    /// Checks all jobs that a rebalance has yet to move.
+    /// Checks whether the jobs that a rebalance has not moved yet can still be moved as planned.
     pub(super) async fn check(
         &self,
         scope: &Scope,
@@ -63,7 +63,8 @@ impl Balancing {
         Ok(checked)
     }
 
-    /// Returns an error that lists the changed jobs, if any job has changed.
+    /// Returns an error that lists the changed jobs, if any job has changed since the rebalance was
+    /// planned.
     pub(super) async fn refuse_changes(&self, checked: &Checked) -> Result<()> {
         if checked.changed_total == 0 {
             return Ok(());
@@ -76,7 +77,7 @@ impl Balancing {
         Err(RebalanceConflict::PlanChanged { changed, total }.into())
     }
 
-    /// Returns the moves of a batch, and whether each move was made.
+    /// Returns the moves in one batch of a rebalance, and whether each move was made.
     pub(super) async fn part(
         &self,
         scope: &Scope,
@@ -92,7 +93,7 @@ impl Balancing {
         Ok((decode_moves(&moves).map_err(corrupt)?, made))
     }
 
-    /// Returns the present start times of the moved jobs.
+    /// Returns the present start times of the jobs in `moves`.
     pub(super) async fn places(
         &self,
         scope: &Scope,

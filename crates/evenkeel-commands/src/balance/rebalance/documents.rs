@@ -15,17 +15,17 @@ const MAX_MOVES_LIMIT: u64 = 1_000_000_000;
 pub struct PlanOptions {
     /// Only jobs that match this filter may be moved; `None` allows all jobs.
     pub filter: Option<JobFilter>,
-    /// The filter as the client wrote it.
+    /// The job filter as the client wrote it.
     pub filter_document: Option<Value>,
     pub wanted: PlanBounds,
 }
 
-/// The plan that a rebalance executes.
+/// The rebalance plan to execute.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PlanSource {
-    /// The saved plan with this id.
+    /// The saved rebalance plan with this id.
     Plan(Uuid),
-    /// A new plan with these options.
+    /// A new rebalance plan with these options.
     Fresh(Box<PlanOptions>),
 }
 
@@ -36,13 +36,14 @@ pub struct RebalanceRequest {
     pub wait: bool,
 }
 
-/// Reads the options of a rebalance preview. A missing document means the default options.
+/// Reads the options of a rebalance preview. A missing document means a preview with the default
+/// options.
 pub fn read_plan_options(document: Option<&Value>) -> Result<PlanOptions, Vec<Fault>> {
     read(document, |fields| Some(options(fields)))
 }
 
-/// Reads a request that starts a rebalance. A missing document means a new plan with the default
-/// options.
+/// Reads a request that starts a rebalance. A missing document means a new rebalance plan with the
+/// default options.
 pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceRequest, Vec<Fault>> {
     read(document, |fields| {
         let wait = fields.flag("wait").unwrap_or(true);

@@ -1,8 +1,8 @@
 //! Rebalancing: moves jobs to other start times, so that runs are spread more evenly.
 //!
-//! A plan is saved before any job is moved, so that any node can execute it. A separate task moves
-//! the jobs in batches, so the client need not wait. Another node can continue or undo the
-//! rebalance of a node that died.
+//! A rebalance plan is saved before any job is moved, so that any node can execute it. A separate
+//! task moves the jobs in batches, so the client need not wait. Another node can continue or undo
+//! the rebalance of a node that died.
 
 mod check;
 mod documents;
@@ -31,9 +31,9 @@ pub use run::RunningRebalance;
 
 /// Maximum number of moved jobs, and of skipped jobs, in a response.
 pub const LISTED_MAX: usize = 1000;
-/// Maximum number of changed jobs in an error.
+/// Maximum number of jobs that the error about changed jobs lists.
 const CHANGED_LISTED_MAX: usize = 100;
-/// Time during which a saved plan can be executed.
+/// Time during which a saved rebalance plan can be executed.
 const PLAN_VALID_FOR: Span = Span::from_secs(15 * 60);
 /// Time during which a rebalance can be undone.
 const UNDO_VALID_FOR: Span = Span::from_secs(24 * 3600);
@@ -50,13 +50,13 @@ pub struct Shape {
     pub peak: f64,
     /// Average number of runs per time slot.
     pub mean: f64,
-    /// Lowest `peak` that these jobs could have if they were spread perfectly.
+    /// Lowest number of runs in the fullest time slot that any rebalance could reach.
     pub least_peak: f64,
     /// Number of runs in each hour of the day, in UTC.
     pub hours: [f64; 24],
 }
 
-/// Returns the time slot length of summaries that were stored without one.
+/// Returns the time slot length of stored summaries that do not contain the length.
 const fn default_slot() -> Span {
     Slot::LENGTH
 }
@@ -87,7 +87,7 @@ pub struct PlanSummary {
     pub max_moves: Option<u64>,
     /// Planning stops when the balance score reaches this value.
     pub target_score: Option<f64>,
-    /// The filter as the client wrote it.
+    /// The job filter as the client wrote it.
     pub filter: Option<Value>,
     pub before: Shape,
     pub after: Shape,
@@ -97,7 +97,6 @@ pub struct PlanSummary {
 }
 
 impl PlanSummary {
-    /// Reads the summary of a stored rebalance.
     pub fn of(rebalance: &Rebalance) -> Result<Self, StoreError> {
         serde_json::from_str(&rebalance.summary).map_err(|error| {
             StoreError::corrupt(format!("rebalance {}", rebalance.id), "summary", error)
@@ -110,7 +109,7 @@ impl Balancing {
         self.balance.store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Ends a rebalance as stopped, and returns its new state.
+    /// Ends a rebalance with the state `Stopped`, and returns the rebalance.
     async fn end_stopped(&self, scope: &Scope, id: Uuid) -> Result<Rebalance> {
         let stopped = RebalanceState::Stopped;
         let ended = self.balance.store.end_rebalance(scope, id, stopped, Now::Database).await?;
@@ -125,7 +124,7 @@ pub struct ListedMove {
     pub name: Option<String>,
     pub old_at: Timestamp,
     pub new_at: Timestamp,
-    /// Whether the move was made; `None` if the rebalance has not reached it yet.
+    /// Whether the job was moved; `None` if the rebalance has not reached this move yet.
     pub made: Option<bool>,
 }
 
@@ -191,7 +190,6 @@ pub fn plan_expires_at(rebalance: &Rebalance) -> Timestamp {
     rebalance.created_at.saturating_add(PLAN_VALID_FOR)
 }
 
-/// Returns the time until which the rebalance can be undone.
 pub fn undo_until(rebalance: &Rebalance) -> Timestamp {
     let last = rebalance.ended_at.or(rebalance.touched_at).unwrap_or(rebalance.created_at);
     last.saturating_add(UNDO_VALID_FOR)

@@ -28,8 +28,9 @@ const PROFILES_STEP: u32 = 5_000;
 const PLACEMENTS_STEP: u32 = 10_000;
 /// Number of filtered jobs per store request.
 const FILTER_STEP: u32 = 500;
-/// Up to this number of moves, the moves with the largest gain are made first. Larger plans are
-/// executed in job order, because the store writes neighbouring jobs faster.
+/// Maximum number of moves in a plan whose moves with the largest gain are made first. The moves of
+/// larger plans are made in the order of job numbers, because the store writes neighbouring jobs
+/// faster.
 const BY_GAIN_MAX: usize = 50_000;
 
 /// Load profiles (the time slots of a job's runs) by key.
@@ -44,8 +45,8 @@ impl Balancing {
         by: &str,
     ) -> Result<PlanPreview> {
         let permit = self.planning_permit().await?;
-        // The clock is read after waiting for the planning permit, because the plan starts at this
-        // time.
+        // The clock is read after the wait for the planning permit, so that the plan does not begin
+        // in the past.
         let now = self.balance.store.now().await?;
         let plan = self.plan(scope, options, permit, now).await?;
         let (rebalance, summary) = self.save_plan(scope, options, &plan, by, now).await?;
@@ -55,7 +56,7 @@ impl Balancing {
         Ok(PlanPreview { expires_at: plan_expires_at(&rebalance), rebalance, summary, moves })
     }
 
-    /// Plans a rebalance; `permit` ensures that only one plan is made at a time.
+    /// Plans a rebalance; `permit` ensures that only one rebalance plan is made at a time.
     pub(in super::super) async fn plan(
         &self,
         scope: &Scope,
@@ -95,7 +96,7 @@ impl Balancing {
         Ok(permit.map_err(|closed| StoreError::Refused(closed.into()))?)
     }
 
-    /// Returns a permit to plan, or `None` if another plan is being made.
+    /// Returns a permit to plan a rebalance, or `None` if another rebalance plan is being made.
     pub(in super::super) fn try_planning_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.planning).try_acquire_owned().ok()
     }
@@ -132,7 +133,7 @@ impl Balancing {
         Ok((rebalance, summary))
     }
 
-    /// Saves the moves of a plan under a new id.
+    /// Saves the moves of a rebalance plan under a new id.
     #[expect(clippy::too_many_arguments, reason = "each is a field of the stored rebalance")]
     pub(super) async fn save_moves(
         &self,
@@ -224,8 +225,8 @@ impl Balancing {
         Ok(placements)
     }
 
-    /// Returns moves with the public ids of their jobs. `made` tells for each index whether that
-    /// move was made.
+    /// Returns the moves of a rebalance with the public ids of the moved jobs. `made` tells for
+    /// each index whether that move was made.
     pub(super) async fn shown(
         &self,
         moves: &[Move],
@@ -271,8 +272,8 @@ impl Balancing {
     }
 }
 
-/// Sums up the expected load of load profiles, and returns the parsed profiles by key. A profile
-/// that a newer version of Evenkeel wrote is skipped, so its jobs are not moved.
+/// Sums up the expected load of load profiles, and returns the parsed load profiles by key. A load
+/// profile that a newer version of Evenkeel wrote is skipped, so its jobs are not moved.
 pub(super) fn count(horizon: Horizon, counts: &[LoadProfileCount]) -> (Loads, Profiles) {
     let mut loads = Loads::new(horizon);
     let mut profiles = HashMap::with_capacity(counts.len());
@@ -289,8 +290,8 @@ pub(super) fn readable(
     counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.profile).ok()?)))
 }
 
-/// Sorts moves in the order of execution: by gain, or by job if there are more than
-/// [`BY_GAIN_MAX`].
+/// Sorts the moves of a rebalance in the order of execution. Keeps the order by gain, or sorts by
+/// job if there are more than [`BY_GAIN_MAX`] moves.
 fn execution_order(moves: &[Move]) -> Cow<'_, [Move]> {
     let mut moves = Cow::Borrowed(moves);
     if moves.len() > BY_GAIN_MAX {

@@ -10,7 +10,7 @@ use super::super::Balancing;
 use super::{LISTED_MAX, ListedMove, PlanSummary, SkippedJob};
 use crate::Result;
 
-/// Maximum number of batches that are read for the lists of a report.
+/// Maximum number of batches of moves that are read for one report.
 const PARTS_READ_MAX: u32 = 50;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -19,9 +19,9 @@ pub struct RebalanceReport {
     pub summary: PlanSummary,
     /// The first [`LISTED_MAX`] moved jobs.
     pub moved: Vec<ListedMove>,
-    /// The first [`LISTED_MAX`] jobs that were not moved.
+    /// The first [`LISTED_MAX`] jobs that the rebalance did not move.
     pub skipped: Vec<SkippedJob>,
-    /// The number of jobs that were not moved, by reason.
+    /// Number of jobs that the rebalance did not move, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
     /// Balance score now.
     pub score: f64,
@@ -29,7 +29,7 @@ pub struct RebalanceReport {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct MovesPage {
-    /// The moves, in the order of execution.
+    /// The moves of the rebalance, in the order of execution.
     pub moves: Vec<ListedMove>,
     pub total: u64,
     /// Index of the first move on the next page.
@@ -92,7 +92,8 @@ impl Balancing {
         let mut moves = Vec::new();
         let mut at = from;
         while at < until {
-            // All batches except the last one are full, so the batch of a move can be computed.
+            // All batches of moves except the last one are full, so the batch that contains a move
+            // can be computed.
             let (part, first) = (at / MOVES_MAX as u64, at % MOVES_MAX as u64);
             let count = (until - at).min(MOVES_MAX as u64 - first);
             let (batch, made) =

@@ -22,13 +22,13 @@ use super::{
 use crate::jobs::announce;
 use crate::{CommandError, Result};
 
-/// Delays between tries after the store has failed, in milliseconds. After the last delay the
-/// rebalance is abandoned, and another node can continue it.
+/// Delays in milliseconds between the tries of a node to continue a rebalance after the store has
+/// failed. After the last try the node abandons the rebalance, and a request to any node can
+/// continue it.
 const PAUSES: [u64; 7] = [100, 250, 500, 1000, 2000, 4000, 8000];
 /// Maximum number of skipped jobs that are logged one by one.
 const LOGGED_MAX: usize = 20;
 
-/// A rebalance that runs in its own task.
 #[derive(Debug)]
 pub struct RunningRebalance {
     pub id: Uuid,
@@ -36,8 +36,8 @@ pub struct RunningRebalance {
 }
 
 impl RunningRebalance {
-    /// Waits until the rebalance has finished, but at most `limit`. Returns true if the rebalance
-    /// has finished.
+    /// Waits until the rebalance has finished, but at most for the duration `limit`. Returns true
+    /// if the rebalance has finished.
     pub async fn wait(self, limit: Duration) -> Result<bool> {
         match tokio::time::timeout(limit, self.task).await {
             Err(_) => Ok(false),
@@ -61,8 +61,8 @@ impl Balancing {
                 let now = store.now().await?;
                 let rebalance = self.find_plan(scope, *id, now).await?;
                 let checked = self.check(scope, &rebalance, now).await?;
-                // Changed jobs were already reported when the rebalance first began, so a resumed
-                // rebalance just makes the moves that are still possible.
+                // A rebalance that is continued does not report changed jobs as an error, and makes
+                // the moves that are still possible.
                 if !has_begun(&rebalance) {
                     self.refuse_changes(&checked).await?;
                 }
@@ -78,7 +78,7 @@ impl Balancing {
         }
     }
 
-    /// Returns the plan if it can be executed.
+    /// Returns the rebalance plan with this id if it can be executed.
     async fn find_plan(&self, scope: &Scope, id: Uuid, now: Timestamp) -> Result<Rebalance> {
         let rebalance = self.get(scope, id).await?;
         let refuse = |why: &str| Err(RebalanceConflict::state(&rebalance, why).into());
@@ -141,7 +141,8 @@ impl Balancing {
         events.emit([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
     }
 
-    /// Stops a running rebalance. Jobs that are already moved keep their new start times.
+    /// Stops a running rebalance. Jobs that the rebalance has already moved keep their new start
+    /// times.
     pub async fn stop(&self, scope: &Scope, id: Uuid) -> Result<()> {
         let mut found = self.get(scope, id).await?;
         if found.state == RebalanceState::Running {
@@ -199,8 +200,8 @@ impl Mover {
                 );
                 return Err(error.after_changes());
             };
-            // It is unknown whether the store moved the last batch of jobs. The next try checks
-            // which moves were made before it continues.
+            // It is unknown whether the store has moved the last batch of jobs, so the next try
+            // first checks which batches were moved.
             tracing::warn!(
                 rebalance.id = %self.id, error = &error as &dyn std::error::Error,
                 "store unavailable; the rebalance will be retried"
@@ -215,8 +216,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Makes the remaining moves of the rebalance. Returns the rebalance if all moves are made or
-    /// it was stopped.
+    /// Makes the remaining moves of the rebalance. Returns the rebalance if all its moves are made
+    /// or if it was stopped.
     async fn make_moves(&self) -> Result<Option<Rebalance>, StoreError> {
         let store = &self.balancing.balance.store;
         loop {
@@ -235,8 +236,8 @@ impl Mover {
         }
     }
 
-    /// Makes the moves of all batches from the first unfinished batch on. Returns false if the
-    /// rebalance was stopped or another node made some of the moves.
+    /// Makes the moves of the rebalance in all batches from the first unfinished batch on. Returns
+    /// false if the rebalance was stopped or another node made some of the moves.
     async fn move_from(&self, found: &Rebalance) -> Result<bool, StoreError> {
         let Self { balancing, scope, .. } = self;
         let store = &balancing.balance.store;
@@ -263,8 +264,8 @@ impl Mover {
             let even_live = self.even_live;
             let batch = MoveBatch { rebalance: self.id, part, moves, profiles, even_live };
             let moving = store.move_jobs(scope, batch, Now::Database);
-            // While this batch is moved, the next batch is read and the previous one is announced
-            // to the other nodes.
+            // While the jobs of one batch are moved, the next batch is read, and the moves of the
+            // previous batch are announced to the other nodes.
             let was_moved = part > found.parts_done;
             let (moved, next, ()) = tokio::join!(moving, read(part + 1), announce_moved(was_moved));
             if moved? == Moved::Stopped {

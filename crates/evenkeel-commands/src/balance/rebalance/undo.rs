@@ -41,7 +41,8 @@ impl Balancing {
                 undo_plan.add(step, places.get(&step.job));
             }
         }
-        // Moves are sorted by job, because the store writes them fastest in this order.
+        // The moves of an undo are sorted by job, because the store writes neighbouring jobs
+        // faster.
         undo_plan.moves.sort_unstable_by_key(|step| step.job);
         let summary = self.undo_summary(&undo_plan).await?;
         let changed = undo_plan.changed.len() as u64;
@@ -56,7 +57,8 @@ impl Balancing {
         let mut done = self.get(scope, id).await?;
         if is_abandoned(&done, now) {
             // The node that executed the rebalance has died, so the rebalance is marked as stopped.
-            // If that node comes back, it finds the rebalance stopped and does not continue.
+            // If the node of the abandoned rebalance comes back, it finds the rebalance stopped and
+            // does not continue.
             done = self.end_stopped(scope, id).await?;
         }
         let why = match done.state {
@@ -81,7 +83,8 @@ impl Balancing {
     }
 
     /// Returns the undo that has reverted the rebalance completely, if there is one. An undo is
-    /// incomplete if it was stopped, its node died, or some jobs had just run.
+    /// incomplete if it was stopped, its node died, or it could not move some jobs because they had
+    /// just run.
     async fn undone_by(
         &self,
         scope: &Scope,

@@ -1,4 +1,5 @@
-//! Parses descriptions back into values, and compares them with the values of the cron expression.
+//! Parses descriptions of cron fields back into values, and compares these with the values at the
+//! run times of the cron expression.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +10,16 @@ use proptest::prelude::*;
 use super::super::items::{DATES, HOURS, MONTHS, SIXTY, Unit, WEEKDAYS};
 use super::described;
 
-/// A field to test, and a cron expression in which only this field varies.
+/// A cron field to test, and a cron expression in which only this field varies.
 struct FieldCase {
     unit: Unit,
-    /// The cron expression, in which `F` stands for the field.
+    /// A cron expression in which `F` stands for the tested field.
     expression: &'static str,
-    /// Texts before and after the description of the field.
+    /// Texts before and after the description of the tested field.
     around: (&'static str, &'static str),
-    /// Returns the value of the field at a time.
+    /// Returns the value of the tested field at a given time.
     of: fn(jiff::civil::DateTime) -> i8,
-    /// Number of run times after which every value of the field has occurred.
+    /// Number of run times after which every value of the tested field has occurred.
     times: usize,
 }
 
@@ -72,7 +73,7 @@ impl FieldCase {
         self.expression.replace('F', field)
     }
 
-    /// Returns the values of the field that occur in the run times of the expression.
+    /// Returns the values of the tested field that occur in the run times of the expression.
     fn values(&self, field: &str) -> BTreeSet<u32> {
         let (cron, utc) = (Cron::parse(&self.with(field)).unwrap(), Zone::utc());
         let next = |time: &Timestamp| cron.next_after(*time, &utc, Dst::default());
@@ -85,11 +86,11 @@ impl FieldCase {
         civil.map(|time| u32::try_from((self.of)(time)).unwrap()).collect()
     }
 
-    /// Returns the values that a description contains.
+    /// Returns the values of the tested field that a description contains.
     fn read_back(&self, words: &str) -> BTreeSet<u32> {
         let (before, after) = self.around;
         if words.eq_ignore_ascii_case(after.trim_start()) {
-            // If the description does not mention seconds, they are 0.
+            // A description that does not mention seconds means second 0.
             return BTreeSet::from([0]);
         }
         let middle = words.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -147,7 +148,7 @@ enum Token {
     Value(u32),
 }
 
-/// Builds an item of a field from random numbers.
+/// Builds an item of a cron field, such as `2-10/3`, from random numbers.
 fn item(unit: &Unit, (form, a, b, step): (u8, u32, u32, u32)) -> String {
     let size = unit.last - unit.first + 1;
     let (a, b) = (unit.first + a % size, unit.first + b % size);

@@ -2,15 +2,15 @@
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Command {
-    /// The shell script of the entry.
+    /// The shell script of the crontab entry.
     pub script: String,
     /// Text for the standard input of the script.
     pub input: Option<String>,
 }
 
 impl Command {
-    /// Splits a command at `%` signs. The first unescaped `%` ends the script, the rest is its
-    /// standard input, and every further `%` is a line break.
+    /// Splits a command at `%` signs. The first unescaped `%` of a command ends the script; the
+    /// rest is its standard input, in which every further `%` is a line break.
     pub(super) fn read(text: &str) -> Self {
         let mut parts = vec![String::new()];
         let mut chars = text.chars().peekable();
@@ -34,15 +34,15 @@ impl Command {
         let script = parts.next().unwrap_or_default().trim().to_owned();
         let lines: Vec<String> = parts.collect();
         let mut input = lines.join("\n");
-        // Cron adds a missing line break at the end.
+        // Cron adds a missing line break at the end of the standard input.
         if !input.is_empty() && !input.ends_with('\n') {
             input.push('\n');
         }
         Self { script, input: (!lines.is_empty()).then_some(input) }
     }
 
-    /// Returns a placeholder in the script that the shell executor would replace, which would
-    /// change the command.
+    /// Returns the first placeholder such as `{{run_id}}` in the script, which the shell executor
+    /// would replace.
     pub(super) fn placeholder(&self) -> Option<&str> {
         const PLACEHOLDERS: [&str; 6] =
             ["run_id", "execution_id", "attempt", "fence", "scheduled_at", "payload"];

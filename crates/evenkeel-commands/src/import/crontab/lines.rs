@@ -17,11 +17,10 @@ pub(super) enum Line<'a> {
         user: Option<&'a str>,
         command: &'a str,
     },
-    /// The line cannot be parsed, for this reason.
     Unreadable(String),
 }
 
-/// Expression of an entry that runs at the start of the machine.
+/// Expression of a crontab entry that runs when the machine starts.
 pub(super) const AT_BOOT: &str = "@reboot";
 
 pub(super) fn read(line: &str, system: bool) -> Line<'_> {
@@ -50,7 +49,7 @@ fn nickname(line: &str, system: bool) -> Line<'_> {
 }
 
 fn fields(line: &str, system: bool) -> Line<'_> {
-    // Some cron implementations treat a leading `-` as "do not log".
+    // Some cron implementations treat a `-` at the beginning of a crontab entry as "do not log".
     let mut rest = line.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(line);
     let mut fields = Vec::with_capacity(5);
     for _ in 0..5 {
@@ -70,7 +69,7 @@ fn entry<'a>(expression: Cow<'a, str>, rest: &'a str, system: bool) -> Line<'a> 
         return Line::Entry { expression, user: None, command: rest };
     }
     match word(rest) {
-        // BSD cron allows a group or a login class after the user name.
+        // BSD cron allows a group or a login class after the user name of an entry.
         Some((user, command)) => match user.split([':', '/']).next().unwrap_or_default() {
             user if is_user_name(user) => Line::Entry { expression, user: Some(user), command },
             _ => Line::Unreadable(format!(
@@ -103,7 +102,6 @@ fn variable(line: &str) -> Line<'_> {
     Line::Variable { name: name.into(), value: value.into() }
 }
 
-/// Splits off the first word of a text.
 fn word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
@@ -120,7 +118,7 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// True if a comment can be used as the name of a job. Commented-out entries, headings and
-/// decorative lines are not used as names.
+/// decorative lines are not used as job names.
 pub(super) fn is_a_name(comment: &str) -> bool {
     const LONGEST: usize = 80;
     let words: Vec<&str> = comment.split_whitespace().collect();

@@ -1,11 +1,11 @@
 //! Converts `~` in crontabs, which means a random value within a range.
 
-/// Minimum and maximum value of each field.
+/// Minimum and maximum value of each cron field.
 const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
-/// Replaces `~` with `H`; returns `None` if the expression contains no `~`. `~` and `H` both mean
-/// one random value in the range. Cron chooses the value when it reads the crontab, and Evenkeel
-/// when the job is created.
+/// Replaces `~` with `H`; returns `None` if the cron expression contains no `~`. `~` and `H` both
+/// mean one random value in a range. Cron chooses the random value when it reads the crontab, and
+/// Evenkeel when the job is created.
 pub(super) fn with_h(expression: &str) -> Option<String> {
     let fields: Vec<&str> = expression.split(' ').collect();
     if fields.len() != RANGES.len() || !expression.contains('~') {
@@ -19,7 +19,8 @@ pub(super) fn with_h(expression: &str) -> Option<String> {
     Some(fields.join(" "))
 }
 
-/// Leaves an invalid item unchanged, so that the cron parser reports it.
+/// Replaces `~` in an item of a cron field. An invalid item stays unchanged, so that the cron
+/// parser reports it.
 fn item_with_h(item: &str, (low, high): (u32, u32)) -> String {
     let (range, step) = match item.split_once('/') {
         Some((range, step)) => (range, format!("/{step}")),
@@ -30,7 +31,7 @@ fn item_with_h(item: &str, (low, high): (u32, u32)) -> String {
         |text: &str, default: u32| if text.is_empty() { Some(default) } else { text.parse().ok() };
     match (bound(from, low), bound(to, high)) {
         (Some(from), Some(to)) if (from, to) == (low, high) => format!("H{step}"),
-        // 7 is Sunday as well as 0, but Sunday must not count twice.
+        // The weekdays 0 and 7 both mean Sunday, which must not be twice in the range.
         (Some(0), Some(7)) if high == 6 => format!("H{step}"),
         (Some(from), Some(to)) if from == to => format!("{from}{step}"),
         (Some(from), Some(to)) => format!("H({from}-{to}){step}"),

@@ -16,7 +16,7 @@ fn planned(text: &str) -> CrontabPlan {
     plan(text, &options())
 }
 
-/// Returns the only job of a crontab with one entry.
+/// Returns the planned job of a crontab with one entry.
 fn job(text: &str) -> Value {
     let plan = planned(text);
     let made: Vec<_> = plan.entries.into_iter().filter_map(|entry| entry.document).collect();

@@ -62,7 +62,7 @@ fn irregular_cron_stays_cron() {
         assert_eq!(document["schedule"]["kind"], "cron");
         let zoned = expression.contains("TZ=");
         assert_eq!(document["timezone"] == "America/Toronto", zoned, "{document}");
-        // The original expression is kept in the job or in its metadata.
+        // An expression with a time zone is kept in the metadata of the job.
         assert_eq!(document["metadata"]["legacy_schedule_time"] == expression, zoned);
     }
 }
@@ -166,8 +166,7 @@ fn disabled_schedules_stay_disabled() {
     assert_eq!(plan(off.clone()).code, "schedule_off");
     let included = plan_with(LegacyOptions { include_disabled: true, ..options() }, off);
     assert!(included.paused && included.document.is_some());
-    // Newer rows ignore the flag `schedule_enabled`: a row with status `scheduled` and an interval
-    // runs.
+    // A row with the status `scheduled` and an interval runs, even if `schedule_enabled` is false.
     let newer = json!({"interval_minutes": 5, "schedule_enabled": false, "status": "scheduled"});
     assert_eq!(plan(newer).disposition, Disposition::Interval);
 }

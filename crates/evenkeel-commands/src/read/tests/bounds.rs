@@ -31,11 +31,11 @@ fn repetition_count_becomes_a_bound() {
     let fifth = Some("2026-12-01T02:00:00Z".parse().unwrap());
     let anchored = bounds(json!({"schedule": "R5/2026-12-01T00:00:00Z/PT30M"}));
     assert_eq!((anchored.end_at, anchored.max_runs), (fifth, None));
-    // The days are in Berlin time, across a daylight saving change.
+    // An interval of calendar days keeps its local time in Berlin at a daylight saving change.
     let days = json!({"schedule": "R3/2026-03-28T08:00:00Z/P1D", "timezone": "Europe/Berlin"});
     assert_eq!(bounds(days).end_at, Some("2026-03-30T07:00:00Z".parse().unwrap()));
-    // A scheduled time that daylight saving skips counts as one of the three runs of `R3`, even if
-    // it does not run.
+    // A scheduled time that is skipped because of daylight saving counts as one of the three runs
+    // of `R3`.
     let skipping = json!({"schedule": "R3/2026-03-28T01:30:00Z/P1D", "timezone": "Europe/Berlin",
         "dst_gap": "skip"});
     assert_eq!(bounds(skipping).end_at, Some("2026-03-30T00:30:00Z".parse().unwrap()));
@@ -123,7 +123,7 @@ fn preferred_hours_need_chosen_times() {
         let faults = window(more.clone()).unwrap_err();
         assert_eq!(faults[0].field, "prefer_window", "{more}: {}", faults[0]);
     }
-    // Part of the preferred hours is outside of the blackout.
+    // Preferred hours that are only partly in a blackout are accepted.
     assert!(window(json!({"blackout_periods": [{"start": "21:00", "end": "05:00"}]})).is_ok());
 }
 

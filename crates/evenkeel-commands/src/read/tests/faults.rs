@@ -1,4 +1,4 @@
-//! Tests of faults and of the fields that they name.
+//! Tests of the faults that invalid documents report, and of the fields that the faults name.
 
 use super::super::expression::read_cron;
 use super::*;
@@ -44,8 +44,8 @@ fn expected_duration_is_at_most_the_allowed_one() {
     assert!(message(&both("11m", "10m")).contains("max_allowed_duration, which is 10m"));
 }
 
-/// Each field is tested with a value that has no effect, and with its default, which clients send
-/// back.
+/// Each job field is tested with a value that has no effect, and with its default value, which
+/// clients send back.
 #[test]
 fn values_without_effect_are_refused_unless_default() {
     let (once, interval) = (json!({"kind": "once"}), json!({"kind": "interval", "every": "1h"}));
@@ -74,14 +74,14 @@ fn values_without_effect_are_refused_unless_default() {
     let lost = |crashes: u64| noop(json!({"on_lost_worker": "fail", "max_crashes": crashes}));
     assert_eq!(faulty_fields(&lost(5)), ["max_crashes"]);
     assert!(read(&lost(3)).is_ok());
-    // In these documents each field has an effect.
+    // Documents in which each field has an effect are accepted.
     for document in [
         json!({"schedule": "0 9 * * *", "dst_gap": "skip", "dst_overlap": "both", "misfire": "all",
                "overlap": "replace", "avoid_blackout": true, "max_crashes": 5,
                "blackout_periods": [{"start": "22:00", "end": "06:00"}]}),
         json!({"schedule": "P1D", "dst_gap": "skip", "dst_overlap": "last"}),
         json!({"schedule": once, "misfire": "skip", "overlap": "allow"}),
-        // Fields of a disabled schedule are accepted.
+        // The fields of a disabled schedule are accepted, although they have no effect.
         json!({"schedule": "0 9 * * *", "schedule_enabled": false, "dst_gap": "skip",
                "misfire": "all"}),
     ] {

@@ -126,7 +126,7 @@ fn policies_are_read() {
 #[test]
 fn simple_fields_are_written_as_they_were_read() {
     for (name, value) in job_fields::samples() {
-        // With these blackouts, every simple field has an effect.
+        // The job has a blackout, so that every simple job field has an effect.
         let blackouts = json!([{"start": "22:00", "end": "06:00"}]);
         let more = json!({"schedule": "0 9 * * *", "blackout_periods": blackouts, name: value});
         let spec = read(&noop(more)).unwrap();

@@ -1,4 +1,4 @@
-//! Property tests that hold for all documents.
+//! Property tests of the parser with random job documents.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn any_field() -> impl Strategy<Value = String> {
-    // The known names are those of job fields, schedule fields and fields of local hours.
+    // Most names are those of job fields, schedule fields and fields of local hours.
     let mut known = job_field_names();
     known.extend(["kind", "expression", "period", "every", "at", "start", "end", "id"]);
     prop_oneof![4 => prop::sample::select(known).prop_map(String::from), 1 => any::<String>()]
@@ -104,7 +104,7 @@ proptest! {
         {
             let written = Value::Object(crate::document_of(&job.about, &job.definition, Executors.catalog()));
             let spec = read(&written).unwrap();
-            // Parsing the document at a later time gives the same result.
+            // Parsing the document of a job at a later time gives the same job.
             let later = now.saturating_add(Span::from_secs(7));
             let again = prepare_job(spec, job.id, later).unwrap();
             prop_assert_eq!((&again.about, &again.definition), (&job.about, &job.definition));
@@ -122,7 +122,7 @@ fn prepare_job(
     crate::jobs::prepare_job(spec, id, now, |job, after| job.timetable().first_after(after))
 }
 
-/// Returns a field with a valid value that does not contradict the other fields.
+/// Returns a random job field with a valid value.
 fn valid_field() -> impl Strategy<Value = (String, Value)> {
     let mut fields = job_fields::samples();
     fields.extend([

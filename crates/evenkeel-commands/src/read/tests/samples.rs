@@ -1,4 +1,4 @@
-//! Valid values for each reader that the table of simple job fields uses.
+//! Valid values for each reader method that the table of simple job fields uses.
 
 use std::ops::RangeInclusive;
 

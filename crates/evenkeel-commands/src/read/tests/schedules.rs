@@ -116,7 +116,8 @@ fn periodic_schedules_are_read() {
         json!({"scheduling_period": "24h", "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h", "cooldown_duration": "1h"}),
-        // A default cooldown does not contradict an explicit cooldown.
+        // The default cooldown of one field does not contradict an explicit cooldown in another
+        // field.
         json!({"schedule": {"kind": "periodic", "period": "24h"}, "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h"}),
