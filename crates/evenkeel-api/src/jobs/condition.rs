@@ -59,7 +59,7 @@ view! {
     /// when the active run finishes.
     can_start_by: Option<Timestamp> = can_start_by,
     /// Latest time at which the next run can start and still keep the deadline promise.
-    /// `should_start_by` depends only on the schedule.
+    /// Retries, blackouts and pauses do not change `should_start_by`.
     should_start_by: Option<Timestamp> = should_start_by,
     /// Time by which a successful run must have finished; for a job that runs once, the time by
     /// which it must have started. Null if the schedule promises no deadline.

@@ -96,20 +96,20 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sets the URL and the executor of a changed job that follows a target. `to_aim` is true if
+    /// Sets the URL and the executor of a changed job that follows a target. `applies_target` is true if
     /// the changed job must get its URL and its executor from its target.
     pub(super) async fn apply_target_to_change(
         &self,
         scope: &Scope,
         job: &Job,
         change: &mut JobChange,
-        to_aim: bool,
+        applies_target: bool,
     ) -> Result<()> {
         let about = change.about.as_ref().unwrap_or(&job.about);
         // If the change keeps the target of the job, the target is not checked, because it may have
         // been deleted in the meantime.
         let is_named = about.target.is_none() || about.target == job.about.target;
-        if is_named && !to_aim {
+        if is_named && !applies_target {
             return Ok(());
         }
         let targets = self.target_urls_of(scope, [about]).await?;
