@@ -96,8 +96,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sets the URL and the executor of a changed job that follows a target. `applies_target` is true if
-    /// the changed job must get its URL and its executor from its target.
+    /// Sets the URL and the executor of a changed job that follows a target. `applies_target` is
+    /// true if the changed job must get its URL and its executor from its target.
     pub(super) async fn apply_target_to_change(
         &self,
         scope: &Scope,
