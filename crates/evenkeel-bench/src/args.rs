@@ -9,6 +9,8 @@ use clap::{Args, Subcommand};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   evenkeel bench max --jobs 100000 --seconds 20
+  evenkeel bench max --rounds 5 --seconds 6 --store postgres
+  evenkeel bench floor --store postgres
   evenkeel bench steady --jobs 1000000 --rate 10000 --seconds 60 --store postgres
   evenkeel bench burst --jobs 100000 --json
   evenkeel bench latency --store postgres://user@host/database
@@ -45,21 +47,18 @@ pub enum Load {
         #[arg(long, default_value_t = 30)]
         seconds: u64,
     },
-    /// Measure the highest firing rate, with more due jobs than the node can run.
-    Max {
+    /// Measure the highest firing rate, with more due jobs than the node can run, and compare it
+    /// with the bare database (see `floor`).
+    Max(MaxLoad),
+    /// Measure how many firings per second the database itself commits on this machine, without a
+    /// scheduler: once as a bare loop, once with the same promises as Evenkeel.
+    Floor {
         /// Number of jobs that become due repeatedly.
-        #[arg(long, default_value_t = 100_000)]
+        #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
         jobs: u64,
-        /// Number of additional jobs that are not due during the measurement.
-        #[arg(long, default_value_t = 0)]
-        idle: u64,
-        /// Duration of the measurement in seconds.
-        #[arg(long, default_value_t = 20)]
+        /// Duration of each of the two loops in seconds.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
-        /// Use two nodes: this process schedules, a second process runs the attempts (PostgreSQL
-        /// only).
-        #[arg(long)]
-        split: bool,
     },
     /// Fire many jobs that are due at the same instant.
     Burst {
@@ -99,6 +98,29 @@ pub enum Load {
         #[arg(long)]
         ledger: PathBuf,
     },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct MaxLoad {
+    /// Number of jobs that become due repeatedly.
+    #[arg(long, default_value_t = 100_000)]
+    pub jobs: u64,
+    /// Number of additional jobs that are not due during the measurement.
+    #[arg(long, default_value_t = 0)]
+    pub idle: u64,
+    /// Duration of the measurement in seconds.
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u64,
+    /// Use two nodes: this process schedules, a second process runs the attempts (PostgreSQL only).
+    #[arg(long)]
+    pub split: bool,
+    /// Number of rounds. Each round measures both floors and then `max`, on a new store; the shares
+    /// are medians over all rounds. More than one round needs a temporary store.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub rounds: u64,
+    /// Do not measure the floors.
+    #[arg(long)]
+    pub no_floor: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -7,6 +7,7 @@ mod api;
 mod args;
 mod balance;
 mod executors;
+mod floor;
 mod latency;
 mod ledger;
 mod machine;
@@ -24,17 +25,26 @@ pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
 pub use balance::BalanceReport;
 pub use executors::ExecutorsReport;
+pub use floor::FloorReport;
 pub use queue::QueueReport;
 pub use rebalance::RebalanceReport;
 pub use report::{Quantiles, Report};
 
+use std::time::Duration;
+
+use args::MaxLoad;
 use evenkeel_executors::SupervisorCommand;
+use floor::Share;
 use run::Bench;
+
+/// Longest duration of each floor that `max` measures.
+const FLOOR_LENGTH_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum Measured {
     Load(Report),
+    Floor(FloorReport),
     Executors(ExecutorsReport),
     Api(ApiReport),
     Balance(BalanceReport),
@@ -46,6 +56,7 @@ impl Measured {
     pub fn table(&self) -> String {
         match self {
             Self::Load(report) => report.table(),
+            Self::Floor(report) => report.table(),
             Self::Executors(report) => report.table(),
             Self::Api(report) => report.table(),
             Self::Balance(report) => report.table(),
@@ -78,8 +89,10 @@ pub async fn run(
         Load::Steady { jobs, rate, seconds } => {
             Measured::Load(bench.steady(*jobs, *rate, *seconds).await?)
         }
-        Load::Max { jobs, idle, seconds, split } => {
-            Measured::Load(bench.max(*jobs, *idle, *seconds, *split).await?)
+        Load::Max(load) => Measured::Load(max(args, &mut bench, load, quiet).await?),
+        Load::Floor { jobs, seconds } => {
+            let length = Duration::from_secs(*seconds);
+            Measured::Floor(floor::measure(&mut bench, *jobs, length).await?)
         }
         Load::Burst { jobs } => Measured::Load(bench.burst(*jobs).await?),
         Load::Latency { count } => Measured::Load(latency::measure(&mut bench, *count).await?),
@@ -99,7 +112,37 @@ pub async fn run(
         Measured::Api(report) => report.kept = kept,
         Measured::Rebalance(report) => report.kept = kept,
         Measured::Queue(report) => report.kept = kept,
-        Measured::Executors(_) | Measured::Balance(_) => {}
+        Measured::Floor(_) | Measured::Executors(_) | Measured::Balance(_) => {}
     }
     Ok(Some(measured))
+}
+
+/// Measures the floors and `max` in turn. Only the store of the last round can be kept.
+async fn max(
+    args: &BenchArgs,
+    bench: &mut Bench,
+    load: &MaxLoad,
+    quiet: bool,
+) -> anyhow::Result<Report> {
+    let is_temporary = matches!(args.store.as_str(), "sqlite" | "postgres");
+    anyhow::ensure!(
+        load.rounds == 1 || is_temporary,
+        "--rounds {} needs --store sqlite or --store postgres: each round uses a new store",
+        load.rounds
+    );
+    let length = Duration::from_secs(load.seconds).min(FLOOR_LENGTH_MAX);
+    let mut rounds = Vec::new();
+    let mut report = Report::default();
+    for round in 0..load.rounds {
+        if round > 0 {
+            *bench = Bench::open(args, quiet).await?;
+        }
+        let floors = match load.no_floor {
+            true => None,
+            false => Some(floor::measure(bench, load.jobs, length).await?),
+        };
+        report = bench.max(load).await?;
+        rounds.extend(floors.map(|floors| (floors, report.firings_per_s)));
+    }
+    Ok(Report { share: Share::of(&rounds), ..report })
 }

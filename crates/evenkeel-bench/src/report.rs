@@ -5,6 +5,9 @@ use std::fmt;
 use comfy_table::Table;
 use serde::Serialize;
 
+use crate::floor::Share;
+use crate::machine::Disturbance;
+
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub load: &'static str,
@@ -41,6 +44,12 @@ pub struct Report {
     pub cpu_s: f64,
     /// Bytes written per firing, to the WAL (PostgreSQL) or to disk (SQLite).
     pub bytes_per_firing: f64,
+    /// What other programs used while the benchmark ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+    /// Speed compared with the bare database; only for `max`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// Address of the store if `--keep` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
@@ -121,6 +130,14 @@ impl Report {
         rows.add("memory", format!("{:.0} MB", self.rss_mb));
         rows.add("CPU", format!("{:.1} s", self.cpu_s));
         rows.add("bytes per firing", format!("{:.0}", self.bytes_per_firing));
+        if let Some(Share { of_bare_loop, of_same_promises, rounds }) = self.share {
+            rows.add("share of bare loop", format!("{of_bare_loop:.2}"));
+            rows.add("share of same promises", format!("{of_same_promises:.2}"));
+            rows.add("rounds", rounds);
+        }
+        if let Some(disturbance) = self.disturbance {
+            rows.add("disturbance", disturbance);
+        }
         rows.finish(self.kept.as_ref())
     }
 }

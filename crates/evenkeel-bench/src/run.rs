@@ -15,7 +15,7 @@ use evenkeel_store::{Role, Roles, Scope};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
 
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, MaxLoad};
 use crate::ledger::{self, Executed, LedgerExecutor};
 use crate::machine;
 use crate::node::Sources;
@@ -139,13 +139,8 @@ impl Bench {
     }
 
     /// Fires more jobs than the node can run, to measure its highest rate.
-    pub async fn max(
-        &mut self,
-        jobs: u64,
-        idle: u64,
-        seconds: u64,
-        split: bool,
-    ) -> anyhow::Result<Report> {
+    pub async fn max(&mut self, load: &MaxLoad) -> anyhow::Result<Report> {
+        let MaxLoad { jobs, idle, seconds, split, .. } = *load;
         anyhow::ensure!(
             !split || self.target.kind == "postgres",
             "--split needs --store postgres: two nodes share a store"
@@ -198,12 +193,14 @@ impl Bench {
             second_cpu_s = cpu_s;
         }
         let took = self.monotonic() - began;
+        let disturbance = self.target.disturbance(second_cpu_s, took.as_secs_f64());
         let done_at = self.now().await?;
         executor.flush()?;
         let mut report =
             self.evaluate(&plan, start, until, overloaded, took, done_at, &ledgers).await?;
         report.rss_mb = rss_mb;
         report.cpu_s += second_cpu_s;
+        report.disturbance = disturbance;
         Ok(report)
     }
 

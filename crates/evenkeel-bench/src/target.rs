@@ -9,7 +9,7 @@ use evenkeel_store::Store;
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::machine;
+use crate::machine::{self, Disturbance, MachineTime};
 
 /// A store and the PostgreSQL server or temporary folder that was created for it.
 pub struct Target {
@@ -24,6 +24,7 @@ pub struct Target {
     folder: Option<tempfile::TempDir>,
     written_before: u64,
     cpu_before: f64,
+    machine_before: MachineTime,
 }
 
 impl Target {
@@ -74,21 +75,38 @@ impl Target {
     }
 
     fn new(store: Arc<dyn Store>, kind: &'static str, durability: String, address: String) -> Self {
-        let (written_before, cpu_before) = (0, 0.0);
-        let (server, folder) = (None, None);
-        Self { store, kind, durability, address, server, folder, written_before, cpu_before }
+        Self {
+            store,
+            kind,
+            durability,
+            address,
+            server: None,
+            folder: None,
+            written_before: 0,
+            cpu_before: 0.0,
+            machine_before: MachineTime::default(),
+        }
     }
 
     /// Starts the measurement: resets the counters of CPU time and bytes written.
     pub async fn begin(&mut self) -> anyhow::Result<()> {
         self.written_before = self.written().await?;
         self.cpu_before = self.cpu();
+        self.machine_before = MachineTime::now();
         Ok(())
     }
 
     /// CPU seconds of this process and a private PostgreSQL server since [`Self::begin`].
     pub fn cpu_seconds(&self) -> f64 {
         self.cpu() - self.cpu_before
+    }
+
+    /// What else ran on the machine since [`Self::begin`], `seconds` ago. `further_cpu_s` is the CPU
+    /// time of other measured processes. `None` if the CPU time of the PostgreSQL server is unknown.
+    pub fn disturbance(&self, further_cpu_s: f64, seconds: f64) -> Option<Disturbance> {
+        let is_known = self.kind == "sqlite" || self.server.is_some();
+        let cpu_s = self.cpu_seconds() + further_cpu_s;
+        is_known.then(|| Disturbance::since(self.machine_before, cpu_s, seconds))
     }
 
     /// Bytes written to the WAL (PostgreSQL) or to disk (SQLite) since [`Self::begin`].
