@@ -183,7 +183,7 @@ pub struct QueueLoad {
     /// Give each attempt one of 1,000 concurrency keys, each with a limit of 10.
     #[arg(long)]
     pub limits: bool,
-    /// Use one-time jobs with deduplication keys.
+    /// Queue runs of one-time jobs with deduplication keys, instead of recurring jobs.
     #[arg(long)]
     pub dedup: bool,
     /// Only claim attempts, and never finish them.

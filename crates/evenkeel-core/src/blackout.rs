@@ -26,8 +26,8 @@ pub enum BlackoutError {
 
 const DAY: i64 = 86_400 * 1_000_000;
 
-/// Maximum number of steps in the search for the next start or end of a blackout. A search of 1,000
-/// steps is enough, because a day has few blackouts and clocks change rarely.
+/// Maximum number of steps in the search for the next start or end of a blackout. The
+/// search needs far fewer steps, because a day has few blackouts and clocks change rarely.
 const STEPS_MAX: usize = 1000;
 
 impl Blackout {

@@ -4,13 +4,12 @@ use std::fs;
 use std::time::Duration;
 
 use evenkeel_engine::Clock;
+use evenkeel_store_sqlite::SqliteOptions;
 use rusqlite::{Connection, params};
 
 use super::{DueOrder, FIRST, Firing, PERIOD, Promises, phase, previous};
 
 const NODE: i64 = 1;
-/// The store also copies its log only after this many pages.
-const LOG_PAGES: u32 = 10_000;
 
 /// Creates an empty database beside the store and fills the tables of the loop.
 pub(super) fn fill(store: &str, promises: Promises, jobs: i64) -> anyhow::Result<()> {
@@ -44,11 +43,14 @@ fn path(store: &str) -> String {
     format!("{}-floor", store.trim_start_matches("sqlite:"))
 }
 
+/// Opens the database with the settings of the store.
 fn open(store: &str) -> anyhow::Result<Connection> {
     let connection = Connection::open(path(store))?;
+    let options = SqliteOptions::new(path(store));
+    let (cache_kb, log_pages) = (options.cache_mb * 1024, options.wal_autocheckpoint_pages);
     connection.execute_batch(&format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -262144; \
-         PRAGMA wal_autocheckpoint = {LOG_PAGES}"
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -{cache_kb}; \
+         PRAGMA wal_autocheckpoint = {log_pages}"
     ))?;
     Ok(connection)
 }

@@ -20,7 +20,7 @@ pub(super) struct QueueFiller<'a> {
     pub(super) node: NodeNo,
     /// Give each job a concurrency key with a limit.
     pub(super) limits: bool,
-    /// Use one-time jobs with deduplication keys.
+    /// True if the queued runs belong to one-time jobs with deduplication keys.
     pub(super) dedup: bool,
 }
 

@@ -99,8 +99,8 @@ impl Jobs {
     }
 }
 
-/// Sends a signal to the nodes. A failure to send the signal is only logged, because nodes also
-/// poll for committed changes.
+/// Notifies all nodes that jobs or runs have changed. A failed notification is only logged, because
+/// nodes also poll for committed changes.
 pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
     if let Err(error) = store.announce(signal).await {
         tracing::warn!(
