@@ -92,6 +92,7 @@ pub async fn run(
         Load::Max(load) => Measured::Load(max(args, &mut bench, load, quiet).await?),
         Load::Floor { jobs, seconds } => {
             let length = Duration::from_secs(*seconds);
+            bench.target.create_log_files().await?;
             Measured::Floor(floor::measure(&mut bench, *jobs, length).await?)
         }
         Load::Burst { jobs } => Measured::Load(bench.burst(*jobs).await?),
@@ -137,6 +138,7 @@ async fn max(
         if round > 0 {
             *bench = Bench::open(args, quiet).await?;
         }
+        bench.target.create_log_files().await?;
         let floors = match load.no_floor {
             true => None,
             false => Some(floor::measure(bench, load.jobs, length).await?),

@@ -1,6 +1,8 @@
 //! Cancels a running attempt.
 
-use tokio::sync::watch;
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::Notify;
 
 /// Why an attempt has to stop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -24,30 +26,36 @@ pub enum CancelReason {
 
 /// Tells a running attempt whether and why it is cancelled; clones are cheap.
 #[derive(Clone, Debug)]
-pub struct Cancel(Option<watch::Receiver<Option<CancelReason>>>);
+pub struct Cancel(Option<Arc<Shared>>);
 
 /// Cancels a running attempt. Dropping a `CancelHandle` cancels nothing.
 #[derive(Debug)]
-pub struct CancelHandle(watch::Sender<Option<CancelReason>>);
+pub struct CancelHandle(Arc<Shared>);
+
+/// Every attempt has one, so it is small. A `tokio::sync::watch` channel takes ten times as long to
+/// create and drop.
+#[derive(Debug, Default)]
+struct Shared {
+    reason: OnceLock<CancelReason>,
+    cancelled: Notify,
+}
 
 /// Returns a handle that cancels an attempt, and the `Cancel` that the attempt checks.
 pub fn cancellation() -> (CancelHandle, Cancel) {
-    let (sender, receiver) = watch::channel(None);
-    (CancelHandle(sender), Cancel(Some(receiver)))
+    let shared = Arc::new(Shared::default());
+    (CancelHandle(Arc::clone(&shared)), Cancel(Some(shared)))
 }
 
 impl CancelHandle {
     /// Cancels the attempt. Later calls do not change the reason of the cancellation.
     pub fn cancel(&self, reason: CancelReason) {
-        self.0.send_if_modified(|current| {
-            let first = current.is_none();
-            current.get_or_insert(reason);
-            first
-        });
+        if self.0.reason.set(reason).is_ok() {
+            self.0.cancelled.notify_waiters();
+        }
     }
 
     pub fn reason(&self) -> Option<CancelReason> {
-        *self.0.borrow()
+        self.0.reason.get().copied()
     }
 }
 
@@ -58,17 +66,19 @@ impl Cancel {
     }
 
     pub fn reason(&self) -> Option<CancelReason> {
-        self.0.as_ref().and_then(|receiver| *receiver.borrow())
+        self.0.as_ref().and_then(|shared| shared.reason.get().copied())
     }
 
     /// Completes when the attempt is cancelled, or never if the attempt is not cancelled.
     pub async fn cancelled(&self) -> CancelReason {
-        if let Some(receiver) = &self.0 {
-            let mut receiver = receiver.clone();
-            if let Ok(reason) = receiver.wait_for(Option::is_some).await
-                && let Some(reason) = *reason
-            {
-                return reason;
+        if let Some(shared) = &self.0 {
+            // The wait begins before the check, so that a cancellation in between ends the wait.
+            let cancelled = shared.cancelled.notified();
+            if shared.reason.get().is_none() {
+                cancelled.await;
+            }
+            if let Some(reason) = shared.reason.get() {
+                return *reason;
             }
         }
         std::future::pending().await
@@ -88,5 +98,17 @@ mod tests {
         drop(handle);
         assert_eq!(cancel.cancelled().await, CancelReason::ShuttingDown);
         assert_eq!(cancel.reason(), Some(CancelReason::ShuttingDown));
+    }
+
+    #[tokio::test]
+    async fn all_waits_end_when_the_attempt_is_cancelled() {
+        let (handle, cancel) = cancellation();
+        let waits = [cancel.clone(), cancel]
+            .map(|cancel| tokio::spawn(async move { cancel.cancelled().await }));
+        tokio::task::yield_now().await;
+        handle.cancel(CancelReason::TooLong);
+        for wait in waits {
+            assert_eq!(wait.await.unwrap(), CancelReason::TooLong);
+        }
     }
 }

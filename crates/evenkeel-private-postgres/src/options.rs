@@ -40,6 +40,7 @@ impl Options {
             settings.extend([
                 ("wal_buffers", "64MB".to_owned()),
                 ("max_wal_size", "16GB".to_owned()),
+                ("min_wal_size", "4GB".to_owned()),
                 ("checkpoint_timeout", "15min".to_owned()),
                 ("autovacuum_naptime", "10s".to_owned()),
             ]);

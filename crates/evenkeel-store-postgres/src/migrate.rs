@@ -8,7 +8,10 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 
 /// All migrations, oldest first. A released migration never changes, and each new migration needs a
 /// case in `tests/upgrade.rs`.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/0001_init.sql"),
+    include_str!("../migrations/0002_room_for_state.sql"),
+];
 
 /// First half of the key of the advisory lock that a node holds while it migrates.
 const LOCK_CLASS: i32 = 0x45_4b_4d_47;

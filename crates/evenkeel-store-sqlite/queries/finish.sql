@@ -93,3 +93,23 @@ ON CONFLICT DO UPDATE SET saved_at = excluded.saved_at, data = excluded.data
 
 -- :name finish_stop_job
 UPDATE job_state SET next_at = NULL, slot = NULL WHERE job_no = ?1
+
+-- :name finish_plain_attempt (scheduled_at, job_no, sequence, attempt, node_no, fence, status, finished_at)
+UPDATE attempt SET status = :status, finished_at = :finished_at
+WHERE {this_attempt} AND node_no = :node_no AND fence = :fence AND status = {attempt.running}
+
+-- :name finish_plain_job (job_no, scheduled_at, status, started_at, finished_at, took, alpha)
+-- The arithmetic is the same as in core's History::after. The cast rounds to the nearest
+-- microsecond, because a duration is never negative. Changes nothing if the job has a condition,
+-- which must then be evaluated again.
+UPDATE job_state
+SET live = max(live - 1, 0), last_status = :status,
+    last_start_at = :started_at, last_end_at = :finished_at,
+    last_good_start_at = :started_at, last_good_end_at = :finished_at, failures = 0,
+    average_us = CASE WHEN average_us IS NOT NULL
+                      THEN CAST(average_us + :alpha * (:took - average_us) + 0.5 AS INTEGER)
+                      WHEN :alpha > 0 THEN :took END,
+    variance = (1 - :alpha) * (variance + :alpha * (:took - ifnull(average_us, :took))
+                                                 * (:took - ifnull(average_us, :took))),
+    succeeded_at = :scheduled_at, succeeded_runs = succeeded_runs + 1
+WHERE job_no = :job_no AND has_condition = 0

@@ -115,7 +115,7 @@ impl Store for SqliteStore {
     /// Batches are large, because a database page that many rows of a batch change is then written
     /// only once.
     fn batch_sizing(&self) -> BatchSizing {
-        BatchSizing { batch: 4000, parallel_batches: 1 }
+        BatchSizing { batch: 4000, parallel_batches: 2 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -155,7 +155,7 @@ impl Store for SqliteStore {
         self.writer
             .write(Urgency::Command, 1, move |db| {
                 db.run(sql!("setting_create"), &[&key, &fresh])?;
-                Ok(find_setting(db, &key)?.unwrap_or(fresh))
+                Ok(find_setting(db, &key)?.unwrap_or_else(|| fresh.clone()))
             })
             .await
     }

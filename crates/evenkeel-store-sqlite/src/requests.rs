@@ -30,7 +30,9 @@ impl RequestStore for SqliteStore {
         answer: Option<Answered>,
     ) -> Result<(), StoreError> {
         let (tenant, key) = (scope.tenant, key.to_owned());
-        self.writer.write(Command, 1, move |db| end(db, tenant, &key, begun_at, answer)).await
+        self.writer
+            .write(Command, 1, move |db| end(db, tenant, &key, begun_at, answer.as_ref()))
+            .await
     }
 
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
@@ -81,11 +83,11 @@ fn end(
     tenant: TenantNo,
     key: &str,
     begun_at: Timestamp,
-    answer: Option<Answered>,
+    answer: Option<&Answered>,
 ) -> Answer<()> {
     match answer {
         Some(Answered { status, headers, body }) => {
-            let row: Params<'_> = &[&tenant, &key, &begun_at, &status, &headers, &body];
+            let row: Params<'_> = &[&tenant, &key, &begun_at, status, headers, body];
             connection.run(sql!("end_request"), row)
         }
         None => connection.run(sql!("end_request_drop"), &[&tenant, &key, &begun_at]),

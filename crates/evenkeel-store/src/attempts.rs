@@ -128,6 +128,19 @@ impl Finish {
             unstored_since: None,
         }
     }
+
+    /// True if the run succeeds and leaves nothing to store but its end: no results, no
+    /// attachments, no next run time, nothing to evaluate and nothing to correct. Most results are
+    /// plain, so stores have a short path for them.
+    pub fn is_plain(&self) -> bool {
+        self.outcome.is_success()
+            && self.then == Then::END
+            && self.results == Results::default()
+            && self.attachments == Attachments::default()
+            && self.hook == Hook::None
+            && self.unstored_since.is_none()
+            && !self.judge
+    }
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -7,8 +7,7 @@ use evenkeel_core::NodeNo;
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{
-    Attachments, Finish, FinishResult, Hook, OVERRIDE_ALPHA, Results, StoreError, Then,
-    skip_reason_code,
+    Attachments, Finish, FinishResult, Hook, OVERRIDE_ALPHA, StoreError, Then, skip_reason_code,
 };
 use tokio_postgres::Row;
 
@@ -97,7 +96,7 @@ async fn run(
     for round in rounds {
         let finishes: Vec<&Finish> = round.iter().map(|at| &args.batch[*at]).collect();
         let columns = FinishColumns::new(&finishes);
-        let row = if finishes.iter().all(|finish| is_plain(finish)) {
+        let row = if finishes.iter().all(|finish| finish.is_plain()) {
             columns.finish_plain(connection, args).await?
         } else {
             columns.finish(connection, args, &finishes).await?
@@ -163,15 +162,6 @@ async fn correct_skips(
 /// True if the job has no next run time after this attempt.
 fn stops_job(finish: &Finish) -> bool {
     matches!(finish.then, Then::EndRun { stop_job: true, .. })
-}
-
-/// True if the run succeeds, has no results to store, and changes neither the job's next run time
-/// nor its condition.
-fn is_plain(finish: &Finish) -> bool {
-    finish.then == Then::EndRun { stop_job: false, next_at: None }
-        && finish.results == Results::default()
-        && finish.outcome.is_success()
-        && !finish.judge
 }
 
 /// The columns that the store sends for every batch of results.

@@ -18,6 +18,8 @@ use crate::{conditions, dead_letters, notes};
 
 /// The most frequent statements of this module, prepared once per batch.
 struct Statements<'c> {
+    plain_attempt: CachedStatement<'c>,
+    plain_job: CachedStatement<'c>,
     attempt: CachedStatement<'c>,
     history: CachedStatement<'c>,
     job: CachedStatement<'c>,
@@ -27,13 +29,28 @@ impl Statements<'_> {
     /// Stores the result of an attempt. Returns false if the node no longer runs the attempt under
     /// this fence.
     fn end_attempt(&mut self, node: NodeNo, finish: &Finish) -> Answer<bool> {
-        let results = &finish.results;
+        let Finish { key, fence, outcome, finished_at, results, .. } = finish;
+        if finish.is_plain() {
+            let ended = self.plain_attempt.change(&[key, &node, fence, outcome, finished_at])?;
+            return Ok(ended == 1);
+        }
         let ended = self.attempt.change(&[
-            &finish.key, &node, &finish.fence, &finish.outcome, &finish.finished_at,
-            &results.error, &results.output, &results.items_crawled, &results.items_indexed,
-            &results.cpu_time, &results.memory_peak_kb,
+            key, &node, fence, outcome, finished_at, &results.error, &results.output,
+            &results.items_crawled, &results.items_indexed, &results.cpu_time,
+            &results.memory_peak_kb,
         ])?;
         Ok(ended == 1)
+    }
+
+    /// Updates the history of a job after a plain result. Returns false if nothing was changed,
+    /// because the job has a condition or no longer exists.
+    fn update_job_plainly(&mut self, finish: &Finish, alpha: f64) -> Answer<bool> {
+        let Finish { key, outcome, started_at, finished_at, .. } = finish;
+        let took = finished_at.since(*started_at);
+        let updated = self.plain_job.change(&[
+            &key.job_no, &key.scheduled_at, outcome, started_at, finished_at, &took, &alpha,
+        ])?;
+        Ok(updated == 1)
     }
 
     fn update_job(&mut self, finish: &Finish, over: bool, after: &History) -> Answer<()> {
@@ -67,6 +84,8 @@ pub(crate) fn finish(
 ) -> Answer<Vec<FinishResult>> {
     let mut results = vec![FinishResult::LeaseLost; batch.len()];
     let mut statements = Statements {
+        plain_attempt: connection.prepare_cached(sql!("finish_plain_attempt"))?,
+        plain_job: connection.prepare_cached(sql!("finish_plain_job"))?,
         attempt: connection.prepare_cached(sql!("finish_attempt"))?,
         history: connection.prepare_cached(sql!("finish_history"))?,
         job: connection.prepare_cached(sql!("finish_job"))?,
@@ -95,6 +114,9 @@ fn finish_one(
             correct_skips(connection, finish)?;
         }
         return Ok(result);
+    }
+    if finish.is_plain() && statements.update_job_plainly(finish, alpha)? {
+        return Ok(FinishResult::Done);
     }
     if finish.attachments != Attachments::default() {
         notes::finish_attachments(connection, finish)?;

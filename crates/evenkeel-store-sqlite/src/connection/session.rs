@@ -15,8 +15,12 @@ pub(crate) struct Session {
     watermarks: HashMap<NodeNo, Watermark>,
 }
 
+/// The cached values of a session at some moment.
+#[derive(Clone)]
+pub(crate) struct Cached(HashMap<NodeNo, Watermark>);
+
 /// The low watermark of a node: no attempt that the node runs has an earlier scheduled time.
-#[derive(Default)]
+#[derive(Copy, Clone, Default)]
 struct Watermark {
     /// The low watermark in the node's row, if it is known.
     stored: Option<Timestamp>,
@@ -38,11 +42,14 @@ impl Session {
         Self { connection, watermarks: HashMap::new() }
     }
 
-    /// Clears all cached values after a rollback.
-    pub(crate) fn clear_cache(&mut self) {
-        for watermark in self.watermarks.values_mut() {
-            watermark.stored = None;
-        }
+    /// Returns the cached values, which must be restored if the transaction or savepoint that
+    /// begins now is rolled back.
+    pub(crate) fn cached(&self) -> Cached {
+        Cached(self.watermarks.clone())
+    }
+
+    pub(crate) fn restore(&mut self, before: Cached) {
+        self.watermarks = before.0;
     }
 
     pub(crate) fn node_state(&self, node: NodeNo) -> Answer<Option<NodeState>> {

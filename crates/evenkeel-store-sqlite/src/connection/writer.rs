@@ -1,8 +1,8 @@
 //! The writing thread, which commits waiting requests in groups.
 //!
-//! The writing thread takes all waiting requests, runs each request in a savepoint, commits once,
-//! and replies after the commit. So all requests of a group share one disk sync, and no request
-//! waits for further requests to arrive.
+//! The writing thread takes all waiting requests, runs them in one transaction, and replies after
+//! the commit. So all requests of a group share one disk sync, and no request waits for further
+//! requests to arrive. A request that fails rolls back only its own changes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tracing::{debug, error, warn};
 
 use crate::connection::log::Log;
-use crate::connection::session::Session;
+use crate::connection::session::{Cached, Session};
 use crate::connection::urgency::{Queue, Urgency};
 use crate::error::{Answer, unavailable, unwritable};
 use crate::{OpenError, SqliteOptions};
@@ -53,23 +53,69 @@ impl From<rusqlite::Error> for CommitFailure {
     }
 }
 
-/// Sends the reply to the caller once it is known whether the commit succeeded.
-type Reply = Box<dyn FnOnce(Result<(), &CommitFailure>) + Send>;
+/// A request of a caller that waits for the commit. The writer may run a request twice, if the
+/// first transaction was rolled back.
+trait Request: Send {
+    /// Runs the request inside a transaction.
+    fn run(&mut self, session: &mut Session) -> Ran;
 
-/// The result of a request that ran inside the transaction.
-struct RequestResult {
-    changed: bool,
-    /// Set if the request failed because the database cannot be written.
-    unwritable: Option<Unwritable>,
-    reply: Reply,
+    /// Tells the caller the result of the last run, once it is known whether the commit succeeded.
+    fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>);
+
+    /// True for a command of a user, which fails more often than a request of the engine.
+    fn is_command(&self) -> bool;
 }
 
-/// Runs a request inside a transaction. If the transaction could not begin, the request receives
-/// the failure instead of a session.
-type Request = Box<dyn FnOnce(Result<&mut Session, &CommitFailure>) -> RequestResult + Send>;
+/// Whether a request succeeded.
+#[derive(Copy, Clone)]
+enum Ran {
+    Done,
+    /// The reason is set if the request failed because the database cannot be written.
+    Failed(Option<Unwritable>),
+}
+
+struct Write<T, F> {
+    act: F,
+    urgency: Urgency,
+    /// `None` if the request did not run, or panicked.
+    result: Option<Result<T, StoreError>>,
+    caller: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Request for Write<T, F>
+where
+    T: Send,
+    F: Fn(&mut Session) -> Answer<T> + Send,
+{
+    fn run(&mut self, session: &mut Session) -> Ran {
+        self.result = None;
+        let act = AssertUnwindSafe(|| (self.act)(session).map_err(StoreError::from));
+        self.result = catch_unwind(act).ok();
+        match &self.result {
+            Some(Ok(_)) => Ran::Done,
+            Some(Err(error)) => Ran::Failed(error.unwritable()),
+            None => Ran::Failed(None),
+        }
+    }
+
+    fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>) {
+        let reply = match (self.result, committed) {
+            (Some(Err(error)), _) => Err(error),
+            (_, Err(failure)) => Err(failure.to_error()),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (None, Ok(())) => Err(unavailable("the request panicked")),
+        };
+        // Sending fails only if the caller has stopped waiting.
+        let _ = self.caller.send(reply);
+    }
+
+    fn is_command(&self) -> bool {
+        self.urgency == Urgency::Command
+    }
+}
 
 pub(crate) struct Writer {
-    queue: Arc<Queue<Request>>,
+    queue: Arc<Queue<Box<dyn Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -117,31 +163,14 @@ impl Writer {
     ) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Session) -> Answer<T> + Send + 'static,
+        F: Fn(&mut Session) -> Answer<T> + Send + 'static,
     {
-        let (sender, receiver) = oneshot::channel::<Result<T, StoreError>>();
-        let request: Request = Box::new(move |session| {
-            let result = match session {
-                Ok(session) => act(session).map_err(StoreError::from),
-                Err(failure) => Err(failure.to_error()),
-            };
-            let changed = result.is_ok();
-            let unwritable = result.as_ref().err().and_then(StoreError::unwritable);
-            let reply: Reply = Box::new(move |committed| {
-                let reply = match (result, committed) {
-                    (Ok(value), Ok(())) => Ok(value),
-                    (Ok(_), Err(failure)) => Err(failure.to_error()),
-                    (Err(error), _) => Err(error),
-                };
-                // Sending fails only if the caller has stopped waiting.
-                let _ = sender.send(reply);
-            });
-            RequestResult { changed, unwritable, reply }
-        });
+        let (caller, answer) = oneshot::channel::<Result<T, StoreError>>();
+        let request = Box::new(Write { act, urgency, result: None, caller });
         if self.queue.push(urgency, rows, request).await.is_err() {
             return Err(unavailable("the store is closed"));
         }
-        receiver.await.unwrap_or_else(|_| Err(unavailable("the writer dropped the request")))
+        answer.await.unwrap_or_else(|_| Err(unavailable("the writer dropped the request")))
     }
 }
 
@@ -160,74 +189,79 @@ fn copy_whole_log(connection: &Connection) {
     }
 }
 
-fn commit_together(session: &mut Session, group: Vec<Request>) {
-    if let Err(cause) = session.execute_batch("BEGIN IMMEDIATE") {
-        let failure = CommitFailure::from(cause);
-        failure.log("cannot begin a SQLite transaction; all requests for it fail");
-        for request in group {
-            (request(Err(&failure)).reply)(Ok(()));
-        }
-        return;
+/// Runs all requests in one transaction and replies to their callers.
+fn commit_together(session: &mut Session, mut group: Vec<Box<dyn Request>>) {
+    let before = session.cached();
+    let mut committed = run_together(session, &mut group);
+    if matches!(committed, Ok(false)) {
+        roll_back(session, before.clone());
+        committed = run_apart(session, &mut group);
     }
-    let is_single = group.len() == 1;
-    let mut replies = Vec::with_capacity(group.len());
-    let mut group = group.into_iter();
-    let ran = group.by_ref().try_for_each(|request| {
-        replies.extend(run_one(session, request, is_single)?);
-        Ok(())
-    });
-    let committed = ran.and_then(|()| commit(session));
     if let Err(failure) = &committed {
         failure.log("SQLite commit failed; all requests in the transaction are rolled back");
-        if !session.is_autocommit()
-            && let Err(cause) = session.execute_batch("ROLLBACK")
-        {
-            error!(error = %cause, "cannot roll back a failed transaction; all requests in it fail");
-        }
-        session.clear_cache();
-        // Requests that did not run have changed nothing in the database.
-        for request in group {
-            (request(Err(failure)).reply)(Ok(()));
-        }
+        roll_back(session, before);
     }
-    let committed = committed.as_ref().map(|&()| ());
-    for reply in replies {
-        reply(committed);
+    let committed = committed.as_ref().map(|_| ());
+    for request in group {
+        request.reply(committed);
     }
 }
 
-/// Runs a request so that its failure rolls back only the changes of that request. Returns an error
-/// if the whole transaction was rolled back.
-fn run_one(
+/// Runs the requests and commits. Returns false if a request of the engine failed, and nothing was
+/// committed.
+///
+/// A savepoint copies every page that changes, so only commands run in savepoints: they are small
+/// and may fail. A request of the engine hardly ever fails.
+fn run_together(
     session: &mut Session,
-    request: Request,
-    is_single: bool,
-) -> Result<Option<Reply>, CommitFailure> {
-    // A savepoint copies every page that changes, and a request that is alone in its transaction
-    // needs no savepoint.
-    if !is_single {
-        session.execute_batch("SAVEPOINT request")?;
+    group: &mut [Box<dyn Request>],
+) -> Result<bool, CommitFailure> {
+    session.execute_batch("BEGIN IMMEDIATE")?;
+    for request in group {
+        if request.is_command() {
+            run_in_savepoint(session, &mut **request)?;
+        } else if let Ran::Failed(_) = request.run(session) {
+            return Ok(false);
+        }
     }
-    let ran = catch_unwind(AssertUnwindSafe(|| request(Ok(session))));
-    let failed = !matches!(&ran, Ok(RequestResult { changed: true, .. }));
-    if failed {
-        session.clear_cache();
+    commit(session)?;
+    Ok(true)
+}
+
+/// Runs the requests and commits, so that the failure of a request rolls back only its own changes.
+fn run_apart(session: &mut Session, group: &mut [Box<dyn Request>]) -> Result<bool, CommitFailure> {
+    session.execute_batch("BEGIN IMMEDIATE")?;
+    for request in group {
+        run_in_savepoint(session, &mut **request)?;
+    }
+    commit(session)?;
+    Ok(true)
+}
+
+/// Fails if the whole transaction was rolled back.
+fn run_in_savepoint(session: &mut Session, request: &mut dyn Request) -> Result<(), CommitFailure> {
+    let before = session.cached();
+    session.execute_batch("SAVEPOINT request")?;
+    if let Ran::Failed(unwritable) = request.run(session) {
         // After some faults, such as a full disk, SQLite has already rolled back the transaction.
         if session.is_autocommit() {
             let reason = "another request of the same commit failed to write to the disk".into();
-            let unwritable = ran.as_ref().ok().and_then(|ran| ran.unwritable);
-            if let Ok(ran) = ran {
-                (ran.reply)(Ok(()));
-            }
             return Err(CommitFailure { unwritable, reason });
         }
-        session.execute_batch(if is_single { "ROLLBACK" } else { "ROLLBACK TO request" })?;
+        session.restore(before);
+        session.execute_batch("ROLLBACK TO request")?;
     }
-    if !is_single {
-        session.execute_batch("RELEASE request")?;
+    Ok(session.execute_batch("RELEASE request")?)
+}
+
+/// Ends a failed transaction, if SQLite has not ended it already.
+fn roll_back(session: &mut Session, before: Cached) {
+    session.restore(before);
+    if !session.is_autocommit()
+        && let Err(cause) = session.execute_batch("ROLLBACK")
+    {
+        error!(error = %cause, "cannot roll back a failed transaction; all requests in it fail");
     }
-    // A request that panicked has dropped its reply, so its caller gets an error.
-    Ok(ran.ok().map(|ran| ran.reply))
 }
 
 fn commit(session: &Session) -> Result<(), CommitFailure> {
