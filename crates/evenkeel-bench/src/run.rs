@@ -34,6 +34,10 @@ const LOOKED_UP_MAX: usize = 100_000;
 /// machine can reach.
 const OVERLOAD_RATE: f64 = 150_000.0;
 
+/// Time in which the engine loads its jobs before `max` begins to measure. The floors, with which
+/// the result is compared, load no jobs either.
+const LOADING: Duration = Duration::from_secs(2);
+
 /// The store, the clocks and the settings of a measurement.
 pub(crate) struct Bench {
     pub(crate) target: Target,
@@ -149,12 +153,13 @@ impl Bench {
         let registrar = self.registrar(&progress);
         let now = self.now().await?;
         registrar.idle(idle, now).await?;
-        let behind = OVERLOAD_RATE * seconds as f64 / natural_rate(jobs);
+        let length = Duration::from_secs(seconds) + LOADING;
+        let behind = OVERLOAD_RATE * length.as_secs_f64() / natural_rate(jobs);
         let start = now.saturating_sub(Span::from_secs(behind.ceil() as u64));
         // No due time is skipped.
         let plan = registrar.busy(jobs, 60, start, OverlapPolicy::Allow, identity).await?;
         progress.finish_and_clear();
-        let until = self.now().await?.saturating_add(Span::from_secs(seconds));
+        let until = self.now().await?.saturating_add(Span::from(length));
         let report = self.measure(plan, now, until, split).await?;
         Ok(Report { load: "max", jobs: jobs + idle, lateness_ms: None, ..report })
     }
@@ -174,9 +179,14 @@ impl Bench {
         let overloaded = start < until && plan.busy.values().any(|(first, _)| *first < start);
         let second = || SecondNode::start(&self.target.address, self.folder.path(), self.workers);
         let second = split.then(second).transpose()?;
+        let mut from = (self.sources.clock.wall(), self.monotonic());
         self.target.begin().await?;
-        let began = self.monotonic();
         let engine = self.start(&executor, Roles { worker: !split, ..Roles::ALL }).await?;
+        if overloaded {
+            tokio::time::sleep(LOADING).await;
+            from = (self.sources.clock.wall(), self.monotonic());
+            self.target.begin().await?;
+        }
 
         let expected = plan.count(until);
         let rss_mb = self.wait_until(until, &executor, overloaded.then_some(expected)).await?;
@@ -192,12 +202,13 @@ impl Bench {
             ledgers.push(ledger);
             second_cpu_s = cpu_s;
         }
-        let took = self.monotonic() - began;
+        let took = self.monotonic() - from.1;
         let disturbance = self.target.disturbance(second_cpu_s, took.as_secs_f64());
         let done_at = self.now().await?;
         executor.flush()?;
-        let mut report =
-            self.evaluate(&plan, start, until, overloaded, took, done_at, &ledgers).await?;
+        let mut report = self
+            .evaluate(&plan, (start, from.0), until, overloaded, took, done_at, &ledgers)
+            .await?;
         report.rss_mb = rss_mb;
         report.cpu_s += second_cpu_s;
         report.disturbance = disturbance;
@@ -254,7 +265,8 @@ impl Bench {
     async fn evaluate(
         &self,
         plan: &Plan,
-        start: Timestamp,
+        // the first scheduled time, and the time at which the measurement began
+        (start, from): (Timestamp, Timestamp),
         until: Timestamp,
         overloaded: bool,
         took: Duration,
@@ -265,7 +277,8 @@ impl Bench {
         let doubled = ledger::doubled(&executed);
         let counted: Vec<_> =
             executed.iter().filter(|executed| executed.scheduled_at < until).copied().collect();
-        let firings = executed.len() as u64 - doubled;
+        let measured = executed.iter().filter(|executed| executed.started_at >= from).count();
+        let firings = (measured as u64).saturating_sub(doubled);
         let census = self.target.store.census().await?;
         // A started run counts as a firing only if it is finished and committed.
         anyhow::ensure!(

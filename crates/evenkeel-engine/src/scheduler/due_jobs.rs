@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::job_entry::JobEntry;
-use crate::scheduler::upcoming_jobs::{TakenDue, UpcomingJobs};
+use crate::scheduler::upcoming_jobs::{Ticket, UpcomingJobs};
 use crate::sync::lock;
 
 const LANES: usize = Lane::ALL.len();
@@ -67,18 +67,17 @@ impl DueJobs {
     /// Returns a job to the upcoming jobs after it was taken to be fired, with its next scheduled
     /// time. If the store has reported a change of the job since it was taken, requests a reload of
     /// the job instead.
-    pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) {
-        let job = taken.job;
-        if !self.upcoming.put_back(taken, next) {
-            self.reload.push(job);
+    pub fn put_back(&mut self, ticket: Ticket, next: Option<JobEntry>) {
+        if !self.upcoming.put_back(ticket, next) {
+            self.reload.push(ticket.job);
         }
     }
 
     /// Requests a reload of a job that was taken to be fired, because its copy in memory was
     /// outdated.
-    pub fn reload_taken(&mut self, taken: TakenDue) {
-        self.reload.push(taken.job);
-        self.upcoming.put_back(taken, None);
+    pub fn reload_taken(&mut self, ticket: Ticket) {
+        self.reload.push(ticket.job);
+        self.upcoming.put_back(ticket, None);
     }
 
     /// Records that a scheduler queues a batch of jobs, with the highest rank of the batch per

@@ -15,6 +15,7 @@ use super::start_capacity::{LaneQuota, StartCapacity};
 use crate::cluster::node_context::NodeContext;
 use crate::insight::run_metrics::count_skipped;
 use crate::scheduler::due_by_destination::Destination;
+use crate::scheduler::due_jobs::DueJobs;
 use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::TakenDue;
 use crate::worker::open_attempt::AttemptToStart;
@@ -44,6 +45,10 @@ impl Scheduler {
         }
         let wanted = total.min(self.ctx.store.batch_sizing().batch);
         if self.ctx.worker.has_fewer_slots_than(wanted) && self.hold_back(Destination::ThisNode) {
+            return Ok((0, true));
+        }
+        if self.waits_for_empty_queue() {
+            self.is_held_back = true;
             return Ok((0, true));
         }
         let (mut slots, quota) = match self.start_capacity(wanted) {
@@ -91,13 +96,13 @@ impl Scheduler {
                 // blackout.
                 let opening = taken.entry.opens_at(now).filter(|_| taken.entry.skip.is_none());
                 if let Some(opening) = opening {
-                    let mut closed = taken.entry.clone();
-                    closed.try_at = opening;
-                    due_jobs.put_back(taken, Some(closed));
+                    let TakenDue { ticket, mut entry } = taken;
+                    entry.try_at = opening;
+                    due_jobs.put_back(ticket, Some(entry));
                     picked.deferred += 1;
                     continue;
                 }
-                picked.batch.push(self.decide(taken.job, &taken.entry, now, slots));
+                picked.batch.push(self.decide(taken.ticket.job, &taken.entry, now, slots));
                 picked.taken.push(taken);
             }
         }
@@ -186,32 +191,21 @@ impl Scheduler {
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
-        for ((fire, taken), result) in batch.into_iter().zip(taken).zip(fired.results) {
-            let claimed = matches!(fire.start, Some((_, Start::Claimed)));
-            match result {
-                FireResult::Fired(fence) => {
-                    count += 1;
-                    if let Some((_, Start::Queued(entry))) = &fire.start {
-                        self.note_queued(entry);
-                        queued = true;
-                    }
-                    self.start(&fire, &taken.entry, fence, fired.now);
-                    log_next_slot(&fire, &taken.entry);
-                    self.put_back_fired(taken, &fire, fired.now);
+        for ((fire, taken), result) in batch.iter().zip(&taken).zip(&fired.results) {
+            if let FireResult::Fired(fence) = result {
+                count += 1;
+                if let Some((_, Start::Queued(entry))) = &fire.start {
+                    self.note_queued(entry);
+                    queued = true;
                 }
-                FireResult::Stale => self.ctx.due.lock().reload_taken(taken),
-                FireResult::Busy { retry_pending } => {
-                    self.put_back_busy(taken, fired.now, retry_pending);
-                }
-                FireResult::Early => {
-                    self.ctx.db_clock.restart_at(fired.now);
-                    let entry = taken.entry.clone();
-                    self.ctx.due.lock().put_back(taken, Some(entry));
-                }
-            }
-            if claimed && !matches!(result, FireResult::Fired(_)) {
+                self.start(fire, &taken.entry, *fence, fired.now);
+                log_next_slot(fire, &taken.entry);
+            } else if matches!(fire.start, Some((_, Start::Claimed))) {
                 unused += 1;
             }
+        }
+        for (taken, retry_pending) in self.put_back_all(&batch, taken, &fired) {
+            self.put_back_busy(taken, fired.now, retry_pending);
         }
         self.ctx.worker.slots.give(unused);
         metrics::counter!("evenkeel_firings_total").increment(count as u64);
@@ -239,24 +233,46 @@ impl Scheduler {
         }
     }
 
-    fn put_back_fired(&self, taken: TakenDue, fire: &Fire, now: Timestamp) {
+    /// Returns the jobs of a batch to the upcoming jobs, all under one lock. Returns the jobs that
+    /// did not fire because they still have an active run, and whether a retry is pending.
+    fn put_back_all(
+        &self,
+        batch: &[Fire],
+        taken: Vec<TakenDue>,
+        fired: &Fired,
+    ) -> Vec<(TakenDue, bool)> {
+        let mut busy = Vec::new();
         let due_jobs = &mut *self.ctx.due.lock();
-        let job = taken.job;
+        for ((fire, taken), result) in batch.iter().zip(taken).zip(&fired.results) {
+            match result {
+                FireResult::Fired(_) => self.put_back_fired(due_jobs, taken, fire, fired.now),
+                FireResult::Stale => due_jobs.reload_taken(taken.ticket),
+                FireResult::Busy { retry_pending } => busy.push((taken, *retry_pending)),
+                FireResult::Early => {
+                    self.ctx.db_clock.restart_at(fired.now);
+                    due_jobs.put_back(taken.ticket, Some(taken.entry));
+                }
+            }
+        }
+        busy
+    }
+
+    fn put_back_fired(&self, due_jobs: &mut DueJobs, taken: TakenDue, fire: &Fire, now: Timestamp) {
+        let TakenDue { ticket, entry } = taken;
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
             // If the job still has an active run, the `Judge` loop already watches this run.
             let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
             if fire.start.is_none() && !busy {
-                due_jobs.upcoming.note_late(job);
+                due_jobs.upcoming.note_late(ticket.job);
             }
         }
-        if taken.entry.waits > 0 {
-            self.ctx.overlap_waits.forget(job);
+        if entry.waits > 0 {
+            self.ctx.overlap_waits.forget(ticket.job);
         }
-        let loaded = due_jobs.loaded_until(job);
+        let loaded = due_jobs.loaded_until(ticket.job);
         let next_at = fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded);
-        let next = next_at.map(|next_at| taken.entry.clone().after(fire, next_at, now));
-        due_jobs.put_back(taken, next);
+        due_jobs.put_back(ticket, next_at.map(|next_at| entry.after(fire, next_at, now)));
     }
 
     /// Tries again at once to fire jobs that waited for an active run which has now ended.
@@ -275,7 +291,8 @@ impl Scheduler {
     }
 
     fn put_back_busy(&mut self, taken: TakenDue, now: Timestamp, retry_pending: bool) {
-        let (job, mut entry) = (taken.job, taken.entry.clone());
+        let TakenDue { ticket, mut entry } = taken;
+        let job = ticket.job;
         entry.try_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
             // The active run has finished on this node, but its result is not stored yet. The next
@@ -283,11 +300,11 @@ impl Scheduler {
             // skipping the scheduled time.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
                 entry.try_at = now.saturating_add(BUSY_WAIT);
-                return self.ctx.due.lock().put_back(taken, Some(entry));
+                return self.ctx.due.lock().put_back(ticket, Some(entry));
             }
             WhenBusy::Skip(reason) => {
                 entry.skip = Some(reason);
-                return self.ctx.due.lock().put_back(taken, Some(entry));
+                return self.ctx.due.lock().put_back(ticket, Some(entry));
             }
             WhenBusy::Wait => {}
             WhenBusy::Replace if entry.replaces => {}
@@ -300,7 +317,7 @@ impl Scheduler {
         entry.try_at = now.saturating_add(wait);
         entry.waits = entry.waits.saturating_add(1);
         self.ctx.overlap_waits.await_end(job);
-        self.ctx.due.lock().put_back(taken, Some(entry));
+        self.ctx.due.lock().put_back(ticket, Some(entry));
     }
 }
 

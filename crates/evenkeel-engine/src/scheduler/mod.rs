@@ -74,6 +74,8 @@ pub struct Scheduler {
     /// Time since which no worker slot was free, with the count of slots given back until that
     /// time.
     no_slot_since: Option<(u64, Duration)>,
+    /// Time since which due jobs wait until the workers of this node have emptied the queue.
+    emptying_since: Option<Duration>,
     /// State of the queue for the pools that this node serves.
     own_queue: QueueObservation,
     /// True if the queue has no capacity for jobs that this node could also start itself.
@@ -124,6 +126,7 @@ impl Scheduler {
             look_ahead_now: true,
             looked_ahead_at: None,
             no_slot_since: None,
+            emptying_since: None,
             own_queue: QueueObservation::default(),
             queue_is_full: false,
             is_held_back: false,

@@ -25,6 +25,9 @@ const FRONT_ROWS: u32 = 500;
 /// rank wait for this time.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
+/// Maximum time for which due jobs wait until the workers of this node have emptied the queue.
+const EMPTYING_MAX: Duration = Duration::from_millis(500);
+
 /// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum StartCapacity {
@@ -82,6 +85,13 @@ impl Scheduler {
                 self.no_slot_since = None;
                 false
             }
+            // Slots are free, but too many results are not stored yet. The queue would only cost the
+            // store more work, because no other node claims from it.
+            _ if ctx.worker.has_free_slot() && !ctx.shares_queue() => {
+                self.no_slot_since = None;
+                self.is_held_back = true;
+                false
+            }
             Some((seen, since)) if seen == returned => {
                 now.saturating_sub(since) >= ctx.settings.stall
             }
@@ -91,6 +101,31 @@ impl Scheduler {
             }
         };
         if stalled { StartCapacity::Queue } else { StartCapacity::Slots(slots) }
+    }
+
+    /// True if due jobs wait in memory until the workers of this node have emptied the queue, and
+    /// then start without the queue.
+    ///
+    /// Queueing and claiming a run costs twice as much as starting it directly. If due jobs were
+    /// queued for as long as others wait in the queue, an overloaded node would never start jobs
+    /// directly again, although its worker slots are free. Due jobs wait only if they do not rank
+    /// higher than the queued attempts, and only if no other node shares the queue.
+    pub(super) fn waits_for_empty_queue(&mut self) -> bool {
+        let (ctx, now) = (Arc::clone(&self.ctx), self.ctx.clock.monotonic());
+        if !ctx.worker.has_backlog() {
+            self.emptying_since = None;
+            return false;
+        }
+        if !ctx.settings.roles.worker || !ctx.worker.has_free_slot() || ctx.shares_queue() {
+            return false;
+        }
+        let due = ctx.due.lock().first_ranks(Destination::ThisNode);
+        let follows = |(due, queued): (Option<Rank>, Option<Rank>)| due.is_none() || due <= queued;
+        if !due.into_iter().zip(ctx.worker.lowest_queued()).all(follows) {
+            return false;
+        }
+        let since = *self.emptying_since.get_or_insert(now);
+        now.saturating_sub(since) < EMPTYING_MAX
     }
 
     /// Divides `slots` among the lanes.
@@ -222,7 +257,8 @@ impl Scheduler {
         let settings = &self.ctx.settings;
         let allowed = !entry.forbidden_nodes.contains(&settings.node_name);
         if settings.roles.worker && allowed && settings.pools.contains(&entry.pool) {
-            self.ctx.worker.note_queued();
+            let rank = settings.aging.rank(entry.priority, entry.rise, self.ctx.db_now());
+            self.ctx.worker.note_queued_in(entry.lane, rank);
         }
     }
 }

@@ -39,12 +39,18 @@ impl Held {
     }
 }
 
+/// Names a job that a scheduler took to fire it, and that must be put back.
+#[derive(Copy, Clone, Debug)]
+pub struct Ticket {
+    pub job: JobNo,
+    serial: u64,
+}
+
 #[derive(Debug)]
 pub struct TakenDue {
-    pub job: JobNo,
+    pub ticket: Ticket,
     /// Copy of the job as it was when a scheduler took the job to fire it.
     pub entry: JobEntry,
-    serial: u64,
 }
 
 #[derive(Debug)]
@@ -260,13 +266,14 @@ impl UpcomingJobs {
         let held = self.jobs.get_mut(&job)?;
         self.serial += 1;
         held.state = State::Taken { serial: self.serial, changed: false };
-        Some(TakenDue { job, entry: held.entry.clone(), serial: self.serial })
+        let ticket = Ticket { job, serial: self.serial };
+        Some(TakenDue { ticket, entry: held.entry.clone() })
     }
 
     /// Returns a taken job to the upcoming jobs, with its next scheduled time if it has one. If the
     /// store has reported a change of the job since it was taken, drops the job and returns false.
-    pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) -> bool {
-        let TakenDue { job, serial, .. } = taken;
+    pub fn put_back(&mut self, ticket: Ticket, next: Option<JobEntry>) -> bool {
+        let Ticket { job, serial } = ticket;
         match self.jobs.get(&job).map(|held| held.state) {
             Some(State::Taken { serial: newest, changed }) if newest == serial => {
                 match next.filter(|_| !changed) {

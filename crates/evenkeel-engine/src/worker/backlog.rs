@@ -2,10 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use evenkeel_core::aging::Rank;
+use evenkeel_core::order::Lane;
 use evenkeel_core::{Definition, TenantNo};
 
 use super::Worker;
+use crate::scheduler::due_jobs::LaneRanks;
 use crate::settings::Settings;
+use crate::sync::lock;
 
 impl Worker {
     /// True if runs of the job may start on this node without being queued. Runs under a
@@ -28,11 +32,23 @@ impl Worker {
         self.backlog.load(Ordering::Acquire)
     }
 
-    /// Records that attempts which this node could claim were queued.
+    /// Records that attempts of unknown rank, which this node could claim, were queued.
     pub fn note_queued(&self) {
+        Lane::ALL.into_iter().for_each(|lane| self.note_queued_in(lane, Rank(i64::MIN)));
+    }
+
+    /// Records that an attempt which this node could claim was queued.
+    pub fn note_queued_in(&self, lane: Lane, rank: Rank) {
+        let lowest = &mut lock(&self.lowest_queued)[lane as usize];
+        *lowest = Some(lowest.map_or(rank, |lowest| lowest.min(rank)));
         self.queued.fetch_add(1, Ordering::AcqRel);
         self.backlog.store(true, Ordering::Release);
         self.arrivals.notify_one();
+    }
+
+    /// Returns the lowest rank per lane of the attempts that were queued since the backlog began.
+    pub fn lowest_queued(&self) -> LaneRanks {
+        *lock(&self.lowest_queued)
     }
 
     /// Waits until this node has queued attempts that it could claim itself. The wait does not
@@ -51,6 +67,11 @@ impl Worker {
 
     pub fn claim_failed(&self) {
         self.claiming.store(0, Ordering::Release);
+    }
+
+    /// True if a worker slot is free, or held by a claim that may give it back.
+    pub fn has_free_slot(&self) -> bool {
+        !self.has_fewer_slots_than(1)
     }
 
     /// True if `due` is higher than the number of free worker slots. Worker slots that a claim
@@ -77,6 +98,9 @@ impl Worker {
         self.claimed.fetch_add(found as u64, Ordering::AcqRel);
         self.claiming.store(0, Ordering::Release);
         let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
+        if !backlog {
+            *lock(&self.lowest_queued) = LaneRanks::default();
+        }
         self.backlog.store(backlog, Ordering::Release);
     }
 }

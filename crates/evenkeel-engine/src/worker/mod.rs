@@ -38,6 +38,7 @@ use tracing::error;
 use crate::clock::Clock;
 use crate::cluster::db_clock::DbClock;
 use crate::insight::run_stats::PendingStats;
+use crate::scheduler::due_jobs::LaneRanks;
 use crate::sync::lock;
 use crate::upkeep::limit_release::HeldPermits;
 use crate::worker::open_attempt::{AttemptStage, AttemptToStart, OpenAttempt, finish_of};
@@ -59,6 +60,8 @@ pub struct Worker {
     pub stats: PendingStats,
     pub permits: HeldPermits,
     backlog: AtomicBool,
+    /// The lowest rank per lane of the attempts that were queued since the backlog began.
+    lowest_queued: Mutex<LaneRanks>,
     queued: AtomicU64,
     claimed: AtomicU64,
     claiming: AtomicUsize,
@@ -99,6 +102,7 @@ impl Worker {
             stats: PendingStats::default(),
             permits: HeldPermits::default(),
             backlog: AtomicBool::new(false),
+            lowest_queued: Mutex::default(),
             queued: AtomicU64::new(0),
             claimed: AtomicU64::new(0),
             claiming: AtomicUsize::new(0),

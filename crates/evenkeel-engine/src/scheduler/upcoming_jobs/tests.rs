@@ -64,7 +64,7 @@ fn fired(entry: &JobEntry) -> Fire {
 fn due_jobs(upcoming: &mut UpcomingJobs, now: i64) -> Vec<i64> {
     upcoming.move_due(at(now));
     std::iter::from_fn(|| upcoming.take_due(Destination::ThisNode, Lane::Standard))
-        .map(|taken| taken.job.0)
+        .map(|taken| taken.ticket.job.0)
         .collect()
 }
 
@@ -204,8 +204,8 @@ fn lowest_priority_is_taken_from_an_endless_stream_of_higher_ones() {
         }
         upcoming.move_due(at(now));
         let taken = upcoming.take_due(Destination::ThisNode, Lane::Standard).unwrap();
-        let job = taken.job;
-        upcoming.put_back(taken, None);
+        let job = taken.ticket.job;
+        upcoming.put_back(taken.ticket, None);
         job == JobNo(0)
     });
     // At 6,600 s the waiting job has the same rank as the other jobs, and the earliest deadline.
@@ -221,8 +221,8 @@ fn refreshing_an_aged_job_keeps_one_entry() {
     upcoming.refresh(&job(20, 3_000));
     assert_eq!(upcoming.waiting(), [0, 2, 0]);
     let taken = upcoming.take_due(Destination::ThisNode, Lane::Standard).unwrap();
-    assert_eq!((taken.job, due_jobs(&mut upcoming, 9_000)), (JobNo(1), vec![2]));
-    assert!(upcoming.put_back(taken, Some(entry(20, 0))));
+    assert_eq!((taken.ticket.job, due_jobs(&mut upcoming, 9_000)), (JobNo(1), vec![2]));
+    assert!(upcoming.put_back(taken.ticket, Some(entry(20, 0))));
     upcoming.move_due(at(9_001));
     upcoming.remove(JobNo(1));
     assert_eq!(due_jobs(&mut upcoming, 9_002), [0_i64; 0]);
@@ -240,7 +240,7 @@ fn taken() -> (UpcomingJobs, TakenDue) {
 fn taken_job_is_due_again_only_after_it_was_put_back() {
     let (mut upcoming, taken) = taken();
     assert_eq!((upcoming.next_try_at(), due_jobs(&mut upcoming, 99)), (None, vec![]));
-    assert!(upcoming.put_back(taken, Some(entry(50, 0))));
+    assert!(upcoming.put_back(taken.ticket, Some(entry(50, 0))));
     assert_eq!((upcoming.next_try_at(), due_jobs(&mut upcoming, 99)), (Some(at(50)), vec![1]));
 }
 
@@ -255,7 +255,7 @@ fn change_of_a_taken_job_makes_it_stale() {
         let (mut upcoming, taken) = taken();
         news(&mut upcoming);
         assert_eq!(due_jobs(&mut upcoming, 99), [0_i64; 0]);
-        assert!(!upcoming.put_back(taken, Some(entry(50, 0))));
+        assert!(!upcoming.put_back(taken.ticket, Some(entry(50, 0))));
         assert_eq!((upcoming.count(), due_jobs(&mut upcoming, 99)), (0, vec![]));
     }
 }
@@ -265,10 +265,10 @@ fn job_reloaded_while_taken_is_not_overwritten() {
     let (mut upcoming, first) = taken();
     upcoming.retain_shards(|_| false);
     upcoming.insert(JobNo(1), entry(20, 0));
-    assert!(!upcoming.put_back(first, Some(entry(50, 0))));
+    assert!(!upcoming.put_back(first.ticket, Some(entry(50, 0))));
     upcoming.move_due(at(20));
     let second = upcoming.take_due(Destination::ThisNode, Lane::Standard).unwrap();
-    assert!(upcoming.put_back(second, Some(entry(80, 0))));
+    assert!(upcoming.put_back(second.ticket, Some(entry(80, 0))));
     assert_eq!(due_jobs(&mut upcoming, 99), [1]);
 }
 
@@ -307,7 +307,7 @@ fn jobs_for_other_pools_are_ordered_by_pool() {
     assert_eq!(upcoming.pools_after("chrome").collect::<Vec<_>>(), ["mail", "chrome"]);
     assert_eq!(upcoming.pools_after("x").next(), Some("chrome"));
     assert_eq!(
-        upcoming.take_due(Destination::PoolQueue("chrome"), Lane::Standard).unwrap().job,
+        upcoming.take_due(Destination::PoolQueue("chrome"), Lane::Standard).unwrap().ticket.job,
         JobNo(2)
     );
     // Late jobs are found for all destinations.
