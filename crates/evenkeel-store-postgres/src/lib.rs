@@ -55,12 +55,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    BatchSizing, Census, EVENTS_KEPT, Events, Signal, Signals, Store, StoreError,
+    BatchSizing, Census, EVENTS_KEPT, Events, NewJob, Registered, Signal, Signals, Store,
+    StoreError,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
-use crate::connection::{Announcer, Connections, connector, listen};
+use crate::connection::{Announcer, Connections, Groups, connector, listen};
 use crate::options::Purpose;
 use crate::rows::{count, get, time};
 
@@ -78,6 +79,8 @@ pub struct PostgresStore {
     /// True if another node held the lock of a tenant or lane limit during the last claim of this
     /// store.
     contended: Arc<AtomicBool>,
+    /// Registrations that share a transaction, by tenant.
+    registrations: Groups<i32, NewJob, Registered>,
 }
 
 /// The server settings that decide whether a commit survives a crash of the server's machine.
@@ -124,6 +127,7 @@ impl PostgresStore {
             announcer,
             listener,
             contended: Arc::default(),
+            registrations: Groups::default(),
         })
     }
 

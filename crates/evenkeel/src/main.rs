@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+/// The allocator of the C library makes the threads of the API wait for each other: with it, the API
+/// answers a quarter fewer requests.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // The command line is checked for supervisor mode first, because the server starts a supervisor
     // for each shell program, and the supervisor must start quickly.

@@ -15,6 +15,7 @@ use evenkeel_store::{
     Applied, Job, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob,
     Now, Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
+use futures::FutureExt;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -42,9 +43,20 @@ impl JobStore for PostgresStore {
             return Ok(Vec::new());
         }
         let (tenant, now) = (scope.tenant.0, micros(now.literal()));
-        run!(self.api, jobs, |connection, jobs| {
-            register::register(connection, tenant, jobs, now).await
-        })
+        let connections = self.api.clone();
+        let register = move |jobs: Vec<NewJob>| {
+            let connections = connections.clone();
+            async move {
+                run!(connections, jobs, |connection, jobs| {
+                    register::register(connection, tenant, jobs, now).await
+                })
+            }
+        };
+        if now.is_some() {
+            return register(jobs).await;
+        }
+        let act = Box::new(move |jobs| register(jobs).boxed());
+        self.registrations.run(tenant, jobs, act).await
     }
 
     async fn register_paused(
