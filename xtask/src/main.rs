@@ -8,6 +8,7 @@ mod api_fuzz;
 mod crash;
 mod cron_oracle;
 mod mutants;
+mod perf;
 mod postgres;
 mod program;
 mod provision;
@@ -50,6 +51,9 @@ enum Task {
     },
     /// Kill, freeze and restart real servers while jobs run, and check the results
     Crash(crash::Options),
+    /// Compare the speed of the hot path with the recorded speed, as shares of the speed of the bare
+    /// database
+    Perf(perf::Options),
     /// Check dependencies against the RustSec database; needs cargo-deny or cargo-audit, and a network
     Advisories,
     /// Check the alert rules in tools/alerts with Prometheus' promtool, and test when they fire
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),
         Task::Crash(options) => crash::run(&options),
+        Task::Perf(options) => perf::run(&options),
         Task::Advisories => advisories::run(),
         Task::Alerts => alerts::run(),
         Task::ApiFuzz(options) => api_fuzz::run(&options),

@@ -16,6 +16,8 @@ mod common;
 
 use std::path::PathBuf;
 
+use evenkeel_core::{Shard, Slot, Timestamp};
+use evenkeel_store::{ScheduleStore as _, Store as _};
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use futures::future::BoxFuture;
 use tokio_postgres::Client;
@@ -23,7 +25,39 @@ use tokio_postgres::Client;
 type Case = fn(PostgresOptions, Client) -> BoxFuture<'static, ()>;
 
 /// The upgrade test of each migration, beginning with migration 2.
-const CASES: [Case; 0] = [];
+const CASES: [Case; 1] = [|options, client| Box::pin(rows_of_state_get_room(options, client))];
+
+/// Migration 2 changes how full new pages of `job_state` are, and no value.
+async fn rows_of_state_get_room(options: PostgresOptions, client: Client) {
+    database_at(&client, 1).await;
+    let rows = "
+        INSERT INTO tenant (name) VALUES ('default');
+        INSERT INTO job (id, tenant_no, name, about, definition, created_at, updated_at, number)
+        SELECT gen_random_uuid(), 1, 'job-' || n, '{}', '{}', n, n, n FROM generate_series(1, 500) AS n;
+        INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, head_at, head_sequence,
+                               executions, fired, live, succeeded_runs)
+        SELECT n, 1, n & 255, 1000 + n, 0, n, 0, 7, 6, 0, 5 FROM generate_series(1, 500) AS n;
+        INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, number)
+        SELECT n, n, 0, 0, 1, 2, 1, 7 FROM generate_series(1, 500) AS n";
+    client.batch_execute(rows).await.unwrap();
+    let contents = async || -> String {
+        let sql = "SELECT md5(string_agg(s::text, '') || string_agg(r::text, ''))
+                     FROM job_state s JOIN attempt r USING (job_no)";
+        client.query_one(sql, &[]).await.unwrap().get(0)
+    };
+    let before = contents().await;
+    let store = PostgresStore::connect(options).await.unwrap();
+    assert_eq!(contents().await, before);
+    let census = store.census().await.unwrap();
+    assert_eq!((census.jobs, census.runs), (500, 500));
+    let due = store.load_due(Shard(7), Slot(0), None, 10).await.unwrap();
+    let found: Vec<_> = due.iter().map(|job| (job.no.0, job.next_at, job.fired)).collect();
+    let expected = |no: i64| (no, Some(Timestamp::from_micros(1000 + no)), 6);
+    assert_eq!(found, [expected(7), expected(263)]);
+    let options = "SELECT 'fillfactor=60' = ANY (reloptions) FROM pg_class
+                    WHERE oid = 'job_state'::regclass";
+    assert!(client.query_one(options, &[]).await.unwrap().get::<_, bool>(0));
+}
 
 fn migrations() -> Vec<PathBuf> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");

@@ -186,3 +186,38 @@ async fn early_messages_are_bounded() {
     }
     assert_eq!(lock(&rig.worker.early).ended_count(), 1024);
 }
+
+#[tokio::test]
+async fn lowest_queued_rank_is_known_until_the_backlog_ends() {
+    use evenkeel_core::aging::Rank;
+    use evenkeel_core::order::Lane;
+
+    let Rig { worker, .. } = Rig::new();
+    assert_eq!(worker.lowest_queued(), [None; 3]);
+    worker.note_queued_in(Lane::Standard, Rank(50));
+    worker.note_queued_in(Lane::Standard, Rank(10));
+    assert_eq!(worker.lowest_queued()[Lane::Standard as usize], Some(Rank(10)));
+    assert_eq!(worker.lowest_queued()[Lane::Batch as usize], None);
+    // A claim that leaves attempts in the queue, or may have missed some, does not end the backlog.
+    worker.note_claimed(1, true, worker.queued_before());
+    worker.note_claimed(1, false, worker.queued_before() - 1);
+    assert!(worker.has_backlog());
+    assert_eq!(worker.lowest_queued()[Lane::Standard as usize], Some(Rank(10)));
+    worker.note_claimed(1, false, worker.queued_before());
+    assert!(!worker.has_backlog());
+    assert_eq!(worker.lowest_queued(), [None; 3]);
+    // Nothing ranks lower than an attempt of unknown rank.
+    worker.note_queued();
+    assert_eq!(worker.lowest_queued(), [Some(Rank(i64::MIN)); 3]);
+}
+
+#[tokio::test]
+async fn slot_that_a_claim_holds_counts_as_free() {
+    let Rig { worker, .. } = Rig::new();
+    assert_eq!(worker.take_slots(SLOTS - 1), SLOTS - 1);
+    assert!(worker.has_free_slot());
+    assert_eq!(worker.take_slots_to_claim(1), 1);
+    assert!(worker.has_free_slot());
+    worker.claim_failed();
+    assert!(!worker.has_free_slot());
+}
