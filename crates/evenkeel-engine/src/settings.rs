@@ -14,6 +14,11 @@ use evenkeel_executors::LOG_BYTES_DEFAULT;
 use evenkeel_store::Roles;
 use uuid::Uuid;
 
+/// A loop whose last batch had at least this many rows is under load, and waits for `linger` before
+/// its next batch. A statement costs as much as five rows, so smaller batches would cost the store
+/// several times the work.
+pub const LINGER_FROM: usize = 5;
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,

@@ -35,6 +35,7 @@ use tracing::{debug, info};
 
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
+use crate::settings::LINGER_FROM;
 use delayed_queue::DelayedQueue;
 use start_capacity::QueueObservation;
 
@@ -278,7 +279,8 @@ impl Scheduler {
         let next = [self.delayed.next_due(), next_try_at].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.ctx.db_clock.until(due));
         // Under load, wait a few milliseconds so that the next batch contains more jobs.
-        let linger = if self.last_batch > 16 { self.ctx.settings.linger } else { Duration::ZERO };
+        let linger =
+            if self.last_batch >= LINGER_FROM { self.ctx.settings.linger } else { Duration::ZERO };
         wait.max(linger).min(self.until_window_end())
     }
 

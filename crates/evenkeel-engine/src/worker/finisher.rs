@@ -12,6 +12,7 @@ use tracing::{error, warn};
 
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
+use crate::settings::LINGER_FROM;
 use crate::worker::recorder::BATCH_BYTES_MAX;
 
 /// Stores the results of attempts in batches. Results that arrive while a batch is being stored
@@ -35,7 +36,7 @@ impl Finisher {
         let mut batch = Vec::new();
         {
             let mut ended = self.ended.lock().await;
-            if self.last_batch > 16 && ended.len() < batch_max {
+            if self.last_batch >= LINGER_FROM && ended.len() < batch_max {
                 tokio::time::sleep(self.ctx.settings.linger).await;
             }
             if ended.recv_many(&mut batch, batch_max).await == 0 {
