@@ -1,5 +1,9 @@
 -- Finishing attempts.
 
+-- :fragment owned_attempt
+-- The attempt runs, and the node owns it under this fence.
+{this_attempt} AND node_no = :node_no AND fence = :fence AND status = {attempt.running}
+
 -- :name finish_classify (scheduled_at, job_no, sequence, attempt, node_no, fence)
 SELECT 1 FROM attempt
 WHERE {this_attempt} AND node_no = :node_no AND fence = :fence
@@ -84,7 +88,7 @@ UPDATE attempt
 SET status = :status, finished_at = :finished_at, error = :error, output = :output,
     items_crawled = :items_crawled, items_indexed = :items_indexed, cpu_us = :cpu_us,
     memory_kb = :memory_kb
-WHERE {this_attempt} AND node_no = :node_no AND fence = :fence AND status = {attempt.running}
+WHERE {owned_attempt}
 
 -- :name finish_save_checkpoints (scheduled_at, job_no, sequence, saved_at, data)
 INSERT INTO checkpoint (scheduled_at, job_no, sequence, saved_at, data)
@@ -96,7 +100,7 @@ UPDATE job_state SET next_at = NULL, slot = NULL WHERE job_no = ?1
 
 -- :name finish_plain_attempt (scheduled_at, job_no, sequence, attempt, node_no, fence, status, finished_at)
 UPDATE attempt SET status = :status, finished_at = :finished_at
-WHERE {this_attempt} AND node_no = :node_no AND fence = :fence AND status = {attempt.running}
+WHERE {owned_attempt}
 
 -- :name finish_plain_job (job_no, scheduled_at, status, started_at, finished_at, took, alpha)
 -- The arithmetic is the same as in core's History::after. The cast rounds to the nearest
