@@ -195,7 +195,8 @@ fn commit_together(session: &mut Session, mut group: Vec<Box<dyn Request>>) {
     let mut committed = run_together(session, &mut group);
     if matches!(committed, Ok(false)) {
         roll_back(session, before.clone());
-        committed = run_apart(session, &mut group);
+        // A request that is alone has failed, and its caller gets the error.
+        committed = if group.len() == 1 { Ok(true) } else { run_apart(session, &mut group) };
     }
     if let Err(failure) = &committed {
         failure.log("SQLite commit failed; all requests in the transaction are rolled back");
@@ -207,18 +208,19 @@ fn commit_together(session: &mut Session, mut group: Vec<Box<dyn Request>>) {
     }
 }
 
-/// Runs the requests and commits. Returns false if a request of the engine failed, and nothing was
-/// committed.
+/// Runs the requests and commits. Returns false if a request without a savepoint failed, and nothing
+/// was committed.
 ///
-/// A savepoint copies every page that changes, so only commands run in savepoints: they are small
-/// and may fail. A request of the engine hardly ever fails.
+/// A savepoint copies every page that changes, so only commands that share the transaction run in
+/// savepoints: they are small and may fail. A request of the engine hardly ever fails.
 fn run_together(
     session: &mut Session,
     group: &mut [Box<dyn Request>],
 ) -> Result<bool, CommitFailure> {
     session.execute_batch("BEGIN IMMEDIATE")?;
+    let is_alone = group.len() == 1;
     for request in group {
-        if request.is_command() {
+        if request.is_command() && !is_alone {
             run_in_savepoint(session, &mut **request)?;
         } else if let Ran::Failed(_) = request.run(session) {
             return Ok(false);
@@ -269,4 +271,72 @@ fn commit(session: &Session) -> Result<(), CommitFailure> {
         return Ok(());
     }
     Ok(session.execute_batch("COMMIT")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::error::unavailable;
+
+    fn count(session: &Session) -> Answer<i64> {
+        Ok(session.query_row("SELECT count(*) FROM something", [], |row| row.get(0))?)
+    }
+
+    fn insert(session: &mut Session) -> Answer<i64> {
+        session.execute_batch("INSERT INTO something VALUES (1)")?;
+        count(session)
+    }
+
+    fn fail(session: &mut Session) -> Answer<i64> {
+        insert(session)?;
+        Err(unavailable("on purpose").into())
+    }
+
+    fn panic(session: &mut Session) -> Answer<i64> {
+        insert(session)?;
+        panic!("on purpose");
+    }
+
+    #[tokio::test]
+    async fn failed_request_loses_only_its_own_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = Writer::start(&SqliteOptions::new(folder.path().join("store"))).unwrap();
+        let create = |session: &mut Session| {
+            Ok(session.execute_batch("CREATE TABLE something (x INTEGER)")?)
+        };
+        writer.write(Urgency::Command, 1, create).await.unwrap();
+        assert!(writer.write(Urgency::Batch, 1, fail).await.is_err());
+        assert!(writer.write(Urgency::Command, 1, panic).await.is_err());
+        // The first request blocks the writer until all other requests wait for the next commit.
+        let (go, wait) = channel::<()>();
+        let wait = Mutex::new(wait);
+        let block = move |_: &mut Session| {
+            // If the requests share a commit, this request runs twice.
+            let _ = wait.lock().unwrap().recv();
+            Ok(())
+        };
+        let blocked = writer.write(Urgency::Command, 1, block);
+        let write = |urgency, act: fn(&mut Session) -> Answer<i64>| writer.write(urgency, 1, act);
+        let release = async move {
+            tokio::task::yield_now().await;
+            drop(go);
+        };
+        let (blocked, first, second, third, fourth, fifth, sixth, ()) = tokio::join!(
+            blocked,
+            write(Urgency::Batch, insert),
+            write(Urgency::Batch, fail),
+            write(Urgency::End, panic),
+            write(Urgency::Command, fail),
+            write(Urgency::Command, insert),
+            write(Urgency::End, insert),
+            release,
+        );
+        blocked.unwrap();
+        let others = [first, second, third, fourth, fifth, sixth];
+        assert_eq!(others.map(|it| it.is_ok()), [true, false, false, false, true, true]);
+        let stored = writer.write(Urgency::Command, 1, |session| count(session)).await.unwrap();
+        assert_eq!(stored, 3);
+    }
 }
