@@ -113,26 +113,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::Semaphore;
-
     use super::*;
 
-    /// Records the batches with which `act` is called, and refuses batches that contain 13.
-    #[derive(Default)]
-    struct Recorder {
-        batches: Mutex<Vec<Vec<i32>>>,
-        permits: Option<Semaphore>,
-    }
+    /// The batches with which `act` was called.
+    type Batches = Arc<Mutex<Vec<Vec<i32>>>>;
 
-    fn act(recorder: &Arc<Recorder>) -> Act<i32, i32> {
-        let recorder = Arc::clone(recorder);
+    /// Multiplies by ten, and refuses batches that contain 13.
+    fn act(batches: &Batches) -> Act<i32, i32> {
+        let batches = Arc::clone(batches);
         Box::new(move |items| {
-            let recorder = Arc::clone(&recorder);
+            lock(&batches).push(items.clone());
             Box::pin(async move {
-                if let Some(permits) = &recorder.permits {
-                    permits.acquire().await.unwrap().forget();
-                }
-                lock(&recorder.batches).push(items.clone());
                 if items.contains(&13) {
                     return Err(StoreError::Refused("unlucky".into()));
                 }
@@ -141,26 +132,19 @@ mod tests {
         })
     }
 
-    /// Runs calls with these items, all of which wait until the first call has begun.
+    /// Runs calls with these items, all of which begin before the first one is acted on.
     async fn run_all(calls: Vec<Vec<i32>>) -> (Vec<Answer<i32>>, Vec<Vec<i32>>) {
-        let recorder =
-            Arc::new(Recorder { permits: Some(Semaphore::new(0)), ..Recorder::default() });
-        let groups = Groups::<(), i32, i32>::default();
-        let runs = calls.into_iter().map(|items| groups.run((), items, act(&recorder)));
-        let open = async {
-            tokio::task::yield_now().await;
-            recorder.permits.as_ref().unwrap().add_permits(100);
-        };
-        let (answers, ()) = tokio::join!(futures::future::join_all(runs), open);
-        assert!(lock(&groups.0).is_empty());
-        let batches = std::mem::take(&mut *lock(&recorder.batches));
+        let (groups, batches) = (Groups::<(), i32, i32>::default(), Batches::default());
+        let runs = calls.into_iter().map(|items| groups.run((), items, act(&batches)));
+        let answers = futures::future::join_all(runs).await;
+        let batches = std::mem::take(&mut *lock(&batches));
         (answers, batches)
     }
 
     #[tokio::test]
     async fn each_call_gets_the_results_of_its_own_items() {
         let (answers, batches) = run_all(vec![vec![1], vec![2, 3], vec![], vec![4]]).await;
-        assert_eq!(batches, [vec![1], vec![2, 3, 4]]);
+        assert_eq!(batches, [vec![1, 2, 3, 4]]);
         let answers: Vec<Vec<i32>> = answers.into_iter().map(Result::unwrap).collect();
         assert_eq!(answers, [vec![10], vec![20, 30], vec![], vec![40]]);
     }
@@ -168,9 +152,20 @@ mod tests {
     #[tokio::test]
     async fn failure_affects_only_its_own_call() {
         let (answers, batches) = run_all(vec![vec![1], vec![2], vec![13], vec![4]]).await;
-        assert_eq!(batches, [vec![1], vec![2, 13, 4], vec![2], vec![13], vec![4]]);
+        assert_eq!(batches, [vec![1, 2, 13, 4], vec![1], vec![2], vec![13], vec![4]]);
         let failed: Vec<bool> = answers.iter().map(Result::is_err).collect();
         assert_eq!(failed, [false, false, true, false]);
+    }
+
+    #[tokio::test]
+    async fn call_after_others_have_ended_is_acted_on() {
+        let (groups, batches) = (Groups::<(), i32, i32>::default(), Batches::default());
+        for item in [1, 2] {
+            assert_eq!(groups.run((), vec![item], act(&batches)).await.unwrap(), [item * 10]);
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*lock(&batches), [[1], [2]]);
+        assert!(lock(&groups.0).is_empty());
     }
 
     #[tokio::test]
