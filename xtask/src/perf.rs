@@ -3,7 +3,7 @@
 //! Absolute figures vary twofold between machines and hours, so the speed is measured as a share of
 //! the speed of the bare database, in alternating runs (`evenkeel bench max --rounds`).
 
-use crate::program::{answer, cargo, succeed};
+use crate::program::{answer_within, cargo, succeed};
 use crate::{provision, workspace};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -14,6 +14,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Time that a round may take in addition to its measurements.
+const ROUND_LIMIT: Duration = Duration::from_secs(120);
 const STORES: [&str; 2] = ["postgres", "sqlite"];
 const SHARES: [&str; 2] = ["of_bare_loop", "of_same_promises"];
 /// Repeated measurements differ by less than this share of their value.
@@ -55,7 +57,10 @@ fn measure(program: &PathBuf, store: &str, options: &Options) -> Result<Value> {
     let (rounds, seconds) = (options.rounds.to_string(), options.seconds.to_string());
     let arguments = ["--rounds", &rounds, "--seconds", &seconds, "--store", store, "--json"];
     let mut bench = Command::new(program);
-    let output = answer(bench.args(["bench", "max"]).args(arguments))?;
+    // A round measures three times, and creates a store.
+    let round = Duration::from_secs(options.seconds.saturating_mul(3)) + ROUND_LIMIT;
+    let limit = round.saturating_mul(u32::try_from(options.rounds).unwrap_or(u32::MAX));
+    let output = answer_within(bench.args(["bench", "max"]).args(arguments), limit)?;
     let report: Value = serde_json::from_slice(&output).context("bench printed no JSON")?;
     Ok(report["share"].clone())
 }

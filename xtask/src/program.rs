@@ -70,6 +70,11 @@ pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(Exi
 
 /// Returns the output of a short-lived program. Fails if the program fails.
 pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
+    answer_within(command, ANSWER_LIMIT)
+}
+
+/// Returns the output of a program. Fails if the program fails or takes longer than `limit`.
+pub fn answer_within(command: &mut Command, limit: Duration) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .stdin(Stdio::null())
@@ -83,10 +88,10 @@ pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
         let mut output = Vec::new();
         pipe.read_to_end(&mut output).map(|_| output)
     });
-    let Some(status) = bounded::wait(&mut child, ANSWER_LIMIT)? else {
+    let Some(status) = bounded::wait(&mut child, limit)? else {
         child.kill()?;
         child.wait()?;
-        bail!("{name} did not end within {ANSWER_LIMIT:?}");
+        bail!("{name} did not end within {limit:?}");
     };
     ensure!(status.success(), "{name} ended with {status}");
     let output = reader.join().map_err(|_| anyhow!("the reader of {name} panicked"))?;
