@@ -113,7 +113,8 @@ impl Store for SqliteStore {
     }
 
     /// Batches are large, because a database page that many rows of a batch change is then written
-    /// only once.
+    /// only once. Two batches of each kind run in parallel: those that wait while another commit
+    /// runs share the next commit.
     fn batch_sizing(&self) -> BatchSizing {
         BatchSizing { batch: 4000, parallel_batches: 2 }
     }
