@@ -17,7 +17,8 @@ use clap::{Args, Subcommand};
   evenkeel bench executors --store postgres
   evenkeel bench api --jobs 1000000 --seconds 10 --store postgres
   evenkeel bench balance --jobs 100,10000
-  evenkeel bench rebalance --jobs 1000000 --firing 1000 --store postgres")]
+  evenkeel bench rebalance --jobs 1000000 --firing 1000 --store postgres
+  evenkeel bench restart --jobs 10000000 --store postgres")]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub load: Load,
@@ -88,6 +89,9 @@ pub enum Load {
     /// Move jobs to other start times while other jobs fire. Measure the time to read the load, to
     /// plan and to move the jobs, and how late the other jobs fire meanwhile.
     Rebalance(RebalanceLoad),
+    /// Start `evenkeel serve` on a store with many jobs. Measure the time until the server fires, and
+    /// the memory of the server while it fires.
+    Restart(RestartLoad),
     /// Measure how fast attempts with random priorities are claimed from a queue and finished, at a
     /// given queue depth.
     Queue(QueueLoad),
@@ -163,6 +167,19 @@ pub struct RebalanceLoad {
     /// Number of additional jobs that fire every second during the rebalance.
     #[arg(long, default_value_t = 1000)]
     pub firing: u64,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct RestartLoad {
+    /// Number of registered jobs.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub jobs: u64,
+    /// Firings due per second.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: u64,
+    /// Duration of the measurement in seconds.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: u64,
 }
 
 #[derive(Args, Clone, Debug)]

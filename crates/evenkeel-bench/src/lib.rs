@@ -15,6 +15,7 @@ mod node;
 mod queue;
 mod rebalance;
 mod report;
+mod restart;
 mod run;
 mod second_node;
 mod server;
@@ -29,6 +30,7 @@ pub use floor::FloorReport;
 pub use queue::QueueReport;
 pub use rebalance::RebalanceReport;
 pub use report::{Quantiles, Report};
+pub use restart::RestartReport;
 
 use std::time::Duration;
 
@@ -49,6 +51,7 @@ pub enum Measured {
     Api(ApiReport),
     Balance(BalanceReport),
     Rebalance(RebalanceReport),
+    Restart(RestartReport),
     Queue(QueueReport),
 }
 
@@ -61,6 +64,7 @@ impl Measured {
             Self::Api(report) => report.table(),
             Self::Balance(report) => report.table(),
             Self::Rebalance(report) => report.table(),
+            Self::Restart(report) => report.table(),
             Self::Queue(report) => report.table(),
         }
     }
@@ -104,6 +108,7 @@ pub async fn run(
         Load::Rebalance(load) => {
             Measured::Rebalance(rebalance::measure(&mut bench, load, rebalance::QUIET).await?)
         }
+        Load::Restart(load) => Measured::Restart(restart::measure(&bench, load).await?),
         Load::Queue(load) => Measured::Queue(queue::measure(&bench, load).await?),
         Load::Balance { .. } | Load::Worker { .. } => return Ok(None),
     };
@@ -112,6 +117,7 @@ pub async fn run(
         Measured::Load(report) => report.kept = kept,
         Measured::Api(report) => report.kept = kept,
         Measured::Rebalance(report) => report.kept = kept,
+        Measured::Restart(report) => report.kept = kept,
         Measured::Queue(report) => report.kept = kept,
         Measured::Floor(_) | Measured::Executors(_) | Measured::Balance(_) => {}
     }

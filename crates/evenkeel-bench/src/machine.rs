@@ -5,15 +5,16 @@ use std::{fmt, fs};
 use serde::Serialize;
 
 pub fn rss_mb() -> f64 {
-    status_mb("VmRSS:")
+    status_mb("self", "VmRSS:")
 }
 
 pub fn peak_rss_mb() -> f64 {
-    status_mb("VmHWM:")
+    status_mb("self", "VmHWM:")
 }
 
-fn status_mb(name: &str) -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// A figure from `/proc/<process>/status`.
+pub fn status_mb(process: impl fmt::Display, name: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kb = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0

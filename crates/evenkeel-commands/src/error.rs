@@ -23,6 +23,8 @@ pub enum CommandError {
     },
     #[error("the document is not acceptable")]
     Invalid(Vec<Fault>),
+    #[error("a parameter is not acceptable")]
+    InvalidParameter(Vec<Fault>),
     #[error("the schedule is not acceptable")]
     InvalidSchedule(Vec<Fault>),
     /// The offset is larger than the number of jobs that one request for a filtered list reads.

@@ -1,17 +1,17 @@
 //! Parses filters and sort orders of job lists and bulk commands.
 
-use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
+use evenkeel_core::{JobSearch, Timestamp};
 use evenkeel_store::{JobFilter, JobSort, LABEL_BYTES_MAX, LABELS_MAX, SortBy};
 
 use crate::Fault;
 use crate::read::job_fields::LANES;
 
 /// Names of the job filters, except `metadata.KEY`.
-pub const FILTER_NAMES: [&str; 10] = [
+pub const FILTER_NAMES: [&str; 11] = [
     "status", "condition", "executor", "lane", "name_prefix", "source_id", "source_prefix",
-    "next_run_after", "next_run_before", "target",
+    "next_run_after", "next_run_before", "target", "q",
 ];
 
 pub const METADATA_PREFIX: &str = "metadata.";
@@ -51,6 +51,7 @@ pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<()
             let message = || fault(format!("{value:?} is not the number of a target"));
             filter.target = Some(number.ok_or_else(message)?);
         }
+        "q" => filter.search = Some(read_search(value).map_err(fault)?),
         "next_run_after" => filter.next_from = Some(read_time(value).map_err(fault)?),
         "next_run_before" => filter.next_before = Some(read_time(value).map_err(fault)?),
         _ => {
@@ -60,6 +61,11 @@ pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Parses the words of a search of jobs.
+pub(crate) fn read_search(value: &str) -> Result<JobSearch, String> {
+    JobSearch::parse(value).map_err(|error| error.to_string())
 }
 
 fn add_label(filter: &mut JobFilter, key: &str, value: &str) -> Result<(), String> {
@@ -134,6 +140,7 @@ mod tests {
             ("next_run_before", "2026-12-01T10:00:00+01:00"),
             ("metadata.a.b", "1"),
             ("target", "40"),
+            ("q", "News feed"),
             ("something", "else"),
         ]);
         let nine: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
@@ -150,6 +157,7 @@ mod tests {
             metadata: vec![("a.b".into(), "1".into())],
             target: Some(40),
             active_attempts: None,
+            search: Some(JobSearch::parse("news FEED").unwrap()),
         };
         assert_eq!(filter, Ok(expected));
     }
@@ -169,6 +177,10 @@ mod tests {
             ("metadata.", "x"),
             ("metadata.x", &long),
             ("source_id", "a\0b"),
+            ("q", " "),
+            ("q", "news %"),
+            ("q", &"x ".repeat(17)),
+            ("q", &"x".repeat(257)),
         ] {
             assert_eq!(read(&[(name, value)]).unwrap_err().field, name, "{value}");
         }

@@ -9,16 +9,18 @@
 //!   converts a stored job to a JSON document, and `filter` parses filters and sort orders.
 //! - Jobs: `jobs` creates, changes, triggers, pauses, lists and explains jobs. `admin` is the admin
 //!   API of a crawl queue on the same jobs.
-//! - Runs: `runs` reads and cancels runs, `stats` searches and counts them, `dead_letters` redrives
-//!   failed runs, `callbacks` accepts reports of external services, `pages` reads crawled pages.
+//! - Runs: `runs` reads and cancels attempts, `run_list` reads runs with their attempts, `stats`
+//!   searches and counts them, `activity` counts them per time slot, `dead_letters` redrives failed
+//!   runs, `callbacks` accepts reports of external services, `pages` reads crawled pages.
 //! - Load: `balance` chooses start times and rebalances jobs, so that runs are spread evenly over
 //!   time.
-//! - Schedules: `preview` and `starts` compute start times. `describe` and `explain_text` describe
-//!   schedules, conditions and reasons in sentences. `warnings` reports deadlines that cannot be
-//!   kept.
+//! - Schedules: `preview` and `starts` compute start times. `describe`, `explain_text` and
+//!   `explain_past_text` describe schedules, conditions and reasons in sentences. `warnings` reports
+//!   deadlines that cannot be kept.
 //! - Events: `feed` streams events to clients. Import: `import` plans jobs from crontabs and from
 //!   the table of a predecessor system.
 
+mod activity;
 mod admin;
 mod balance;
 mod callbacks;
@@ -28,6 +30,7 @@ mod describe;
 mod document;
 mod error;
 mod executors;
+mod explain_past_text;
 mod explain_text;
 mod fault;
 mod feed;
@@ -38,12 +41,14 @@ mod pages;
 mod preview;
 mod read;
 mod retry_fields;
+mod run_list;
 mod runs;
 mod starts;
 mod stats;
 mod update;
 mod warnings;
 
+pub use activity::{Activity, ActivityQuery};
 pub use admin::{
     AdminCursor, AdminJob, AdminPage, AdminStats, AdminStatus, BulkStatus, EachJob, JobRef,
     ScheduledJob, cron_words, read_boost, read_bulk_retry, read_bulk_status, read_enabled,
@@ -64,6 +69,7 @@ pub use document::document_of;
 pub(crate) use error::Result;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
+pub use explain_past_text::past_text;
 pub use explain_text::{condition_text, reason_text};
 pub use fault::Fault;
 pub use feed::{EventFilter, EventSubscription, Feed, FeedItem};
@@ -71,7 +77,8 @@ pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_so
 pub use jobs::{
     BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, ControlCommand, CreatedJob, DeletedJob, Edit,
     FollowerUpdate, JobCondition, JobExplanation, JobSelection, Jobs, LOAD_COUNTED_MAX, NextTimes,
-    REFUSALS_LISTED_MAX, Refusal, Registration, SlotLoad, TriggerResult, WaitingRun, condition_of,
+    PastAnswer, PastTime, REFUSALS_LISTED_MAX, Refusal, Registration, SlotLoad, TriggerResult,
+    WaitingRun, condition_of, read_past_time,
 };
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
@@ -80,6 +87,7 @@ pub use read::{
     read_bulk_command, read_job, read_schedule, read_trigger,
 };
 pub use retry_fields::RetryFields;
+pub use run_list::Run;
 pub use runs::Runs;
 pub use starts::NextTime;
 pub use stats::{RunSearch, TenantStats};

@@ -18,10 +18,10 @@ use crate::{Jobs, Result, Runs};
 const RUNS_GROUPED_MAX: usize = 2_000;
 
 /// Number of runs that one store request reads; small, because each run may contain a long text.
-const RUNS_STEP: u32 = 200;
+pub(crate) const RUNS_STEP: u32 = 200;
 
 /// Maximum number of runs that are scanned for one page of a filtered list.
-const RUNS_SCANNED_MAX: usize = 2_000;
+pub(crate) const RUNS_SCANNED_MAX: usize = 2_000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TenantStats {
@@ -67,7 +67,7 @@ impl RunSearch {
     }
 
     /// Returns a cursor that skips the runs scheduled at or after `before`.
-    fn start(&self) -> Option<AttemptKey> {
+    pub(crate) fn start(&self) -> Option<AttemptKey> {
         let before = self.before.filter(|_| self.job.is_none())?;
         Some(AttemptKey::regular(evenkeel_core::JobNo(0), before))
     }

@@ -1,4 +1,11 @@
-//! Explains why a job does not run now.
+//! Explains why a job does not run now, and what became of a past time.
+
+mod past;
+
+pub use past::{
+    AskedTime, CommandKind, PastCommand, PastExplanation, PastFacts, PastMove, PastRun, Verdict,
+    explain_past,
+};
 
 use serde::Serialize;
 

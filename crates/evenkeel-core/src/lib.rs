@@ -32,9 +32,10 @@
 //! - [`dedup`]: rejects duplicate jobs and runs
 //!
 //! Insight:
+//! - [`activity`]: counts of runs per time slot, for charts of the past
 //! - [`condition`]: whether a job meets its deadlines
 //! - [`conflict`]: whether a job's blackouts leave enough time to meet its deadlines
-//! - [`explain`]: why a job does not run now
+//! - [`explain`]: why a job does not run now, or did not run at a past time
 //!
 //! Cluster and load:
 //! - [`shard`]: divides jobs among schedulers
@@ -45,8 +46,10 @@
 //! - [`executor`]: what executors declare about themselves
 //! - [`secret`], [`redact`]: keeps secrets out of stored data, and values from viewers
 //! - [`page`], [`search`]: crawled pages, and the search syntax
+//! - [`job_search`]: search of jobs by words and parts of words
 //! - [`chance`]: the source of random numbers
 
+pub mod activity;
 pub mod advance;
 pub mod after_attempt;
 pub mod aging;
@@ -65,6 +68,7 @@ mod hash;
 pub mod history;
 pub mod ids;
 pub mod job;
+pub mod job_search;
 pub mod lease;
 pub mod limit;
 pub mod misfire;
@@ -93,6 +97,7 @@ pub use attempt_token::AttemptTokens;
 pub use history::History;
 pub use ids::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, Origin, Sequence, TenantNo};
 pub use job::{About, Definition};
+pub use job_search::{JobSearch, JobText};
 pub use page::PageId;
 pub use progress::Progress;
 pub use run_id::{AttemptId, RunId, RunIds};

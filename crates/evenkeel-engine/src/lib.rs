@@ -26,9 +26,10 @@
 //! | | `LimitQueueSweeper` | finds waiting runs that `LimitRelease` missed |
 //! | | `Reprioritizer` | recomputes priorities of queued attempts after the aging settings change |
 //! | | `LoadRecount` | updates the expected load of each job from its measured durations |
+//! | | `JobIndexer` | adds new and changed jobs to the search index |
 //! | | `StaleChecker` | triggers a run for each target without a recent successful run |
 //! | `insight/` | `Judge` | computes the condition (OK, WARNING, ERROR) of at-risk jobs |
-//! | | `RunStats` | stores totals of ended runs and failure groups |
+//! | | `RunStats` | stores totals of ended runs, failure groups, and activity per time slot |
 //! | | `RunLogger` | logs starts and ends of runs, at most 20 lines per second |
 //! | | `EventPublisher` | writes events to the store while a client listens |
 //! | | `QueueMetrics` | exports queue depth and age |

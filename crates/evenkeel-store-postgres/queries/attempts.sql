@@ -1,11 +1,13 @@
 -- Reading attempts and lists of attempts.
 
+-- :fragment short_attempt_columns
+r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id AS job_id, r.status, r.fence, r.crashes,
+       r.node_no, n.name AS node_name, r.number, r.started_at, r.finished_at, r.items_crawled,
+       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
+
 -- :fragment attempt_columns
 -- read_attempt reads these columns by name.
-r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id AS job_id, r.status, r.fence, r.crashes,
-       r.node_no, n.name AS node_name, r.number, r.started_at, r.finished_at, r.error,
-       r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count,
-       r.skip_reason
+{short_attempt_columns}, r.error
 
 -- :fragment listed_attempt_columns
 {attempt_columns}, left(r.output, 65536) AS output
@@ -23,6 +25,36 @@ NULL::int4, NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::in
 -- :fragment queued_attempt_columns
 q.scheduled_at, q.job_no, q.sequence, q.attempt, {attempt.pending}::int2, q.fence, q.crashes,
                {no_results}
+
+-- :name attempts_of_runs (tenant, job_no, scheduled_at, sequence, newest)
+-- Of a run with many attempts, reads the first attempt and the newest ones.
+SELECT {short_attempt_columns}, left(r.error, 4096) AS error, NULL::text AS output, r.due
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[])
+       AS d(job_no, scheduled_at, sequence)
+ CROSS JOIN LATERAL (
+        SELECT {stored_attempt_columns}, NULL::int8 AS due
+          FROM attempt
+         WHERE scheduled_at = d.scheduled_at AND job_no = d.job_no AND sequence = d.sequence
+           AND (attempt = 0
+                OR attempt IN (SELECT e.attempt FROM attempt e
+                                WHERE e.scheduled_at = d.scheduled_at AND e.job_no = d.job_no
+                                  AND e.sequence = d.sequence
+                                ORDER BY e.attempt DESC LIMIT :newest))
+         UNION ALL
+        SELECT {queued_attempt_columns}, NULL::int8
+          FROM ready q
+         WHERE scheduled_at = d.scheduled_at AND job_no = d.job_no AND sequence = d.sequence
+           AND NOT EXISTS (SELECT FROM attempt e
+                            WHERE e.scheduled_at = d.scheduled_at AND e.job_no = d.job_no
+                              AND e.sequence = d.sequence AND e.attempt = q.attempt)
+         UNION ALL
+        SELECT scheduled_at, job_no, sequence, attempt, {attempt.pending}::int2, 0::int4, 0::int2,
+               {no_results}, due
+          FROM delayed_attempt
+         WHERE scheduled_at = d.scheduled_at AND job_no = d.job_no AND sequence = d.sequence) AS r
+  JOIN job j ON j.job_no = r.job_no LEFT JOIN node n ON n.node_no = r.node_no
+ WHERE j.tenant_no = :tenant
+ ORDER BY r.scheduled_at, r.job_no, r.sequence, r.attempt;
 
 -- :name get_attempt (tenant, scheduled_at, job_no, sequence, attempt)
 -- Finds the attempt or, for attempt 0, the latest attempt of its run, in the history or the queue,

@@ -137,6 +137,20 @@ SELECT DISTINCT r.job_no
                                 AND r.sequence = l.sequence AND r.attempt = l.attempt LIMIT 1) AS r) AS r
  WHERE r.tenant_no = :tenant::int8::int4 AND r.status = {attempt.running}
 
+-- :name list_jobs_from_search
+-- A union with the newest jobs that are not in the index yet. Only the newest entries of all tenants
+-- are read, because there may be many during a bulk import. The index is read in a WITH query
+-- without a limit: with a limit, the planner would expect to find the jobs soon in a scan of the
+-- whole table. An operator with a schema is never that of an extension, which the index lacks.
+(WITH found AS MATERIALIZED (
+     SELECT job_no FROM job_grams WHERE grams OPERATOR(pg_catalog.@>) :search_grams::int4[])
+ SELECT job_no FROM found LIMIT 10001)
+ UNION
+(SELECT n.job_no
+   FROM (SELECT tenant_no, jobs FROM unindexed_job ORDER BY entry_no DESC LIMIT 1000) AS u
+  CROSS JOIN LATERAL unnest(u.jobs) AS n(job_no)
+  WHERE u.tenant_no = :tenant::int8::int4 LIMIT 1000)
+
 -- :name list_jobs_from_source
 SELECT job_no FROM job WHERE tenant_no = :tenant::int8::int4 AND state <> {job.deleted} AND source_id = :source_id LIMIT 10001
 
@@ -179,7 +193,8 @@ SELECT max(s.slot)
 -- :name list_jobs_passes
 -- Returns whether the jobs of `c` pass the filter. Statuses are numbered as in JobStatus::ALL.
 -- LIMIT 1 makes the planner look each job up by its number. Status 7 is a due job with blackouts;
--- the program decides from the last three columns whether the job is pending or scheduled.
+-- the program decides from the three columns after `passes` whether the job is pending or scheduled.
+-- For a search, the program checks the text of the last two columns.
 SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN :sort_by::int8::int2 = 2 THEN j.name END,
        CASE WHEN :sort_by::int8::int2 = 2 THEN j.configuration END,
        (:name_prefix::text IS NULL OR starts_with(j.name, :name_prefix))
@@ -203,7 +218,9 @@ SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN :sort_by::int8::int2 = 2 THE
                    + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)))
    AND (:sort_by::int8::int2 <> 2 OR j.name IS NOT NULL)
    AND (:sort_by::int8::int2 <> 3 OR s.next_at IS NOT NULL) AS passes,
-       CASE WHEN :status::int8::int2 IN (0, 1) AND {list_jobs_held} THEN j.definition END, s.average_us, {statement_time}
+       CASE WHEN :status::int8::int2 IN (0, 1) AND {list_jobs_held} THEN j.definition END, s.average_us, {statement_time},
+       CASE WHEN :search::int8 IS NOT NULL THEN j.about END,
+       CASE WHEN :search::int8 IS NOT NULL THEN (SELECT t.name FROM target t WHERE t.tenant_no = j.tenant_no AND t.number = j.target_no) END
   FROM c
  CROSS JOIN LATERAL (SELECT * FROM job WHERE job.job_no = c.job_no LIMIT 1) AS j
  CROSS JOIN LATERAL (SELECT * FROM job_state WHERE job_state.job_no = c.job_no LIMIT 1) AS s

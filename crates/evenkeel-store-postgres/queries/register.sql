@@ -49,6 +49,9 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), numbers AS (
     SELECT job_no & 255, job_no FROM first_times
      WHERE slot <= (SELECT now FROM clock) / 900000000 + 1
         ON CONFLICT DO NOTHING
+), unindexed AS (
+    INSERT INTO unindexed_job (tenant_no, jobs)
+    SELECT :tenant, array_agg(job_no) FROM made HAVING count(*) > 0
 ), counted AS (
     UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = :tenant
 )

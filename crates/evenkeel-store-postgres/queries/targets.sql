@@ -17,7 +17,7 @@ UPDATE target
  WHERE tenant_no = :tenant AND number = :number;
 
 -- :name change_target_lock (tenant, number)
-SELECT generation FROM target WHERE tenant_no = :tenant AND number = :number FOR UPDATE;
+SELECT generation, name FROM target WHERE tenant_no = :tenant AND number = :number FOR UPDATE;
 
 -- :name change_target_source (tenant, source_id, number)
 SELECT number FROM target WHERE tenant_no = :tenant AND source_id = :source_id

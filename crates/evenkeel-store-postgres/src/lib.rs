@@ -11,7 +11,7 @@
 //! | `attempts` | claiming, finishing, requeueing, cancelling, listing and pruning attempts |
 //! | `jobs` | registering, reading, listing, triggering and changing jobs |
 //! | `limits`, `queue` | limit queues and permits; queue depths and aging |
-//! | `conditions`, `run_stats`, `dead_letters`, `events`, `notes` | what users see of runs |
+//! | `conditions`, `run_stats`, `activity`, `dead_letters`, `events`, `notes` | what users see of runs |
 //! | `balance` | load profiles, rebalances, balance scores |
 //! | `pages`, `targets`, `secrets`, `access`, `requests`, `dedup`, `nodes` | one table or two each |
 //! | `connection` | pool, encryption, notifications between nodes |
@@ -23,6 +23,7 @@ mod sql;
 mod connection;
 
 mod access;
+mod activity;
 mod attempts;
 mod balance;
 mod conditions;
@@ -55,13 +56,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    BatchSizing, Census, EVENTS_KEPT, Events, NewJob, Registered, Signal, Signals, Store,
-    StoreError,
+    BatchSizing, Census, EVENTS_KEPT, Events, Signal, Signals, Store, StoreError,
 };
 use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 
-use crate::connection::{Announcer, Connections, Groups, connector, listen};
+use crate::connection::{Announcer, Connections, connector, listen};
 use crate::options::Purpose;
 use crate::rows::{count, get, time};
 
@@ -79,8 +79,6 @@ pub struct PostgresStore {
     /// True if another node held the lock of a tenant or lane limit during the last claim of this
     /// store.
     contended: Arc<AtomicBool>,
-    /// Registrations that share a transaction, by tenant.
-    registrations: Groups<i32, NewJob, Registered>,
 }
 
 /// The server settings that decide whether a commit survives a crash of the server's machine.
@@ -127,7 +125,6 @@ impl PostgresStore {
             announcer,
             listener,
             contended: Arc::default(),
-            registrations: Groups::default(),
         })
     }
 

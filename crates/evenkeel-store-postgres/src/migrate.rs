@@ -8,9 +8,11 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 
 /// All migrations, oldest first. A released migration never changes, and each new migration needs a
 /// case in `tests/upgrade.rs`.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_room_for_state.sql"),
+    include_str!("../migrations/0003_activity.sql"),
+    include_str!("../migrations/0004_job_search.sql"),
 ];
 
 /// First half of the key of the advisory lock that a node holds while it migrates.

@@ -2,16 +2,17 @@
 
 use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{JobId, NodeNo, Timestamp};
+use evenkeel_core::{JobId, NodeNo, Slot, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest, RunStatsDelta,
-    RunStatsStore, RunTotals, Scope, StoreError,
+    ActivityDelta, COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest,
+    RunStatsDelta, RunStatsStore, RunTotals, Scope, SlotActivity, StoreError,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
+use crate::activity;
 use crate::connection::{Connection, Params};
 use crate::error::Tried;
 use crate::rows::{
@@ -108,11 +109,14 @@ impl RunStatsStore for PostgresStore {
         node: NodeNo,
         deltas: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
+        activity: Vec<ActivityDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (node, at) = (node.0, at.as_micros());
-        transaction!(self.api, (deltas, failures), |connection, (deltas, failures)| {
-            add(connection, node, deltas, failures, at).await
+        let counted = (deltas, failures, activity);
+        transaction!(self.api, counted, |connection, (deltas, failures, activity)| {
+            add(connection, node, deltas, failures, at).await?;
+            activity::add(connection, activity).await
         })
     }
 
@@ -145,5 +149,21 @@ impl RunStatsStore for PostgresStore {
     async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let params = params![before.as_micros(), i64::from(limit)];
         self.api.change(sql!("prune_failures"), params).await
+    }
+
+    async fn list_activity(
+        &self,
+        scope: &Scope,
+        from: Slot,
+        until: Slot,
+        limit: u32,
+    ) -> Result<Vec<SlotActivity>, StoreError> {
+        let params = params![scope.tenant.0, from.0, until.0, i64::from(limit)];
+        self.api.rows(sql!("list_activity"), params, activity::read_slot).await
+    }
+
+    async fn prune_activity(&self, before: Slot, limit: u32) -> Result<u64, StoreError> {
+        let params = params![before.0, i64::from(limit)];
+        self.api.change(sql!("prune_activity"), params).await
     }
 }

@@ -8,6 +8,7 @@ use evenkeel_store::statements::{Placeholder, Statements};
 static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     let files = [
         include_str!("../queries/access.sql"),
+        include_str!("../queries/activity.sql"),
         include_str!("../queries/attempts.sql"),
         include_str!("../queries/balance_scores.sql"),
         include_str!("../queries/cancel.sql"),
@@ -23,6 +24,7 @@ static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
         include_str!("../queries/fire.sql"),
         include_str!("../queries/fire_delayed.sql"),
         include_str!("../queries/job_counts.sql"),
+        include_str!("../queries/job_search.sql"),
         include_str!("../queries/jobs.sql"),
         include_str!("../queries/limits.sql"),
         include_str!("../queries/list_jobs.sql"),

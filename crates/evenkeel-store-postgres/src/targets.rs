@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::PostgresStore;
 use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
+use crate::jobs::search_index;
 use crate::rows::{count, get, maybe_time, micros, page_limit, page_of, time};
 
 #[async_trait]
@@ -196,7 +197,7 @@ async fn change(
 ) -> Tried<ChangedTarget> {
     let locked = connection.maybe_row(sql!("change_target_lock"), &[&tenant, &number]).await?;
     let Some(row) = locked else { return Ok(ChangedTarget::NotFound) };
-    let generation: i32 = get(&row, 0)?;
+    let (generation, name_before): (i32, Option<String>) = (get(&row, 0)?, get(&row, 1)?);
     if if_generation.is_some_and(|wanted| wanted != generation) {
         return Ok(ChangedTarget::Stale(known(connection, tenant, number).await?));
     }
@@ -207,6 +208,9 @@ async fn change(
     }
     let params: Params<'_> = &[&tenant, &number, source_id, name, url, &now];
     connection.change(sql!("change_target"), params).await?;
+    if *name != name_before {
+        search_index::add_target(connection, tenant, number).await?;
+    }
     Ok(ChangedTarget::Done(known(connection, tenant, number).await?))
 }
 

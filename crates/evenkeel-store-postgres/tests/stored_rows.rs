@@ -142,7 +142,7 @@ async fn running_counts_of_a_node_are_deleted_when_it_retires() {
         running: 3,
     };
     for node in [rig.node, stays] {
-        rig.store.add_run_stats(node, vec![tally], vec![], at(1)).await.unwrap();
+        rig.store.add_run_stats(node, vec![tally], vec![], vec![], at(1)).await.unwrap();
     }
     assert_eq!(count().await, 2);
     assert!(rig.store.retire(rig.node).await.unwrap());

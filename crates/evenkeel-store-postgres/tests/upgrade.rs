@@ -16,8 +16,13 @@ mod common;
 
 use std::path::PathBuf;
 
-use evenkeel_core::{Shard, Slot, Timestamp};
-use evenkeel_store::{ScheduleStore as _, Store as _};
+use evenkeel_core::activity::ActivityCounts;
+use evenkeel_core::schedule::Once;
+use evenkeel_core::{Definition, JobSearch, NodeNo, Schedule, Shard, Slot, TenantNo, Timestamp};
+use evenkeel_store::{
+    ActivityDelta, JobFilter, JobSort, JobStore as _, PageRequest, Role, RunStatsStore as _,
+    ScheduleStore as _, Scope, SlotActivity, Store as _,
+};
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use futures::future::BoxFuture;
 use tokio_postgres::Client;
@@ -25,7 +30,11 @@ use tokio_postgres::Client;
 type Case = fn(PostgresOptions, Client) -> BoxFuture<'static, ()>;
 
 /// The upgrade test of each migration, beginning with migration 2.
-const CASES: [Case; 1] = [|options, client| Box::pin(rows_of_state_get_room(options, client))];
+const CASES: [Case; 3] = [
+    |options, client| Box::pin(rows_of_state_get_room(options, client)),
+    |options, client| Box::pin(activity_gets_a_table(options, client)),
+    |options, client| Box::pin(jobs_get_into_the_search_index(options, client)),
+];
 
 /// Migration 2 changes how full new pages of `job_state` are, and no value.
 async fn rows_of_state_get_room(options: PostgresOptions, client: Client) {
@@ -57,6 +66,55 @@ async fn rows_of_state_get_room(options: PostgresOptions, client: Client) {
     let options = "SELECT 'fillfactor=60' = ANY (reloptions) FROM pg_class
                     WHERE oid = 'job_state'::regclass";
     assert!(client.query_one(options, &[]).await.unwrap().get::<_, bool>(0));
+}
+
+/// Migration 3 adds a table and changes no other.
+async fn activity_gets_a_table(options: PostgresOptions, client: Client) {
+    database_at(&client, 2).await;
+    let row = "INSERT INTO run_totals (tenant_no, completed, failed) VALUES (1, 7, 2)";
+    client.batch_execute(row).await.unwrap();
+    let store = PostgresStore::connect(options).await.unwrap();
+    let (tenant, slot) = (TenantNo(1), Slot(5));
+    let scope = Scope { tenant, role: Role::Viewer };
+    let totals = store.run_totals(&scope).await.unwrap();
+    assert_eq!((totals.completed, totals.failed), (7, 2));
+    assert_eq!(store.list_activity(&scope, Slot(0), Slot(9), 9).await.unwrap(), []);
+    let counts = ActivityCounts { fired: 3, ..ActivityCounts::default() };
+    let (report, at) = (ActivityDelta { tenant, slot, counts }, Timestamp::from_micros(1));
+    store.add_run_stats(NodeNo(1), vec![], vec![], vec![report], at).await.unwrap();
+    let listed = store.list_activity(&scope, Slot(0), Slot(9), 9).await.unwrap();
+    assert_eq!(listed, [SlotActivity { slot, counts }]);
+}
+
+/// Migration 4 makes the jobs of the store searchable.
+async fn jobs_get_into_the_search_index(options: PostgresOptions, client: Client) {
+    database_at(&client, 3).await;
+    let definition = Definition::noop(Schedule::Once(Once::NOW));
+    let definition = serde_json::to_string(&definition).unwrap();
+    let tenant = "INSERT INTO tenant (name, job_count) VALUES ('default', 1199)";
+    client.batch_execute(tenant).await.unwrap();
+    let jobs = "
+        INSERT INTO job (id, tenant_no, name, about, definition, created_at, updated_at, number, state)
+        SELECT gen_random_uuid(), 1, 'job-' || n, json_build_object('name', 'job-' || n)::text, $1,
+               n, n, n, CASE n WHEN 170 THEN 3 ELSE 0 END
+          FROM generate_series(1, 1200) AS n";
+    client.execute(jobs, &[&definition]).await.unwrap();
+    let states = "INSERT INTO job_state (job_no, tenant_no, shard) SELECT job_no, 1, 7 FROM job";
+    client.batch_execute(states).await.unwrap();
+    let store = PostgresStore::connect(options).await.unwrap();
+    let mut steps = 0;
+    while store.index_jobs(500).await.unwrap() {
+        steps += 1;
+    }
+    // Three steps index all jobs, and one finds that no job is left.
+    assert_eq!(steps, 4);
+    let search = Some(JobSearch::parse("OB-17").unwrap());
+    let filter = JobFilter { search, ..JobFilter::default() };
+    let scope = Scope { tenant: TenantNo(1), role: Role::Viewer };
+    let (sort, page) = (JobSort::default(), PageRequest::first(100));
+    let found = store.list_jobs(&scope, &filter, sort, page).await.unwrap();
+    // job-17 and job-171 to job-179; job-170 is deleted.
+    assert_eq!((found.total, found.total_is_estimate), (10, false));
 }
 
 fn migrations() -> Vec<PathBuf> {

@@ -13,10 +13,13 @@ scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
 r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
  AND r.attempt = l.attempt
 
--- :fragment started_attempt_columns
+-- :fragment short_attempt_columns
 r.scheduled_at, r.job_no, r.sequence, r.attempt, r.status, r.fence, r.crashes, r.node_no,
        n.name AS node_name, r.number, r.started_at, r.finished_at, r.skipped_to, r.skipped_count,
-       r.skip_reason, r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.error
+       r.skip_reason, r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb
+
+-- :fragment started_attempt_columns
+{short_attempt_columns}, r.error
 
 -- :fragment unstarted_attempt_columns
 NULL AS node_no, NULL AS node_name, NULL AS number, NULL AS started_at,
@@ -32,6 +35,31 @@ FROM attempt r CROSS JOIN job j ON j.job_no = r.job_no LEFT JOIN node n ON n.nod
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, {attempt.pending} AS status, r.fence,
        r.crashes, {unstarted_attempt_columns}, r.prev_at, r.prev_sequence, j.id
 FROM ready r CROSS JOIN job j ON j.job_no = r.job_no
+
+-- :name attempts_of_runs (scheduled_at, job_no, sequence, tenant_no, newest)
+-- Of a run with many attempts, reads the first attempt and the newest ones.
+SELECT {short_attempt_columns}, substr(r.error, 1, 4096) AS error, NULL AS output, j.id,
+       NULL AS due
+{started_attempts}
+WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :sequence
+  AND r.tenant_no = :tenant_no
+  AND (r.attempt = 0 OR r.attempt IN (SELECT attempt FROM attempt
+                                      WHERE {this_run}
+                                      ORDER BY attempt DESC LIMIT :newest))
+
+-- :name attempts_of_runs_waiting (scheduled_at, job_no, sequence, tenant_no)
+-- An entry of the queue with a fence has a row in `attempt`.
+SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, {attempt.pending} AS status, r.fence,
+       r.crashes, {unstarted_attempt_columns}, j.id, NULL AS due
+FROM ready r CROSS JOIN job j ON j.job_no = r.job_no
+WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :sequence
+  AND r.tenant_no = :tenant_no AND r.fence = 0
+UNION ALL
+SELECT w.scheduled_at, w.job_no, w.sequence, w.attempt, {attempt.pending} AS status, 0 AS fence,
+       0 AS crashes, {unstarted_attempt_columns}, j.id, w.due
+FROM delayed_attempt w CROSS JOIN job j ON j.job_no = w.job_no
+WHERE w.job_no = :job_no AND w.scheduled_at = :scheduled_at AND w.sequence = :sequence
+  AND w.tenant_no = :tenant_no
 
 -- :name get_attempt_note (scheduled_at, job_no, sequence, attempt, fence)
 SELECT progress, log FROM note

@@ -128,6 +128,17 @@ SELECT DISTINCT job_no FROM (
                                     AND r.sequence = l.sequence AND r.attempt = l.attempt)
 WHERE tenant_no = :tenant AND status = {attempt.running}
 
+-- :name list_jobs_from_search
+-- A union with the newest jobs that are not in the index yet. Only the newest entries of all tenants
+-- are read, because there may be many during a bulk import.
+SELECT job_no FROM (SELECT rowid AS job_no FROM job_grams WHERE job_grams MATCH :search_grams LIMIT 10001)
+UNION
+SELECT job_no FROM (
+    SELECT n.value AS job_no
+    FROM (SELECT tenant_no, jobs FROM unindexed_job ORDER BY entry_no DESC LIMIT 1000) AS u
+         CROSS JOIN json_each(u.jobs) AS n
+    WHERE u.tenant_no = :tenant LIMIT 1000)
+
 -- :name list_jobs_from_source
 SELECT job_no FROM job
 WHERE tenant_no = :tenant AND state <> {job.deleted} AND source_id = :source_id AND source_id IS NOT NULL LIMIT 10001
@@ -166,7 +177,7 @@ SELECT max((SELECT max(slot) FROM job_state s WHERE s.shard = shard.no AND s.slo
 -- :name list_jobs_passes
 -- Returns whether each job of `c` passes the filter. Status 7 is a due job with blackouts; from
 -- `held` and `average_us` the caller decides whether it is pending or scheduled. All other statuses
--- have their usual codes.
+-- have their usual codes. For a search, the caller checks the text of `about` and `target_name`.
 SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
        (:name_prefix IS NULL OR substr(j.name, 1, length(:name_prefix)) = :name_prefix)
    AND (:source_id IS NULL OR j.source_id = :source_id)
@@ -189,7 +200,9 @@ SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
                    + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)))
    AND (:sort_by <> 2 OR j.name IS NOT NULL)
    AND (:sort_by <> 3 OR s.next_at IS NOT NULL) AS passes,
-       CASE WHEN :status IN ({job_status.pending}, {job_status.scheduled}) AND {list_jobs_held} THEN j.definition END AS held, s.average_us
+       CASE WHEN :status IN ({job_status.pending}, {job_status.scheduled}) AND {list_jobs_held} THEN j.definition END AS held, s.average_us,
+       iif(:search IS NULL, NULL, j.about) AS about,
+       iif(:search IS NULL, NULL, (SELECT t.name FROM target t WHERE t.tenant_no = j.tenant_no AND t.number = j.target_no)) AS target_name
 FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no
 WHERE j.tenant_no = :tenant AND j.state <> {job.deleted}
 

@@ -7,13 +7,14 @@
 //! Modules: `connection` (writer, readers, log), `migrate`, `sql` (the statements of `queries/`),
 //! `rows` (conversion of rows to types), and one module per topic: `jobs`, `schedules`, `attempts`,
 //! `limits`, `queue`, `conditions`, `balance`, `nodes`, `notes` (progress and messages),
-//! `dead_letters`, `dedup`, `targets`, `run_stats`, `events`, `pages`, `access`, `secrets`,
-//! `requests`. The PostgreSQL store has the same modules.
+//! `dead_letters`, `dedup`, `targets`, `run_stats`, `activity`, `events`, `pages`, `access`,
+//! `secrets`, `requests`. The PostgreSQL store has the same modules.
 
 #[macro_use]
 mod sql;
 
 mod access;
+mod activity;
 mod attempts;
 mod balance;
 mod conditions;

@@ -8,7 +8,11 @@ use crate::OpenError;
 
 /// The migrations in order. A released migration never changes, and each new migration needs a case
 /// in `tests/upgrade.rs`.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_init.sql"),
+    include_str!("../migrations/0002_activity.sql"),
+    include_str!("../migrations/0003_job_search.sql"),
+];
 
 /// Applies the migrations that the database does not have yet, all in one transaction.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {

@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{NodeNo, Span, TenantNo, Timestamp};
+use evenkeel_core::{NodeNo, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest, RunStatsDelta,
-    RunStatsStore, RunTotals, Scope, StoreError, sql_time,
+    ActivityDelta, COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest,
+    RunStatsDelta, RunStatsStore, RunTotals, Scope, SlotActivity, StoreError, sql_time,
 };
 use rusqlite::{Connection, Row};
 
 use crate::SqliteStore;
+use crate::activity;
 use crate::connection::Urgency::Batch;
 use crate::connection::{Params, RunSql};
 use crate::error::Answer;
@@ -96,10 +97,16 @@ impl RunStatsStore for SqliteStore {
         node: NodeNo,
         totals: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
+        activity: Vec<ActivityDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let rows = totals.len() + failures.len() + 1;
-        self.writer.write(Batch, rows, move |db| delta(db, node, &totals, &failures, at)).await
+        let rows = totals.len() + failures.len() + activity.len() + 1;
+        self.writer
+            .write(Batch, rows, move |db| {
+                delta(db, node, &totals, &failures, at)?;
+                activity::add(db, &activity)
+            })
+            .await
     }
 
     async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError> {
@@ -122,5 +129,21 @@ impl RunStatsStore for SqliteStore {
                 db.change(sql!("prune_failures"), &[&before, &limit])
             })
             .await
+    }
+
+    async fn list_activity(
+        &self,
+        scope: &Scope,
+        from: Slot,
+        until: Slot,
+        limit: u32,
+    ) -> Result<Vec<SlotActivity>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| activity::list(db, tenant, (from, until), limit)).await
+    }
+
+    async fn prune_activity(&self, before: Slot, limit: u32) -> Result<u64, StoreError> {
+        let rows = limit as usize;
+        self.writer.write(Batch, rows, move |db| activity::prune(db, before, limit)).await
     }
 }

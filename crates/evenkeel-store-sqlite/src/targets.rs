@@ -14,6 +14,7 @@ use crate::SqliteStore;
 use crate::connection::Urgency::Command;
 use crate::connection::{Params, RunPrepared, RunSql, resolve};
 use crate::error::Answer;
+use crate::jobs::search_index;
 use crate::rows::{count, job_id, next_after, page_of};
 
 #[async_trait]
@@ -200,6 +201,9 @@ fn change(
         return Ok(ChangedTarget::SourceTaken(holder));
     }
     connection.run(sql!("change_target"), &[&tenant, &number, source_id, name, url, &now])?;
+    if *name != before.fields.name {
+        search_index::add_target(connection, tenant, number)?;
+    }
     Ok(ChangedTarget::Done(known(connection, tenant, number)?))
 }
 

@@ -97,7 +97,7 @@ async fn a_retired_node_no_longer_counts_running_attempts() {
         running: 3,
     };
     for node in [rig.node, other] {
-        rig.store.add_run_stats(node, vec![stats], vec![], at(1)).await.unwrap();
+        rig.store.add_run_stats(node, vec![stats], vec![], vec![], at(1)).await.unwrap();
     }
     assert_eq!(count().await, 2);
     assert!(rig.store.retire(rig.node).await.unwrap());

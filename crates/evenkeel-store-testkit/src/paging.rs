@@ -44,6 +44,11 @@ pub async fn model() -> Rig {
     Rig::new(Opened { store, guard: Box::new(()), reopen: None }).await
 }
 
+/// Adds all jobs to the search index, in several steps.
+pub async fn index_all(rig: &Rig) {
+    while rig.store.index_jobs(500).await.expect("jobs can be indexed") {}
+}
+
 pub async fn all_pages(rig: &Rig, filter: &JobFilter, sort: JobSort, limit: u32) -> Vec<Job> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {

@@ -228,6 +228,17 @@ pub struct AttemptFilter {
     pub job: Option<JobId>,
 }
 
+/// Maximum number of runs that one call of [`AttemptStore::attempts_of_runs`] reads.
+pub const RUNS_MAX: usize = 1000;
+
+/// An attempt as part of its run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunAttempt {
+    pub attempt: Attempt,
+    /// The time for which a retry or trigger waits.
+    pub due: Option<Timestamp>,
+}
+
 /// A running attempt that was asked to stop.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cancellation {
@@ -417,6 +428,14 @@ verbs! {
     /// characters.
     read fn list_attempts(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>)
         -> Page<Attempt, AttemptKey>;
+
+    /// Returns the attempts of these runs of the tenant, ordered by key. Takes at most [`RUNS_MAX`]
+    /// runs, each once; the attempt numbers of the keys are ignored. Of each run, returns the first
+    /// attempt, the `newest` newest attempts that have started or finished, and the attempt that
+    /// waits for a worker or for its due time. A skip record counts as a run with one finished
+    /// attempt. The attempts have no output and no progress, and errors are cut to
+    /// [`LAST_ERROR_MAX`](crate::LAST_ERROR_MAX) characters.
+    read fn attempts_of_runs(scope: &Scope, runs: &[AttemptKey], newest: u32) -> Vec<RunAttempt>;
 
     /// Deletes finished attempts and skip records, in key order after [`Prune::after`]. An attempt
     /// is kept if it is among the job's newest [`Prune::keep_per_job`] attempts and finished at or

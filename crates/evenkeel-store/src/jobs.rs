@@ -281,6 +281,11 @@ verbs! {
     /// count. Without a filter, the total of a list by name or next run time is exact if the tenant
     /// has at most [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs, else an estimate.
     ///
+    /// A filter with a search finds a new or changed job once [`index_jobs`](Self::index_jobs) has
+    /// indexed it. The jobs of the last [`UNINDEXED_SEARCHED`](crate::UNINDEXED_SEARCHED) calls
+    /// that registered or changed jobs are found at once, up to the same number of jobs. A job is
+    /// never found by a text that it no longer has.
+    ///
     /// In a list by next run time, jobs are ordered exactly unless more than
     /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs have their next scheduled time in the same time
     /// slot of 15 minutes.
@@ -290,6 +295,11 @@ verbs! {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Page<Job, JobCursor>;
+
+    /// Adds new and changed jobs of all tenants to the search index: about `limit` jobs, and no
+    /// fewer than one call registered. Jobs of a renamed target and jobs that were stored before
+    /// the index existed come last. Returns false if all jobs were indexed already.
+    write fn index_jobs(limit: u32) -> bool;
 
     /// Counts the tenant's jobs by status.
     read fn job_counts(scope: &Scope) -> JobCounts;

@@ -1,11 +1,14 @@
-//! Totals of attempts by outcome, stored separately because attempts are pruned.
+//! Totals of attempts by outcome, and activity per time slot, stored separately because attempts
+//! are pruned.
 //!
-//! Nodes count attempts in memory and store the totals periodically, not when they fire or finish
-//! attempts. A crash loses the counts since the last report of the node. The totals are only shown
-//! to users; no decision depends on them.
+//! Nodes count attempts in memory and store the totals every five seconds, not when they fire or
+//! finish attempts. A crash loses the counts since the last report of the node. If the answer to a
+//! report is lost, the node reports the same counts again, so they may count twice. The totals are
+//! only shown to users; no decision depends on them.
 
+use evenkeel_core::activity::ActivityCounts;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, NodeNo, Slot, Span, TenantNo, Timestamp};
 
 use crate::verbs::verbs;
 use crate::{Page, PageRequest, Scope};
@@ -56,6 +59,21 @@ pub struct FailureDelta {
     pub error: String,
 }
 
+/// Activity of one tenant in one time slot that a node has counted since its last report.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ActivityDelta {
+    pub tenant: TenantNo,
+    pub slot: Slot,
+    pub counts: ActivityCounts,
+}
+
+/// Activity of a tenant in one time slot that all nodes have counted.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SlotActivity {
+    pub slot: Slot,
+    pub counts: ActivityCounts,
+}
+
 /// Attempts of a tenant that all nodes have counted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunTotals {
@@ -96,12 +114,15 @@ pub type FailureCursor = (Timestamp, Fingerprint);
 verbs! {
     trait RunStatsStore {}
 
-    /// Adds the counts that `node` reports. Each tenant and each failure group may occur only once
-    /// in a report. A tenant that is not in the report has no running attempts on the node.
+    /// Adds the counts that `node` reports. Each tenant, each failure group, and each time slot of
+    /// a tenant may occur only once in a report. A tenant that is not in `tallies` has no running
+    /// attempts on the node. Activity of the same tenant and time slot adds up, whichever nodes
+    /// report it.
     write fn add_run_stats(
         node: NodeNo,
         tallies: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
+        activity: Vec<ActivityDelta>,
         at: Timestamp,
     ) -> ();
 
@@ -116,4 +137,13 @@ verbs! {
     /// Deletes up to `limit` failure groups whose newest failure finished before `before`. Returns
     /// the number of deleted groups.
     write fn prune_failures(before: Timestamp, limit: u32) -> u64;
+
+    /// Returns the activity of the tenant from the time slot `from` up to, but not including,
+    /// `until`, oldest first. Time slots without activity are left out, and at most `limit` time
+    /// slots are returned.
+    read fn list_activity(scope: &Scope, from: Slot, until: Slot, limit: u32) -> Vec<SlotActivity>;
+
+    /// Deletes the activity of up to `limit` time slots of any tenant that are before `before`, the
+    /// oldest time slots first. Returns the number of deleted time slots.
+    write fn prune_activity(before: Slot, limit: u32) -> u64;
 }

@@ -12,7 +12,7 @@ use evenkeel_core::AttemptId;
 use crate::params;
 use crate::problem::Problem;
 
-pub(crate) use view::ExecutionView;
+pub(crate) use view::{ExecutionView, SkippedView};
 
 fn read_id(text: &str) -> Result<AttemptId, Problem> {
     params::read_id(text, "execution")

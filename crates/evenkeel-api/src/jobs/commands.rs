@@ -73,6 +73,10 @@ pub struct FilterDocument {
     /// Matches jobs whose next run time is before this time.
     #[schema(format = DateTime)]
     pub next_run_before: Option<String>,
+    /// Matches jobs whose name, description, URL, source, target or metadata contain every word of
+    /// this text, as the parameter `q` of the list of jobs does.
+    #[schema(max_length = 256, example = "forum example.com")]
+    pub q: Option<String>,
 }
 
 /// A job to which the command was not applied.

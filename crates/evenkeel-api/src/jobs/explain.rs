@@ -1,18 +1,20 @@
 //! `GET /api/v1/jobs/{id}/explain`
 
 use axum::Json;
-use evenkeel_commands::{JobExplanation, reason_text};
+use evenkeel_commands::{JobExplanation, PastAnswer, read_past_time, reason_text};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{JobId, Span, Timestamp};
+use evenkeel_core::{JobId, RunIds, Span, Timestamp};
+use evenkeel_store::Role;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
+use super::explain_past::PastView;
 use crate::call::{Answer, Call};
-use crate::params::{NoParams, PathJob};
+use crate::params::{Params, PathJob};
 use crate::view::view;
 
 /// A reason why a job does not run now, or the fact that it runs.
@@ -168,8 +170,11 @@ impl From<Why> for ReasonView {
 
 view! {
     /// The reasons why a job does not run now, or the fact that it runs.
-    ExplainView::new(explained: JobExplanation) {
+    ExplainView::new(
+        explained: JobExplanation, past: Option<PastAnswer>, ids: &RunIds, role: Role
+    ) {
         let JobExplanation { job, now, explanation } = explained;
+        let past = past.map(|past| PastView::new(past, &job, ids, role));
         let (status, zone) = (job.status(now), &job.definition.timezone);
         let reasons: Vec<ReasonView> = explanation
             .reasons
@@ -178,6 +183,10 @@ view! {
             .map(|reason| reason.noted(job.note.as_deref()))
             .collect();
         let messages: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
+        let summary = match &past {
+            Some(past) => past.message.clone(),
+            None => messages.join(" "),
+        };
     }
 
     /// Id of the job.
@@ -189,26 +198,67 @@ view! {
     status: JobStatus as String = status,
     /// Time at which the reasons were evaluated.
     as_of: Timestamp = now,
-    /// All reasons as one plain text.
-    summary: String = messages.join(" "),
-    /// All reasons, the most important first.
+    /// All reasons as one plain text; with `at`, the answer about the past time in a sentence.
+    summary: String = summary,
+    /// What became of the past time `at`; null without `at`.
+    past: Option<PastView> = past,
+    /// All reasons why the job does not run now, the most important first.
     reasons: Vec<ReasonView> = reasons,
     /// Earliest time at which the next run can start. Null if no run follows, or if the time is
     /// unknown because the job waits for a worker or for its active run.
     next_possible_start: Option<Timestamp> = explanation.next_possible_start,
 }
 
-/// Explains why a job does not run now.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "documents the parameter, which is read by name")]
+pub(crate) struct ExplainQuery {
+    /// A time in the past: the response also says in `past` what became of it. A time of day such
+    /// as `09:00` is the last such time in the time zone of the job. A whole minute stands for all
+    /// its 60 seconds.
+    #[param(example = "2026-11-18T09:00:00Z")]
+    at: Option<String>,
+}
+
+/// Explains why a job does not run now, or what became of a past time.
+///
+/// The answer about a past time comes from the run history, the records of skipped times, the
+/// present schedule, the audit log and the rebalances of the tenant.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/explain", tag = "jobs",
-    params(("id" = String, Path, description = "The job's id or name")),
-    responses((status = 200, description = "The reasons", body = ExplainView)),
+    params(("id" = String, Path, description = "The job's id or name"), ExplainQuery),
+    responses((status = 200, description = "The reasons", body = ExplainView, example = json!({
+        "job_id": "0190163d-8694-739b-aea5-966c26f8ad91", "name": "report", "status": "scheduled",
+        "as_of": "2026-11-18T10:00:00Z",
+        "summary": "It was paused by ann at 2026-11-18 08:12 UTC, and resumed at 2026-11-18 09:03 UTC.",
+        "past": {
+            "at": "2026-11-18T09:00:00Z", "local": "2026-11-18T09:00:00.000000+00:00",
+            "verdict": "paused",
+            "message": "It was paused by ann at 2026-11-18 08:12 UTC, and resumed at 2026-11-18 09:03 UTC.",
+            "run_id": null, "run_status": null, "scheduled_at": null, "started_at": null,
+            "finished_at": null, "lateness_ms": null, "attempt_count": null, "error_message": null,
+            "skipped": null, "later_run_id": null, "changed_at": "2026-11-18T08:12:00Z",
+            "changed_by": "ann", "note": null, "resumed_at": "2026-11-18T09:03:00Z",
+            "moved_from": null, "moved_to": null, "previous_scheduled_at": "2026-11-18T08:00:00Z",
+            "next_scheduled_at": "2026-11-18T10:00:00Z",
+        },
+        "reasons": [{"code": "not_due", "until": "2026-11-18T11:00:00Z",
+                     "message": "Its next time is 2026-11-18 11:00 UTC (in 60 minutes)."}],
+        "next_possible_start": "2026-11-18T11:00:00Z",
+    }))),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn explain_job(
     call: Call,
     PathJob(id): PathJob,
-    _: NoParams,
+    mut params: Params,
 ) -> Answer<ExplainView> {
-    Ok(Json(ExplainView::new(call.jobs.explain(call.scope(), id).await?)))
+    let at = params.parsed("at", read_past_time);
+    params.finish()?;
+    let past = match at {
+        Some(at) => Some(call.jobs.explain_past(call.scope(), id, at).await?),
+        None => None,
+    };
+    let explained = call.jobs.explain(call.scope(), id).await?;
+    Ok(Json(ExplainView::new(explained, past, &call.run_ids, call.scope().role)))
 }

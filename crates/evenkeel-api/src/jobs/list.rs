@@ -62,6 +62,12 @@ pub(crate) struct JobQuery {
     /// Lists only jobs whose next run time is before this time.
     #[param(format = DateTime, example = "2026-12-01T10:00:00Z")]
     next_run_before: Option<String>,
+    /// Lists only jobs whose name, description, URL, source, target or metadata contain every word
+    /// of this text, in upper or lower case. A word of 3 or more characters is found anywhere, a
+    /// shorter word only where a word begins. Credentials and query values of URLs are not searched.
+    /// New and changed jobs are found within seconds, most at once.
+    #[param(max_length = 256, example = "forum example.com")]
+    q: Option<String>,
     /// Tenant whose jobs are listed; must be the tenant of the token.
     tenant: Option<String>,
     /// Sort key of the list; a leading `-` sorts in descending order. Sorting by `name` or

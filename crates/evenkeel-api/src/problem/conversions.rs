@@ -46,7 +46,7 @@ impl From<CommandError> for Problem {
             }
             CommandError::AmbiguousName { .. } => Self::new(ProblemType::AmbiguousName, detail),
             CommandError::Invalid(faults) => Self::of_fields(ProblemType::InvalidJob, faults),
-            CommandError::InvalidTarget(faults) => {
+            CommandError::InvalidTarget(faults) | CommandError::InvalidParameter(faults) => {
                 Self::of_fields(ProblemType::InvalidParameter, faults)
             }
             CommandError::TargetTaken { field, .. } => {

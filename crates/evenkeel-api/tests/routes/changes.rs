@@ -137,6 +137,21 @@ async fn job_of_another_tenant_cannot_be_changed() {
 }
 
 #[tokio::test]
+async fn command_applies_to_the_jobs_that_a_search_finds() {
+    let world = World::new().await;
+    for name in ["red one", "red two", "blue one"] {
+        world.create(noop(json!({"name": name, "schedule": "30m"}))).await;
+    }
+    let counted = command(&world, json!({"action": "pause", "filter": {"q": "RED"}})).await;
+    assert_eq!((&counted["matched"], &counted["done"]), (&json!(2), &json!(2)));
+    let list = world.get("/api/v1/jobs?status=paused&q=one").await.expect(200);
+    assert_eq!((&list["total"], &list["jobs"][0]["name"]), (&json!(1), &json!("red one")));
+    let wrong = json!({"action": "pause", "filter": {"q": "?"}});
+    let problem = world.post(COMMANDS, Some(wrong)).await.problem(422, "invalid-parameter");
+    assert_eq!(problem["field"], "filter.q");
+}
+
+#[tokio::test]
 async fn command_applies_to_many_jobs() {
     let world = World::new().await;
     let jobs: Vec<Value> =

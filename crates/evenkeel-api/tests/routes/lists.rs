@@ -58,6 +58,37 @@ async fn jobs_are_found_by_name_and_source() {
 }
 
 #[tokio::test]
+async fn jobs_are_found_by_their_texts() {
+    let world = with_jobs(3).await;
+    let url = "https://news.example.com/feed?key=hidden";
+    let metadata = json!({"team": "Blau", "tier": 4711});
+    let job =
+        json!({"name": "Größe", "url": url, "description": "Reads news", "metadata": metadata});
+    world.create(job).await;
+    for (query, expected) in [
+        ("q=job", vec!["job-0", "job-1", "job-2"]),
+        ("q=OB-1", vec!["job-1"]),
+        ("q=job&source_id=s0", vec!["job-0", "job-2"]),
+        ("q=job&sort=-name&limit=2&offset=1", vec!["job-1", "job-0"]),
+        ("q=gr%C3%B6%C3%9Fe", vec!["Größe"]),
+        ("q=GRO%CC%88SS", vec![]),
+        ("q=example.com/feed+blau+471", vec!["Größe"]),
+        ("q=jo", vec!["job-0", "job-1", "job-2"]),
+        ("q=ob", vec![]),
+        ("q=hidden", vec![]),
+        ("q=key%3D", vec!["Größe"]),
+    ] {
+        let list = world.get(&format!("/api/v1/jobs?{query}")).await.expect(200);
+        assert_eq!(names(&list), expected, "{query}");
+    }
+    let page = world.get("/api/v1/jobs?q=job&limit=2").await.expect(200);
+    assert_eq!((names(&page), &page["total"]), (vec!["job-0", "job-1"], &json!(3)));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("/api/v1/jobs?q=job&limit=2&cursor={cursor}")).await.expect(200);
+    assert_eq!(names(&rest), ["job-2"]);
+}
+
+#[tokio::test]
 async fn invalid_list_parameters_are_named() {
     let world = World::new().await;
     let runs_cursor = "cgAAAAAAAIAAgAAAAAAAAAA";
@@ -85,6 +116,10 @@ async fn invalid_list_parameters_are_named() {
         ("metadata.=x", "metadata."),
         ("metadata=x", "metadata"),
         ("page=2", "page"),
+        ("q=", "q"),
+        ("q=%25", "q"),
+        ("q=news+-", "q"),
+        ("q=a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+q", "q"),
     ] {
         let answer = world.get(&format!("/api/v1/jobs?{query}")).await;
         let problem = answer.problem(422, "invalid-parameter");

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
 mod access;
+mod activity;
 mod admin;
 mod admin_lists;
 mod admin_overrides;
@@ -22,6 +23,7 @@ mod dedup;
 mod enabled;
 mod events;
 mod executions;
+mod explain_past;
 mod full_disk;
 mod idempotency;
 mod jobs;
@@ -31,6 +33,7 @@ mod logs;
 mod names;
 mod operations;
 mod pages;
+mod runs;
 mod scheduled;
 mod schedules;
 mod secrets;

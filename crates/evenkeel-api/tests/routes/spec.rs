@@ -190,7 +190,7 @@ fn operations_declare_their_role() {
 
 /// True for callbacks, which use the token of an attempt.
 fn is_callback(path: &str) -> bool {
-    path.starts_with("/api/v1/runs/")
+    path.strip_prefix("/api/v1/runs/").is_some_and(|rest| rest.contains('/'))
 }
 
 fn properties(schema: &str) -> Map<String, Value> {

@@ -128,7 +128,12 @@ async fn scheduler_metrics_show_all_figures() {
         success_duration: Span::from_secs(48),
         running: 1,
     };
-    world.rig.store.add_run_stats(world.rig.node, vec![sums], vec![], at(61)).await.unwrap();
+    world
+        .rig
+        .store
+        .add_run_stats(world.rig.node, vec![sums], vec![], vec![], at(61))
+        .await
+        .unwrap();
     let metrics = world.get("/api/v1/scheduler/metrics").await.expect(200);
     assert_eq!(
         metrics,
@@ -203,7 +208,12 @@ async fn failures_of_all_jobs_are_listed_newest_first() {
         at: at(65),
         error: "oh".into(),
     };
-    world.rig.store.add_run_stats(world.rig.node, vec![], vec![failed], at(70)).await.unwrap();
+    world
+        .rig
+        .store
+        .add_run_stats(world.rig.node, vec![], vec![failed], vec![], at(70))
+        .await
+        .unwrap();
     let list = world.get("/api/v1/failures").await.expect(200);
     assert_eq!(
         list["failures"],

@@ -6,6 +6,7 @@ mod conditions;
 mod control;
 mod create;
 mod explain;
+mod explain_past;
 mod followers;
 mod next_times;
 mod publish;
@@ -36,6 +37,7 @@ pub use create::CreatedJob;
 #[cfg(test)]
 pub(crate) use create::{new_job, prepare_job};
 pub use explain::JobExplanation;
+pub use explain_past::{PastAnswer, PastTime, read_past_time};
 pub use followers::FollowerUpdate;
 pub(crate) use followers::change_command;
 pub use next_times::{LOAD_COUNTED_MAX, NextTimes, SlotLoad};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_core::JobId;
 use evenkeel_core::condition::Level;
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::JobStatus;
+use evenkeel_core::{JobId, JobSearch};
 use evenkeel_store::{JobCursor, JobFilter};
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use super::fields::Fields;
 use super::job_fields::LANES;
 use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
 use crate::fault::shown;
+use crate::filter::read_search;
 use crate::{BulkAction, BulkCommand, ControlCommand, Fault, JobSelection};
 
 /// Parses a bulk command. `cursor` decodes the position at which an earlier bulk request stopped.
@@ -118,9 +119,17 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
         next_before: inner.moment("next_run_before"),
         target: inner.whole("target", 1..=NUMBER_MAX),
         active_attempts: None,
+        search: search(&mut inner),
     };
     fields.faults = inner.finish(|_| None);
     (fields.faults.count() == faults_before).then_some(filter)
+}
+
+fn search(fields: &mut Fields<'_>) -> Option<JobSearch> {
+    match read_search(fields.text("q")?) {
+        Ok(search) => Some(search),
+        Err(message) => fields.refuse("q", message),
+    }
 }
 
 /// Reads the metadata that the filter requires; values that are not strings are converted to JSON

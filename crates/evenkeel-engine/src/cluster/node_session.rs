@@ -32,6 +32,7 @@ use crate::scheduler::definitions::Definitions;
 use crate::scheduler::due_jobs::SharedDueJobs;
 use crate::scheduler::overlap_waits::OverlapWaits;
 use crate::upkeep::auto_pauser::AutoPauser;
+use crate::upkeep::job_indexer::JobIndexer;
 use crate::upkeep::limit_release::{LimitQueueSweeper, LimitRelease};
 use crate::upkeep::load_recount::LoadRecount;
 use crate::upkeep::pruner::Pruner;
@@ -154,6 +155,7 @@ impl NodeSession {
             let ager = Reprioritizer::new(Arc::clone(&ctx.store), ctx.settings.aging);
             until_stop.spawn(ager.run(share()));
             until_stop.spawn(LoadRecount::new(Arc::clone(&ctx.store)).run(share()));
+            until_stop.spawn(JobIndexer::new(Arc::clone(&ctx.store)).run(share()));
             let scorer = BalanceScore::new(Arc::clone(&ctx.store), ctx.settings.balance);
             until_stop.spawn(scorer.run(share()));
             let (store, chance) = (Arc::clone(&ctx.store), Arc::clone(&ctx.chance));

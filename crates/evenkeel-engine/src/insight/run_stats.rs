@@ -1,4 +1,4 @@
-//! Counts the results of runs for statistics.
+//! Counts the results and the activity of runs for statistics.
 //!
 //! Results are counted in memory and the totals are stored at a fixed interval, so firing and
 //! finishing do not wait for statistics. A crash of the node loses the run totals of a few seconds.
@@ -14,6 +14,7 @@ use evenkeel_store::{FailureDelta, Finish, FinishResult, Role, RunStatsDelta, Sc
 use tracing::debug;
 
 use crate::cluster::node_context::NodeContext;
+use crate::insight::activity::{BatchActivity, PendingActivity};
 use crate::sync::lock;
 
 /// Maximum number of failure groups (failures with the same fingerprint) in one write of the
@@ -35,6 +36,7 @@ pub struct PendingStats(Mutex<Sums>);
 struct Sums {
     tenants: BTreeMap<TenantNo, RunStatsDelta>,
     failures: BTreeMap<(TenantNo, Fingerprint), FailureDelta>,
+    activity: PendingActivity,
     /// Attempts of this node whose result another node has stored.
     ended_elsewhere: Vec<(TenantNo, AttemptKey)>,
 }
@@ -65,6 +67,11 @@ impl PendingStats {
         }
     }
 
+    /// Adds the activity of a batch of fires or claims.
+    pub fn active(&self, batch: &BatchActivity) {
+        lock(&self.0).activity.add(batch);
+    }
+
     pub fn ended_elsewhere(&self, tenant: TenantNo, key: AttemptKey) {
         let mut sums = lock(&self.0);
         if sums.ended_elsewhere.len() < ENDED_ELSEWHERE_MAX {
@@ -86,6 +93,7 @@ impl PendingStats {
         for (tenant, delta) in earlier.tenants {
             sums.of(tenant).merge(&delta);
         }
+        sums.activity.put_back(earlier.activity);
         let capacity = ENDED_ELSEWHERE_MAX.saturating_sub(sums.ended_elsewhere.len());
         sums.ended_elsewhere.extend(earlier.ended_elsewhere.into_iter().take(capacity));
         for (key, group) in earlier.failures {
@@ -106,6 +114,7 @@ impl Sums {
     }
 
     fn add(&mut self, end: &End<'_>) {
+        self.activity.ended(end.tenant, end.at, end.outcome, end.took);
         let delta = self.of(end.tenant);
         match end.outcome {
             Outcome::Completed | Outcome::PartlyFailed => {
@@ -148,7 +157,7 @@ impl Sums {
     }
 
     fn is_empty(&self) -> bool {
-        self.tenants.is_empty() && self.failures.is_empty()
+        self.tenants.is_empty() && self.failures.is_empty() && self.activity.is_empty()
     }
 }
 
@@ -199,7 +208,8 @@ impl RunStats {
         }
         let stats = sums.tenants.values().copied().collect();
         let failures = sums.failures.values().cloned().collect();
-        if let Err(error) = ctx.store.add_run_stats(ctx.node, stats, failures, ctx.db_now()).await {
+        let (activity, at) = (sums.activity.deltas(), ctx.db_now());
+        if let Err(error) = ctx.store.add_run_stats(ctx.node, stats, failures, activity, at).await {
             ctx.worker.stats.put_back(sums);
             return Err(error);
         }

@@ -13,6 +13,7 @@ use tracing::debug;
 use super::Scheduler;
 use super::start_capacity::{LaneQuota, StartCapacity};
 use crate::cluster::node_context::NodeContext;
+use crate::insight::activity::BatchActivity;
 use crate::insight::run_metrics::count_skipped;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::DueJobs;
@@ -191,19 +192,22 @@ impl Scheduler {
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
+        let mut activity = BatchActivity::at(fired.now);
         for ((fire, taken), result) in batch.iter().zip(&taken).zip(&fired.results) {
             if let FireResult::Fired(fence) = result {
                 count += 1;
+                activity.fired(fire);
                 if let Some((_, Start::Queued(entry))) = &fire.start {
                     self.note_queued(entry);
                     queued = true;
                 }
-                self.start(fire, &taken.entry, *fence, fired.now);
+                self.start(fire, &taken.entry, *fence, fired.now, &mut activity);
                 log_next_slot(fire, &taken.entry);
             } else if matches!(fire.start, Some((_, Start::Claimed))) {
                 unused += 1;
             }
         }
+        self.ctx.worker.stats.active(&activity);
         for (taken, retry_pending) in self.put_back_all(&batch, taken, &fired) {
             self.put_back_busy(taken, fired.now, retry_pending);
         }
@@ -215,13 +219,22 @@ impl Scheduler {
         count
     }
 
-    fn start(&self, fire: &Fire, entry: &JobEntry, fence: Fence, now: Timestamp) {
+    fn start(
+        &self,
+        fire: &Fire,
+        entry: &JobEntry,
+        fence: Fence,
+        now: Timestamp,
+        activity: &mut BatchActivity,
+    ) {
         if let Some((scheduled, Start::Claimed)) = fire.start {
             let earliest_start = entry.definition.may_start_from(scheduled, entry.past().average);
             self.ctx.run_metrics.started(earliest_start, entry.deadline_of(scheduled), now);
             self.ctx.run_metrics.waited(entry.definition.lane, earliest_start, now);
+            let key = AttemptKey::regular(fire.job, scheduled);
+            activity.started(fire.tenant, key.attempt, now.since(earliest_start));
             self.ctx.start(AttemptToStart {
-                key: AttemptKey::regular(fire.job, scheduled),
+                key,
                 fence,
                 tenant: fire.tenant,
                 definition: Arc::clone(&entry.definition),

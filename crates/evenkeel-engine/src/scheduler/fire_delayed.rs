@@ -15,6 +15,7 @@ use super::Scheduler;
 use super::delayed_queue::DelayedDestination;
 use super::start_capacity::StartCapacity;
 use crate::cluster::node_context::NodeContext;
+use crate::insight::activity::BatchActivity;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::LaneRanks;
 use crate::worker::open_attempt::{self, deadline_without_history};
@@ -154,8 +155,13 @@ impl Scheduler {
     fn apply_delayed(&mut self, batch: Vec<Decided>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
+        let mut activity = BatchActivity::at(fired.now);
         for (decided, result) in batch.into_iter().zip(fired.results) {
             let Decided { fire: delayed, definition, priority } = decided;
+            let (tenant, attempt) = (delayed.tenant, delayed.key.attempt);
+            if matches!(result, FireResult::Fired(_)) {
+                activity.fired_delayed(tenant, attempt);
+            }
             match (result, &delayed.start) {
                 (FireResult::Fired(fence), Start::Claimed) => {
                     count += 1;
@@ -170,6 +176,7 @@ impl Scheduler {
                         }
                     };
                     self.ctx.run_metrics.waited(definition.lane, delayed.due, fired.now);
+                    activity.started(tenant, attempt, fired.now.since(delayed.due));
                     self.ctx.start(open_attempt::AttemptToStart {
                         key: delayed.key,
                         fence,
@@ -191,12 +198,13 @@ impl Scheduler {
                     unused += usize::from(*start == Start::Claimed && definition.is_ok());
                 }
             }
-            if delayed.key.attempt == AttemptNo::FIRST {
+            if attempt == AttemptNo::FIRST {
                 // The triggered run is now the newest run of its job, so the job's copy in memory
                 // is outdated.
                 self.ctx.due.lock().reload.push(delayed.key.job_no);
             }
         }
+        self.ctx.worker.stats.active(&activity);
         self.ctx.worker.slots.give(unused);
         metrics::counter!("evenkeel_wakes_total").increment(count as u64);
         if queued {

@@ -12,6 +12,7 @@ mod delayed_queue;
 pub(crate) mod dispatch_order;
 pub(crate) mod due_by_destination;
 pub(crate) mod due_jobs;
+mod empty_queue;
 mod enqueue;
 mod fire;
 mod fire_delayed;
@@ -37,6 +38,7 @@ use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
 use crate::settings::LINGER_FROM;
 use delayed_queue::DelayedQueue;
+use empty_queue::EmptyQueueWait;
 use start_capacity::QueueObservation;
 
 /// Delay before a full queue is checked again.
@@ -75,8 +77,7 @@ pub struct Scheduler {
     /// Time since which no worker slot was free, with the count of slots given back until that
     /// time.
     no_slot_since: Option<(u64, Duration)>,
-    /// Time since which due jobs wait until the workers of this node have emptied the queue.
-    emptying_since: Option<Duration>,
+    empty_queue_wait: EmptyQueueWait,
     /// State of the queue for the pools that this node serves.
     own_queue: QueueObservation,
     /// True if the queue has no capacity for jobs that this node could also start itself.
@@ -127,7 +128,7 @@ impl Scheduler {
             look_ahead_now: true,
             looked_ahead_at: None,
             no_slot_since: None,
-            emptying_since: None,
+            empty_queue_wait: EmptyQueueWait::default(),
             own_queue: QueueObservation::default(),
             queue_is_full: false,
             is_held_back: false,

@@ -11,6 +11,7 @@ use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::LaneRanks;
+use crate::scheduler::empty_queue::QueueState;
 
 /// Number of batches of regular runs that the queue holds before it counts as full.
 const QUEUED_BATCHES: usize = 4;
@@ -24,9 +25,6 @@ const FRONT_ROWS: u32 = 500;
 /// After a full queue had no capacity for a job, jobs of the same lane with the same or a lower
 /// rank wait for this time.
 const LANE_FULL: Duration = Duration::from_millis(100);
-
-/// Maximum time for which due jobs wait until the workers of this node have emptied the queue.
-const EMPTYING_MAX: Duration = Duration::from_millis(500);
 
 /// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -103,29 +101,18 @@ impl Scheduler {
         if stalled { StartCapacity::Queue } else { StartCapacity::Slots(slots) }
     }
 
-    /// True if due jobs wait in memory until the workers of this node have emptied the queue, and
-    /// then start without the queue.
-    ///
-    /// Queueing and claiming a run costs twice as much as starting it directly. If due jobs were
-    /// queued for as long as others wait in the queue, an overloaded node would never start jobs
-    /// directly again, although its worker slots are free. Due jobs wait only if they do not rank
-    /// higher than the queued attempts, and only if no other node shares the queue.
+    /// True if due jobs wait in memory until the workers of this node have emptied the queue.
     pub(super) fn waits_for_empty_queue(&mut self) -> bool {
-        let (ctx, now) = (Arc::clone(&self.ctx), self.ctx.clock.monotonic());
-        if !ctx.worker.has_backlog() {
-            self.emptying_since = None;
-            return false;
-        }
-        if !ctx.settings.roles.worker || !ctx.worker.has_free_slot() || ctx.shares_queue() {
-            return false;
-        }
-        let due = ctx.due.lock().first_ranks(Destination::ThisNode);
-        let follows = |(due, queued): (Option<Rank>, Option<Rank>)| due.is_none() || due <= queued;
-        if !due.into_iter().zip(ctx.worker.lowest_queued()).all(follows) {
-            return false;
-        }
-        let since = *self.emptying_since.get_or_insert(now);
-        now.saturating_sub(since) < EMPTYING_MAX
+        let ctx = &self.ctx;
+        let can_be_emptied =
+            ctx.settings.roles.worker && ctx.worker.has_free_slot() && !ctx.shares_queue();
+        let queue = QueueState {
+            has_backlog: ctx.worker.has_backlog(),
+            can_be_emptied,
+            due: ctx.due.lock().first_ranks(Destination::ThisNode),
+            queued: ctx.worker.lowest_queued(),
+        };
+        self.empty_queue_wait.is_needed(queue, ctx.clock.monotonic())
     }
 
     /// Divides `slots` among the lanes.

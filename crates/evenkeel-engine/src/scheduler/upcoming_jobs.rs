@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
 use std::ops::Bound;
 
 use evenkeel_core::aging::{Aging, Rank};
@@ -55,7 +56,8 @@ pub struct TakenDue {
 
 #[derive(Debug)]
 pub struct UpcomingJobs {
-    jobs: FxHashMap<JobNo, Held>,
+    /// The jobs are boxed, because a hash table keeps room for up to twice as many values as it has.
+    jobs: FxHashMap<JobNo, Box<Held>>,
     /// Upcoming jobs by try time. A timeline entry whose time differs from the `try_at` of its job
     /// is outdated and ignored.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
@@ -114,8 +116,16 @@ impl UpcomingJobs {
             report_late(&mut self.late, job, &mut entry);
         }
         self.timeline.push(Reverse((entry.try_at, job)));
-        let before = self.jobs.insert(job, Held { entry, state: State::Coming });
-        self.not_due_any_more(job, before);
+        let held = Held { entry, state: State::Coming };
+        match self.jobs.entry(job) {
+            Entry::Occupied(mut known) => {
+                let before = std::mem::replace(&mut **known.get_mut(), held);
+                self.not_due_any_more(job, before);
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(Box::new(held));
+            }
+        }
     }
 
     /// Updates the run history of a job whose definition and next scheduled time have not changed.
@@ -149,12 +159,13 @@ impl UpcomingJobs {
     }
 
     fn forget(&mut self, job: JobNo) {
-        let before = self.jobs.remove(&job);
-        self.not_due_any_more(job, before);
+        if let Some(before) = self.jobs.remove(&job) {
+            self.not_due_any_more(job, *before);
+        }
     }
 
-    fn not_due_any_more(&mut self, job: JobNo, before: Option<Held>) {
-        if let Some(Held { entry, state: State::Due }) = before {
+    fn not_due_any_more(&mut self, job: JobNo, before: Held) {
+        if let Held { entry, state: State::Due } = before {
             self.due.remove(entry.destination(), entry.dispatch_key(), job);
         }
     }

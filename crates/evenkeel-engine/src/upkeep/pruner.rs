@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{AttemptKey, Span};
+use evenkeel_core::{AttemptKey, Slot, Span};
 use evenkeel_store::{Prune, StoreError};
 use tracing::info;
 
@@ -31,6 +31,9 @@ const BALANCE_STEP: u32 = 500;
 /// deleted per step, because stored answers to requests may be long.
 const REQUESTS_STEP: u32 = 100;
 const FAILURES_STEP: u32 = 500;
+
+const ACTIVITY_KEPT: Span = Span::from_secs(90 * 86_400);
+const ACTIVITY_STEP: u32 = 500;
 
 const DEAD_LETTERS_AGE: Span = Span::from_secs(30 * 86_400);
 /// Maximum number of dead letters kept per tenant.
@@ -89,6 +92,8 @@ impl Pruner {
         let age = ctx.settings.retention.age;
         let failures = || store.prune_failures(before(age), FAILURES_STEP);
         self.repeat(FAILURES_STEP, None, failures).await?;
+        let activity = || store.prune_activity(Slot::of(before(ACTIVITY_KEPT)), ACTIVITY_STEP);
+        self.repeat(ACTIVITY_STEP, None, activity).await?;
         let balance = || store.prune_balance(before(SCORES_KEPT), before(PLANS_KEPT), BALANCE_STEP);
         self.repeat(BALANCE_STEP, None, balance).await?;
         let dead_letters =

@@ -8,6 +8,7 @@ use evenkeel_store::{Claim, ClaimedAttempt, Finish, Signal, StoreError};
 
 use crate::cluster::node_context::{Backoff, NodeContext, signalled};
 use crate::cluster::store_health::log_trouble;
+use crate::insight::activity::BatchActivity;
 use crate::worker::open_attempt::{AttemptToStart, deadline_without_history};
 
 pub struct Claimer {
@@ -66,9 +67,11 @@ impl Claimer {
         let got = claimed.attempts.len();
         let more = got == slots || claimed.again;
         ctx.worker.note_claimed(got, more, queued_before);
+        let mut activity = BatchActivity::at(claimed.now);
         for attempt in claimed.attempts {
-            self.start(attempt, claimed.now);
+            self.start(attempt, claimed.now, &mut activity);
         }
+        ctx.worker.stats.active(&activity);
         drop(in_flight);
         ctx.worker.slots.give(slots - got);
         if more && got == 0 {
@@ -79,16 +82,16 @@ impl Claimer {
         Ok(more)
     }
 
-    fn start(&self, claimed: ClaimedAttempt, now: Timestamp) {
+    fn start(&self, claimed: ClaimedAttempt, now: Timestamp, activity: &mut BatchActivity) {
         let ctx = &self.ctx;
         match ctx.definitions.read(claimed.key.job_no, &claimed.definition) {
             Ok(definition) => {
                 let (scheduled, average) = (claimed.key.scheduled_at, definition.average(None));
-                ctx.run_metrics.started(
-                    definition.may_start_from(scheduled, average),
-                    deadline_without_history(&definition, scheduled),
-                    now,
-                );
+                let earliest_start = definition.may_start_from(scheduled, average);
+                let deadline = deadline_without_history(&definition, scheduled);
+                ctx.run_metrics.started(earliest_start, deadline, now);
+                let attempt = claimed.key.attempt;
+                activity.started(claimed.tenant, attempt, now.since(earliest_start));
                 ctx.run_metrics.waited(definition.lane, claimed.since, now);
                 ctx.worker.permits.take(claimed.key, claimed.permits);
                 ctx.start(AttemptToStart {

@@ -4,8 +4,8 @@
 //! clock is paused, so hours pass in seconds. The store is the in-memory model that is also the
 //! reference of the conformance tests for stores. All randomness comes from the seed, so a seed
 //! always produces the same simulation. `small_cluster` is a simpler cluster for tests of single
-//! scenarios (modules `deadlines`, `dispatch_order`, `downtime`, `failures`, `lost_workers`,
-//! `pools`, `waiting`, `year`).
+//! scenarios (modules `activity`, `deadlines`, `dispatch_order`, `downtime`, `failures`,
+//! `lost_workers`, `pools`, `waiting`, `year`).
 //!
 //! **Faults** (`world::faults`, `faulty`): nodes crash, restart, drain or freeze; the store is
 //! unreachable for one or all nodes, loses answers, commits late, or has a full disk; the
@@ -32,6 +32,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a simulation that cannot continue has failed")]
 
+mod activity;
 mod body;
 mod checker;
 mod command_checks;

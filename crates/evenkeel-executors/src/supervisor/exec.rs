@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::prctl::set_thp_disable;
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgroups, setresgid, setresuid};
 use rustix::fs::fchown;
 use rustix::process::{Pid, Signal, chdir, getppid, set_parent_process_death_signal};
@@ -97,6 +98,9 @@ impl Prelude {
         if !self.end_with_supervisor()? {
             return Ok(false);
         }
+        // The allocator of Evenkeel switches huge pages off for its process and all descendants. The
+        // call fails on kernels without this setting, where there is nothing to switch on again.
+        let _ = set_thp_disable(false);
         let mut limits = self.limits;
         if let Some(group) = &self.group
             && let Err(error) = Group::at(group.path.clone()).join()

@@ -109,7 +109,7 @@ pub(super) fn read_details(row: &Row) -> Tried<Attempt> {
     Ok(Attempt { progress: read_progress(row)?, log: get(row, "log")?, ..read_attempt(row)? })
 }
 
-fn read_attempt(row: &Row) -> Tried<Attempt> {
+pub(super) fn read_attempt(row: &Row) -> Tried<Attempt> {
     let key = key(row)?;
     let node: Option<i32> = get(row, "node_no")?;
     let node_name: Option<String> = get(row, "node_name")?;

@@ -10,6 +10,7 @@ pub(crate) mod owned;
 mod permits;
 mod prune;
 mod requeue;
+mod runs;
 mod waiting;
 
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
     Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
-    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunCancelled, Scope,
-    StoreError, WaitingAttempt,
+    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunAttempt,
+    RunCancelled, Scope, StoreError, WaitingAttempt,
 };
 
 pub(crate) use self::cancel::{JobRuns, Withdrawn, close_runs, withdraw_pending};
@@ -140,6 +141,17 @@ impl AttemptStore for PostgresStore {
             None => list::of_tenant(connection, tenant, page).await,
             Some(job) => list::of_job(connection, tenant, job, page).await,
         })
+    }
+
+    async fn attempts_of_runs(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+        newest: u32,
+    ) -> Result<Vec<RunAttempt>, StoreError> {
+        let KeyColumns { job_no, scheduled_at, sequence, .. } = runs.iter().copied().collect();
+        let params = params![scope.tenant.0, job_no, scheduled_at, sequence, i64::from(newest)];
+        self.api.rows(sql!("attempts_of_runs"), params, runs::read_run_attempt).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {

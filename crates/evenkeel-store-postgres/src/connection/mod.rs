@@ -1,11 +1,9 @@
-//! Connections to the database: the pool, encryption, calls that share a transaction, and
-//! notifications between nodes.
+//! Connections to the database: the pool, encryption, and notifications between nodes.
 
 #[macro_use]
 mod pool;
 
 mod external;
-mod groups;
 mod listen;
 mod rounds;
 #[cfg(test)]
@@ -13,7 +11,6 @@ mod statements_test;
 mod tls;
 
 pub use external::connect_external;
-pub(crate) use groups::Groups;
 pub(crate) use listen::{Announcer, listen};
 pub(crate) use pool::{Connection, Connections, OwnedParams, Params};
 pub(crate) use rounds::rounds;

@@ -7,7 +7,7 @@ use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::statements::number_by_occurrence;
 use evenkeel_store::{
     FindSection, HeldJob, IndexScan, Job, JobFilter, JobSort, ListIndex, ListPosition, ListProbe,
-    ListQuery, ListRow, ListValue, SlotPart, passing_statement,
+    ListQuery, ListRow, ListValue, SearchedJob, SlotPart, passing_statement,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -43,6 +43,7 @@ impl List<'_> {
                 ListValue::Int(value) => value as &(dyn ToSql + Sync),
                 ListValue::Text(value) => value,
                 ListValue::Texts(values) => values,
+                ListValue::Grams(grams) => grams,
             })
             .collect();
         self.connection.rows(&sql, &params).await
@@ -52,6 +53,7 @@ impl List<'_> {
 fn list_row(row: &Row) -> Tried<ListRow> {
     let name: Option<String> = get(row, 3)?;
     let configuration: Option<String> = get(row, 4)?;
+    let (about, target_name): (Option<String>, Option<String>) = (get(row, 9)?, get(row, 10)?);
     Ok(ListRow {
         no: JobNo(get(row, 0)?),
         updated_at: get(row, 1)?,
@@ -59,6 +61,7 @@ fn list_row(row: &Row) -> Tried<ListRow> {
         name: name.map(|name| (name, configuration.unwrap_or_default())),
         passes: get::<Option<bool>>(row, 5)? == Some(true),
         held: held_job(row, 6, 2)?,
+        searched: about.map(|about| SearchedJob { about, target_name }),
     })
 }
 
@@ -113,7 +116,7 @@ impl ListProbe for List<'_> {
 
     async fn scan(&self, index: ListIndex, max: u32) -> Tried<IndexScan> {
         let rows = self.run(&scan_statement(index, max), &[]).await?;
-        let scanned = rows.first().map_or(Ok(0), |row| count(row, 9))?;
+        let scanned = rows.first().map_or(Ok(0), |row| count(row, 11))?;
         if scanned > u64::from(max) {
             return Ok(IndexScan::TooMany(scanned));
         }

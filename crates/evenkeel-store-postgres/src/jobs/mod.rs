@@ -7,6 +7,7 @@ mod list;
 mod purge;
 mod read;
 mod register;
+pub(crate) mod search_index;
 mod trigger;
 
 use async_trait::async_trait;
@@ -15,7 +16,6 @@ use evenkeel_store::{
     Applied, Job, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob,
     Now, Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
-use futures::FutureExt;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -43,20 +43,9 @@ impl JobStore for PostgresStore {
             return Ok(Vec::new());
         }
         let (tenant, now) = (scope.tenant.0, micros(now.literal()));
-        let connections = self.api.clone();
-        let register = move |jobs: Vec<NewJob>| {
-            let connections = connections.clone();
-            async move {
-                run!(connections, jobs, |connection, jobs| {
-                    register::register(connection, tenant, jobs, now).await
-                })
-            }
-        };
-        if now.is_some() {
-            return register(jobs).await;
-        }
-        let act = Box::new(move |jobs| register(jobs).boxed());
-        self.registrations.run(tenant, jobs, act).await
+        run!(self.api, jobs, |connection, jobs| {
+            register::register(connection, tenant, jobs, now).await
+        })
     }
 
     async fn register_paused(
@@ -147,6 +136,10 @@ impl JobStore for PostgresStore {
         let read =
             |row: &Row| Ok(NamedJob { id: JobId(get(row, 0)?), configuration: get(row, 1)? });
         self.api.rows(sql!("jobs_named"), params, read).await
+    }
+
+    async fn index_jobs(&self, limit: u32) -> Result<bool, StoreError> {
+        transaction!(self.api, |connection| search_index::index_jobs(connection, limit).await)
     }
 
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {

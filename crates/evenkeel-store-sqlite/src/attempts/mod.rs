@@ -10,6 +10,7 @@ pub(crate) mod owned;
 mod permits;
 mod prune;
 mod requeue;
+mod runs;
 mod waiting;
 
 use async_trait::async_trait;
@@ -17,8 +18,8 @@ use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
     Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
-    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunCancelled, Scope,
-    StoreError, WaitingAttempt,
+    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunAttempt,
+    RunCancelled, Scope, StoreError, WaitingAttempt,
 };
 use rusqlite::Connection;
 
@@ -136,6 +137,16 @@ impl AttemptStore for SqliteStore {
                 None => list::of_all(db, tenant, page),
             })
             .await
+    }
+
+    async fn attempts_of_runs(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+        newest: u32,
+    ) -> Result<Vec<RunAttempt>, StoreError> {
+        let (tenant, runs) = (scope.tenant, runs.to_vec());
+        self.readers.read(move |db| runs::attempts_of(db, tenant, &runs, newest)).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {

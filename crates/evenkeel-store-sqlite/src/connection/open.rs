@@ -41,7 +41,7 @@ pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
 pub(crate) fn reader(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = connect(options)?;
     connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "cache_size", -8 * 1024)?;
+    connection.pragma_update(None, "cache_size", -4 * 1024)?;
     Ok(connection)
 }
 

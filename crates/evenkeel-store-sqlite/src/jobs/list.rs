@@ -4,12 +4,13 @@
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
     FindSection, HeldJob, IndexScan, Job, JobCursor, JobFilter, JobSort, ListIndex, ListPosition,
-    ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, SlotPart, SortBy,
+    ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, SearchedJob, SlotPart, SortBy,
     passing_statement, without_waiting,
 };
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, Row};
 
+use super::search_index::tokens;
 use crate::connection::{RunPrepared, RunSql, system_time};
 use crate::error::{Answer, Failure};
 use crate::rows::{job_from, span};
@@ -51,6 +52,7 @@ impl List<'_> {
                 ListValue::Int(value) => Value::from(value),
                 ListValue::Text(value) => Value::from(value),
                 ListValue::Texts(values) => Value::from(serde_json::json!(values).to_string()),
+                ListValue::Grams(grams) => Value::from(tokens(&grams)),
             };
             statement.raw_bind_parameter(number, value)?;
         }
@@ -74,6 +76,8 @@ fn list_row(row: &Row<'_>, query: &ListQuery<'_>) -> Answer<ListRow> {
         SortBy::Created | SortBy::Updated | SortBy::NextRun => None,
     };
     let name = name.map(|name| Ok::<_, rusqlite::Error>((name, row.get("configuration")?)));
+    let target_name = row.get("target_name")?;
+    let searched = row.get::<_, Option<String>>("about")?;
     Ok(ListRow {
         no: JobNo(row.get("job_no")?),
         updated_at: row.get("updated_at")?,
@@ -81,6 +85,7 @@ fn list_row(row: &Row<'_>, query: &ListQuery<'_>) -> Answer<ListRow> {
         name: name.transpose()?,
         passes: row.get::<_, Option<bool>>("passes")? == Some(true),
         held: held_job(row, query.now)?,
+        searched: searched.map(|about| SearchedJob { about, target_name }),
     })
 }
 

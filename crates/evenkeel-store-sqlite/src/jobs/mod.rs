@@ -7,6 +7,7 @@ mod list;
 mod purge;
 pub(crate) mod read;
 pub(crate) mod register;
+pub(crate) mod search_index;
 pub(crate) mod trigger;
 
 use async_trait::async_trait;
@@ -121,6 +122,14 @@ impl JobStore for SqliteStore {
     ) -> Result<Vec<NamedJob>, StoreError> {
         let (tenant, name) = (scope.tenant, name.to_owned());
         self.readers.read(move |db| read::jobs_named(db, tenant, &name, limit)).await
+    }
+
+    async fn index_jobs(&self, limit: u32) -> Result<bool, StoreError> {
+        let found = self.engine_readers.read(move |db| search_index::find(db, limit)).await?;
+        let Some(unindexed) = found else { return Ok(false) };
+        let rows = unindexed.rows();
+        self.writer.write(Batch, rows, move |db| search_index::write(db, &unindexed)).await?;
+        Ok(true)
     }
 
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {

@@ -5,7 +5,7 @@ use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
 use evenkeel_store::{DedupClaim, JobCommand, NewJob, Registered};
 use rusqlite::Connection;
 
-use super::{commands, labels};
+use super::{commands, labels, search_index};
 use crate::balance::{Counted, Counts};
 use crate::connection::{Params, RunSql};
 use crate::dedup;
@@ -41,6 +41,11 @@ pub(crate) fn register(
         });
     }
     connection.run(sql!("register_count"), &[&tenant, &(number - first)])?;
+    let created = results.iter().filter_map(|result| match result {
+        Registered::Created { no, .. } => Some(*no),
+        Registered::NameTaken(_) | Registered::Duplicate(_) => None,
+    });
+    search_index::add(connection, tenant, &created.collect::<Vec<JobNo>>())?;
     counts.write(connection)?;
     Ok(results)
 }

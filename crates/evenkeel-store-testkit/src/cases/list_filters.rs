@@ -4,7 +4,7 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::order::Lane;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{JobId, Shard};
+use evenkeel_core::{JobId, JobSearch, Shard};
 use evenkeel_store::{
     Action, Activity, JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then,
 };
@@ -128,6 +128,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
     let active_attempts = dice.one(&[Activity::Waits, Activity::Runs]);
     let from = at(450 * dice.throw(40) as i64);
     let before = at(60 + 450 * dice.throw(40) as i64);
+    let search = dice.one(&["job 1", "twin", "red", "s-1 job", "GREEN team", "j", "ob 17", "none"]);
     let (one, two) = (dice.one(&labels), dice.one(&labels));
     let metadata = [dice.maybe(one), dice.maybe(two)].into_iter().flatten().collect();
     JobFilter {
@@ -143,6 +144,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
         next_before: dice.maybe(before),
         target: dice.maybe(target),
         active_attempts: dice.maybe(active_attempts),
+        search: dice.maybe(JobSearch::parse(search).unwrap()),
     }
 }
 
@@ -150,6 +152,8 @@ pub async fn any_filter_and_order_lists_what_the_model_lists(opened: Opened) {
     let (rig, model) = (Rig::new(opened).await, model().await);
     let jobs = some_jobs(&mut Dice::new(1));
     fill(&rig, &jobs, &mut Dice::new(2)).await;
+    // A search finds jobs in the index and jobs that are not indexed yet.
+    assert!(rig.store.index_jobs(150).await.is_ok());
     fill(&model, &jobs, &mut Dice::new(2)).await;
     let mut dice = Dice::new(3);
     let mut found = 0;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_core::{JobId, Slot};
+use evenkeel_core::{JobId, JobSearch, Slot};
 use evenkeel_store::{Job, JobFilter, JobSort, LIST_SCAN_MAX, PageRequest, SortBy};
 
 use serde_json::json;
 
 use crate::Opened;
 use crate::fixtures::{JobBuilder, new_job, now};
-use crate::paging::{ORDERS, all_pages, ids, model};
+use crate::paging::{ORDERS, all_pages, ids, index_all, model};
 use crate::rig::Rig;
 
 /// More jobs than the store scans for one list page.
@@ -38,7 +38,9 @@ pub async fn a_long_list_is_walked_in_its_order(opened: Opened) {
         job.first_at(60 + i64::from(n.wrapping_mul(31) % 40_000))
     });
     add_many(&rig, &jobs).await;
+    index_all(&rig).await;
     add_many(&model, &jobs).await;
+    let search = |text| Some(JobSearch::parse(text).unwrap());
     let filters = [
         JobFilter::default(),
         JobFilter { executor: Some("http".into()), ..JobFilter::default() },
@@ -57,6 +59,14 @@ pub async fn a_long_list_is_walked_in_its_order(opened: Opened) {
             executor: Some("noop".into()),
             ..JobFilter::default()
         },
+        // All jobs, many jobs and few jobs match.
+        JobFilter { search: search("job"), ..JobFilter::default() },
+        JobFilter {
+            search: search("job s-1"),
+            executor: Some("http".into()),
+            ..JobFilter::default()
+        },
+        JobFilter { search: search("777 true"), ..JobFilter::default() },
     ];
     for filter in &filters {
         for (by, descending) in ORDERS.into_iter().flat_map(|by| [(by, false), (by, true)]) {

@@ -67,6 +67,9 @@
 //! on the last page. Attempts of the same run are listed newest first. Filters by prefix compare
 //! text exactly; no character of the prefix has a special meaning.
 //!
+//! **Searches of jobs.** A job that is indexed again after a change is found by its new text only. A
+//! search that many jobs match is answered without the search index, and is then up to date.
+//!
 //! **Pages.** The size of a web page is measured after its text is cleaned. If saving a page that
 //! is already stored returns `NoRoom`, the `seen_at` of the page does not change. A search requires
 //! every term in the title or in the text; some terms may be in the title and others in the text. A
@@ -117,6 +120,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
+pub mod activity;
 pub mod aging;
 pub mod api_keys;
 pub mod at_risk;
@@ -145,6 +149,7 @@ pub mod finish;
 pub mod fire;
 pub mod history;
 pub mod job_fields;
+pub mod job_search;
 pub mod judging;
 pub mod limit_queues;
 pub mod limit_races;
@@ -182,6 +187,7 @@ pub mod reprioritize;
 pub mod requests;
 pub mod requeue;
 pub mod retry;
+pub mod run_attempts;
 pub mod run_stats;
 pub mod secrets;
 pub mod steal;

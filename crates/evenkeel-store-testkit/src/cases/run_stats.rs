@@ -59,12 +59,12 @@ pub async fn reports_of_nodes_add_up(opened: Opened) {
     let second = rig.join("node-2", 0).await;
     let mine = one_of_each(rig.scope.tenant, 1);
     let theirs = one_of_each(other.tenant, 9);
-    rig.store.add_run_stats(rig.node, vec![mine, theirs], vec![], at(1)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![mine, theirs], vec![], vec![], at(1)).await.unwrap();
     rig.store
-        .add_run_stats(second, vec![one_of_each(rig.scope.tenant, 2)], vec![], at(3))
+        .add_run_stats(second, vec![one_of_each(rig.scope.tenant, 2)], vec![], vec![], at(3))
         .await
         .unwrap();
-    rig.store.add_run_stats(rig.node, vec![mine], vec![], at(2)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![mine], vec![], vec![], at(2)).await.unwrap();
     let expected = RunTotals {
         completed: 3,
         failed: 6,
@@ -84,11 +84,11 @@ pub async fn reports_of_nodes_add_up(opened: Opened) {
 pub async fn running_attempts_are_those_of_the_last_report(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store
-        .add_run_stats(rig.node, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1))
+        .add_run_stats(rig.node, vec![one_of_each(rig.scope.tenant, 5)], vec![], vec![], at(1))
         .await
         .unwrap();
     assert_eq!(run_totals(&rig, &rig.scope).await.running, 5);
-    rig.store.add_run_stats(rig.node, vec![], vec![], at(2)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], vec![], vec![], at(2)).await.unwrap();
     let left = run_totals(&rig, &rig.scope).await;
     assert_eq!((left.running, left.completed, left.at), (0, 1, Some(at(2))));
 }
@@ -97,7 +97,7 @@ pub async fn running_attempts_of_a_lost_node_do_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let lost = rig.join("node-2", 0).await;
     rig.store
-        .add_run_stats(lost, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1))
+        .add_run_stats(lost, vec![one_of_each(rig.scope.tenant, 5)], vec![], vec![], at(1))
         .await
         .unwrap();
     assert_eq!(run_totals(&rig, &rig.scope).await.running, 5);
@@ -114,12 +114,12 @@ pub async fn failures_are_grouped_by_fingerprint(opened: Opened) {
         failures(&rig.scope, "no route to 10.0.0.1", 2, jobs[0], 60),
         failures(&rig.scope, "out of memory", 1, jobs[0], 90),
     ];
-    rig.store.add_run_stats(rig.node, vec![], first, at(100)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], first, vec![], at(100)).await.unwrap();
     let second = vec![failures(&rig.scope, "no route to 10.0.0.2", 3, jobs[1], 120)];
-    rig.store.add_run_stats(rig.node, vec![], second, at(200)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], second, vec![], at(200)).await.unwrap();
     // A report of an older failure changes only the count of its failure group.
     let late = vec![failures(&rig.scope, "no route to 10.0.0.3", 1, jobs[0], 70)];
-    rig.store.add_run_stats(rig.node, vec![], late, at(300)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], late, vec![], at(300)).await.unwrap();
     let expected = FailureGroup {
         fingerprint: Fingerprint::of("no route to 1.1.1.1"),
         count: 6,
@@ -139,7 +139,7 @@ pub async fn failures_of_a_deleted_job_stay_without_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("a").build()).await;
     let failed = vec![failures(&rig.scope, "oh", 1, job, 60)];
-    rig.store.add_run_stats(rig.node, vec![], failed, at(100)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], failed, vec![], at(100)).await.unwrap();
     rig.store.delete(&rig.scope, job.id, now(110)).await.unwrap();
     let listed = list(&rig, &rig.scope, 10).await;
     assert_eq!((listed.len(), listed[0].job, &listed[0].job_name), (1, None, &None));
@@ -155,7 +155,7 @@ pub async fn failures_are_listed_newest_first_page_by_page(opened: Opened) {
         (0..20).map(|n| failures(&rig.scope, &name(n), 1, job, i64::from(n / 4))).collect();
     let theirs = failures(&other, "error zzz", 1, job, 3);
     let batch = all.iter().cloned().chain([theirs]).collect();
-    rig.store.add_run_stats(rig.node, vec![], batch, at(100)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], batch, vec![], at(100)).await.unwrap();
     for limit in [1, 3, 20, 100] {
         let listed = list(&rig, &rig.scope, limit).await;
         assert_eq!(listed.len(), 20, "pages of {limit}");
@@ -174,7 +174,7 @@ pub async fn old_failures_are_pruned_in_steps(opened: Opened) {
         let name = "x".repeat(n + 1);
         failures(&rig.scope, &name, 1, job, 10 * n as i64)
     });
-    rig.store.add_run_stats(rig.node, vec![], batch.collect(), at(100)).await.unwrap();
+    rig.store.add_run_stats(rig.node, vec![], batch.collect(), vec![], at(100)).await.unwrap();
     let before = at(35);
     assert_eq!(rig.store.prune_failures(before, 2).await.unwrap(), 2);
     assert_eq!(list(&rig, &rig.scope, 9).await.len(), 3);

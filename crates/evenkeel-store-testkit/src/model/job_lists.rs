@@ -8,6 +8,7 @@ use evenkeel_store::{
 };
 
 use super::data::{Data, count};
+use super::targets::TargetRow;
 
 impl Data {
     pub fn list_jobs(
@@ -53,7 +54,9 @@ impl Data {
 
     fn passes(&self, job: &Job, filter: &JobFilter, now: Timestamp) -> bool {
         let condition = self.at_risk.level(job.no).unwrap_or(Level::Ok);
-        filter.passes(&ListedJob { job, condition, now })
+        let target = job.about.target.and_then(|number| self.targets.get(&(job.tenant, number)));
+        let target_name = target.and_then(TargetRow::name);
+        filter.passes(&ListedJob { job, target_name, condition, now })
     }
 
     pub fn job_counts(&self, scope: &Scope, now: Timestamp) -> JobCounts {

@@ -4,7 +4,9 @@
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{Attempt, AttemptFilter, Page, PageRequest, Results, Scope};
+use evenkeel_store::{
+    Attempt, AttemptFilter, LAST_ERROR_MAX, Page, PageRequest, Results, RunAttempt, Scope,
+};
 
 use super::data::{Data, Waiting, attempts_of, count};
 
@@ -89,6 +91,42 @@ impl Data {
             run.log = note.log.clone();
         }
         Some(run)
+    }
+
+    pub fn attempts_of_runs(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+        newest: u32,
+    ) -> Vec<RunAttempt> {
+        let is_own = |run: &&AttemptKey| self.tenant_of(run.job_no) == Some(scope.tenant);
+        let mut keys = Vec::new();
+        for run in runs.iter().filter(is_own) {
+            let (first, last) = attempts_of(*run).into_inner();
+            let stored: Vec<AttemptKey> =
+                self.runs.range(first..=last).map(|(key, _)| *key).collect();
+            let older = stored.len().saturating_sub(newest as usize);
+            let is_shown =
+                |(at, key): &(usize, &AttemptKey)| *at >= older || key.attempt == AttemptNo::FIRST;
+            keys.extend(stored.iter().enumerate().filter(is_shown).map(|(_, key)| *key));
+            let waiting = self.waiting.range((run.job_no, first)..=(run.job_no, last));
+            keys.extend(waiting.map(|((_, key), _)| *key));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys.into_iter().filter_map(|key| self.run_attempt(key)).collect()
+    }
+
+    fn run_attempt(&self, key: AttemptKey) -> Option<RunAttempt> {
+        let mut attempt = self.run(key)?;
+        attempt.results.output = None;
+        let error = attempt.results.error.take();
+        attempt.results.error = error.map(|error| error.chars().take(LAST_ERROR_MAX).collect());
+        let due = match self.waiting.get(&(key.job_no, key)) {
+            Some(Waiting::Delayed { due, .. }) => Some(*due),
+            Some(Waiting::Ready(_)) | None => None,
+        };
+        Some(RunAttempt { attempt, due })
     }
 
     /// Returns the attempt to show for attempt number 0: the newest attempt that started or is

@@ -1,13 +1,14 @@
-//! Totals of attempts by outcome.
+//! Totals of attempts by outcome, and activity per time slot.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use evenkeel_core::activity::ActivityCounts;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{NodeNo, TenantNo, Timestamp};
+use evenkeel_core::{NodeNo, Slot, TenantNo, Timestamp};
 use evenkeel_store::{
-    FailureCursor, FailureDelta, FailureGroup, NodeState, Page, PageRequest, RunStatsDelta,
-    RunStatsStore, RunTotals, Scope, StoreError,
+    ActivityDelta, FailureCursor, FailureDelta, FailureGroup, NodeState, Page, PageRequest,
+    RunStatsDelta, RunStatsStore, RunTotals, Scope, SlotActivity, StoreError,
 };
 
 use super::ModelStore;
@@ -20,6 +21,7 @@ pub(super) struct Sums {
     running: BTreeMap<NodeNo, BTreeMap<TenantNo, u64>>,
     said_at: Option<Timestamp>,
     failures: BTreeMap<(TenantNo, Fingerprint), FailureGroup>,
+    activity: BTreeMap<(TenantNo, Slot), ActivityCounts>,
 }
 
 impl Data {
@@ -108,6 +110,36 @@ impl Data {
         }
         count(old.len())
     }
+
+    fn add_activity(&mut self, activity: Vec<ActivityDelta>) {
+        for delta in activity {
+            let counts = self.sums.activity.entry((delta.tenant, delta.slot)).or_default();
+            counts.merge(&delta.counts);
+        }
+    }
+
+    fn list_activity(
+        &self,
+        scope: &Scope,
+        (from, until): (Slot, Slot),
+        limit: u32,
+    ) -> Vec<SlotActivity> {
+        let slots = self.sums.activity.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
+        let slots = slots.map(|((_, slot), counts)| SlotActivity { slot: *slot, counts: *counts });
+        let inside = |found: &SlotActivity| from <= found.slot && found.slot < until;
+        slots.filter(inside).take(limit as usize).collect()
+    }
+
+    fn prune_activity(&mut self, before: Slot, limit: u32) -> u64 {
+        let keys = self.sums.activity.keys().filter(|(_, slot)| *slot < before);
+        let mut old: Vec<_> = keys.copied().collect();
+        old.sort_unstable_by_key(|(_, slot)| *slot);
+        old.truncate(limit as usize);
+        for key in &old {
+            self.sums.activity.remove(key);
+        }
+        count(old.len())
+    }
 }
 
 #[async_trait]
@@ -117,9 +149,12 @@ impl RunStatsStore for ModelStore {
         node: NodeNo,
         tallies: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
+        activity: Vec<ActivityDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.lock().tally(node, tallies, failures, at);
+        let mut data = self.lock();
+        data.tally(node, tallies, failures, at);
+        data.add_activity(activity);
         Ok(())
     }
 
@@ -137,5 +172,19 @@ impl RunStatsStore for ModelStore {
 
     async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         Ok(self.lock().prune_failures(before, limit))
+    }
+
+    async fn list_activity(
+        &self,
+        scope: &Scope,
+        from: Slot,
+        until: Slot,
+        limit: u32,
+    ) -> Result<Vec<SlotActivity>, StoreError> {
+        Ok(self.lock().list_activity(scope, (from, until), limit))
+    }
+
+    async fn prune_activity(&self, before: Slot, limit: u32) -> Result<u64, StoreError> {
+        Ok(self.lock().prune_activity(before, limit))
     }
 }

@@ -26,6 +26,12 @@ pub(super) struct TargetRow {
     last_success_at: Option<Timestamp>,
 }
 
+impl TargetRow {
+    pub(super) fn name(&self) -> Option<&str> {
+        self.fields.name.as_deref()
+    }
+}
+
 impl JobRow {
     /// Returns the last success of the job since it refers to its current target.
     fn success_for_target(&self) -> Option<Timestamp> {

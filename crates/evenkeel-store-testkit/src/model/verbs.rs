@@ -9,8 +9,8 @@ use evenkeel_store::{
     ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCommand,
     JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
     NewJob, NewNode, NodeStore, Now, OwnedAttempt, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, QueuePosition, Registered, Requeue, RunCancelled, ScheduleStore, Scope,
-    SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
+    Prune, Pruned, QueuePosition, Registered, Requeue, RunAttempt, RunCancelled, ScheduleStore,
+    Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
 };
 
 use super::ModelStore;
@@ -80,6 +80,11 @@ impl JobStore for ModelStore {
 
     async fn jobs_named(&self, scope: &Scope, name: &str, limit: u32) -> Answer<Vec<NamedJob>> {
         Ok(self.lock().jobs_named(scope, name, limit))
+    }
+
+    async fn index_jobs(&self, _: u32) -> Answer<bool> {
+        // The model searches the texts of all jobs, so it needs no index.
+        Ok(false)
     }
 
     async fn job_counts(&self, scope: &Scope) -> Answer<JobCounts> {
@@ -228,6 +233,15 @@ impl AttemptStore for ModelStore {
         page: PageRequest<AttemptKey>,
     ) -> Answer<Page<Attempt, AttemptKey>> {
         Ok(self.lock().list_runs(scope, filter, page))
+    }
+
+    async fn attempts_of_runs(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+        newest: u32,
+    ) -> Answer<Vec<RunAttempt>> {
+        Ok(self.lock().attempts_of_runs(scope, runs, newest))
     }
 
     async fn prune(&self, prune: Prune) -> Answer<Pruned> {

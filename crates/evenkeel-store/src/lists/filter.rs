@@ -7,7 +7,7 @@
 use evenkeel_core::condition::Level;
 use evenkeel_core::order::Lane;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{About, TenantNo, Timestamp};
+use evenkeel_core::{About, JobSearch, JobText, TenantNo, Timestamp};
 use serde_json::Value;
 
 use super::JobSort;
@@ -49,6 +49,8 @@ pub enum Activity {
 #[derive(Copy, Clone, Debug)]
 pub struct ListedJob<'a> {
     pub job: &'a Job,
+    /// Name of the job's target.
+    pub target_name: Option<&'a str>,
     pub condition: Level,
     pub now: Timestamp,
 }
@@ -69,6 +71,8 @@ pub enum ListValue {
     Int(Option<i64>),
     Text(Option<String>),
     Texts(Vec<String>),
+    /// The [grams](JobSearch::grams) of a search.
+    Grams(Vec<i32>),
 }
 
 impl From<Option<i64>> for ListValue {
@@ -157,6 +161,10 @@ job_filters! {
                 Activity::Runs => runs,
             }
         };
+    /// The text of the job matches this search. SQL only finds candidates, and
+    /// [`ListRow`](super::ListRow) holds what the program needs to check them.
+    search: JobSearch, |_| 1_i64,
+        |search, listed| search.matches(&JobText::of(&listed.job.about, listed.target_name));
 }
 
 /// Identifies the list of jobs to read. Each parameter `:name` in an SQL statement for lists is a
@@ -191,6 +199,10 @@ impl ListQuery<'_> {
             "label_values" => {
                 ListValue::Texts(labels.iter().map(|(_, value)| value.clone()).collect())
             }
+            "search_grams" => {
+                let search = self.filter.search.as_ref();
+                ListValue::Grams(search.map_or_else(Vec::new, |search| search.grams(self.tenant)))
+            }
             _ => {
                 let of_step = step.iter().find(|(known, _)| *known == name);
                 let value = of_step.map(|(_, value)| value.clone());
@@ -224,8 +236,10 @@ mod tests {
             lane: Some(Lane::Batch),
             executor: Some("http".into()),
             metadata: vec![("a".into(), "b".into())],
+            search: Some(JobSearch::parse("abc").unwrap()),
             ..JobFilter::default()
         };
+        let grams = JobSearch::parse("abc").unwrap().grams(TenantNo(7));
         let (tenant, sort) = (TenantNo(7), JobSort::default());
         let query = ListQuery { tenant, filter: &filter, sort, now: Timestamp::from_micros(9) };
         let step = [("limit", ListValue::Int(Some(3)))];
@@ -238,6 +252,8 @@ mod tests {
             ("labels", ListValue::Text(Some(r#"[["a","b"]]"#.into()))),
             ("label_values", ListValue::Texts(vec!["b".into()])),
             ("limit", ListValue::Int(Some(3))),
+            ("search", ListValue::Int(Some(1))),
+            ("search_grams", ListValue::Grams(grams)),
         ] {
             assert_eq!(query.value(name, &step), value, "{name}");
         }

@@ -23,6 +23,8 @@ named_enum! {
         /// Jobs with the first label of the filter.
         Label => "label",
         Source => "source",
+        /// Jobs that the search index finds, and the newest jobs that are not in that index yet.
+        Search => "search",
         Target => "target",
         Paused => "paused",
         /// Jobs without a next scheduled time, and cancelled jobs.
@@ -66,6 +68,7 @@ impl JobFilter {
             (!self.metadata.is_empty()).then_some(ListIndex::Label),
             self.target.is_some().then_some(ListIndex::Target),
             self.source_id.is_some().then_some(ListIndex::Source),
+            self.search.is_some().then_some(ListIndex::Search),
             in_range.then_some(ListIndex::NextTimes),
             self.name_prefix.is_some().then_some(ListIndex::Name),
             self.source_prefix.is_some().then_some(ListIndex::SourcePrefix),
@@ -112,15 +115,16 @@ impl JobFilter {
 
 /// Names of the SQL sections from which list statements are built. Both stores define all sections
 /// in this list and use the parameters of [`ListQuery`](super::ListQuery) as `:name`.
-pub const LIST_SECTIONS: [&str; 26] = [
+pub const LIST_SECTIONS: [&str; 27] = [
     "list_jobs_by_created", "list_jobs_by_label", "list_jobs_by_name", "list_jobs_by_paused",
     "list_jobs_by_source", "list_jobs_by_target", "list_jobs_by_updated", "list_jobs_from_all",
     "list_jobs_from_at_risk", "list_jobs_from_ended", "list_jobs_from_label",
     "list_jobs_from_name", "list_jobs_from_next_times", "list_jobs_from_paused",
-    "list_jobs_from_pending", "list_jobs_from_running", "list_jobs_from_source",
-    "list_jobs_from_source_prefix", "list_jobs_from_target", "list_jobs_from_waiting",
-    "list_jobs_in_slot", "list_jobs_passes", "list_jobs_scanned_next_times",
-    "list_jobs_scanned_pending", "list_jobs_scanned_running", "list_jobs_scanned_waiting",
+    "list_jobs_from_pending", "list_jobs_from_running", "list_jobs_from_search",
+    "list_jobs_from_source", "list_jobs_from_source_prefix", "list_jobs_from_target",
+    "list_jobs_from_waiting", "list_jobs_in_slot", "list_jobs_passes",
+    "list_jobs_scanned_next_times", "list_jobs_scanned_pending", "list_jobs_scanned_running",
+    "list_jobs_scanned_waiting",
 ];
 
 pub type FindSection = fn(&str) -> &'static str;

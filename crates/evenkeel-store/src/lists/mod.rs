@@ -4,10 +4,13 @@
 //! counted. If every index finds too many jobs, the list is scanned in its sort order and jobs that
 //! do not pass the filter are skipped. A filter whose indexes all find many jobs is usually passed
 //! by many jobs, so the scan soon fills a page.
+//!
+//! A search index finds jobs that may match a search; the program checks the text of each of them.
 
 mod counts;
 mod filter;
 mod index;
+mod search;
 mod walk;
 
 pub use counts::JobCounts;
@@ -15,6 +18,7 @@ pub use filter::{
     Activity, JobFilter, LABEL_BYTES_MAX, LABELS_MAX, ListQuery, ListValue, ListedJob, labels_of,
 };
 pub use index::{FindSection, LIST_SECTIONS, ListIndex, passing_statement};
+pub use search::{SearchedJob, UNINDEXED_SEARCHED, changes_text};
 pub use walk::{ListPosition, SlotPart};
 
 use std::pin::pin;
@@ -25,6 +29,7 @@ use evenkeel_core::{Definition, JobNo, Shard, Slot, Span, Timestamp};
 
 use crate::{Job, Page, PageRequest};
 use index::walk_statement;
+use search::is_common;
 use walk::{ListWalk, WalkPath};
 
 /// Maximum number of jobs that are scanned for one page if no index finds few enough jobs.
@@ -108,6 +113,8 @@ pub struct ListRow {
     pub passes: bool,
     /// Set if the status of the job also depends on its blackouts.
     pub held: Option<HeldJob>,
+    /// Set if the filter searches the text of the job.
+    pub searched: Option<SearchedJob>,
 }
 
 impl ListRow {
@@ -120,7 +127,13 @@ impl ListRow {
             SortBy::Created | SortBy::Name => 0,
         };
         let name = self.name.filter(|_| query.sort.by == SortBy::Name);
-        (ListPosition { at, name, no: self.no }, self.passes && is_in_status)
+        let passes = self.passes && is_in_status;
+        // Only the text of jobs that pass all other filters is searched.
+        let is_found = query.filter.search.as_ref().filter(|_| passes).is_none_or(|search| {
+            let text = self.searched.and_then(|searched| searched.text());
+            text.is_some_and(|text| search.matches(&text))
+        });
+        (ListPosition { at, name, no: self.no }, passes && is_found)
     }
 }
 
@@ -224,7 +237,9 @@ async fn scan_indexes<P: ListProbe>(
     let max = filter.sorted_max(sort);
     let mut counts = Vec::new();
     for index in filter.indexes() {
-        if index == ListIndex::All && all > u64::from(max) {
+        if index == ListIndex::All && all > u64::from(max)
+            || index == ListIndex::Search && is_common(probe, all).await?
+        {
             continue;
         }
         match probe.scan(index, max).await? {

@@ -1,5 +1,6 @@
 //! The CLI: one module per command.
 
+mod activity;
 mod api_key;
 mod ask;
 mod audit;
@@ -90,6 +91,9 @@ enum Command {
     Nodes(RawClient),
     /// List, redrive and delete dead letters: runs that failed and have no retry left
     DeadLetters(RemoteCommand<dead_letters::DeadLettersCommand>),
+    /// Show what happened to runs in past time slots
+    #[command(after_help = activity::EXAMPLES)]
+    Activity(Remote<activity::ActivityArgs>),
     /// Show the expected load of the next 24 hours
     #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
     Distribution(Remote<balance::DistributionArgs>),
@@ -136,6 +140,7 @@ pub fn run(args: Args) -> Result {
         Command::Failures(it) => context.run(it.client, it.args, failures::run),
         Command::Nodes(client) => context.run(client, (), nodes::run),
         Command::DeadLetters(it) => context.run(it.client, it.args, dead_letters::run),
+        Command::Activity(it) => context.run(it.client, it.args, activity::run),
         Command::Distribution(it) => context.run(it.client, it.args, balance::run_distribution),
         Command::Rebalance(it) => balance::run_rebalance(&context, it.client, it.args),
         Command::Page(it) => context.run(it.client, it.args, page::run),

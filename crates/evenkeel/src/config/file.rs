@@ -218,7 +218,7 @@ mod tests {
             ("lease_seconds = 3", "lease_seconds belongs in the table [engine]"),
             ("alert_below = 0.5", "alert_below belongs in the table [balance]"),
             ("shell_env = ['A']", "shell_env belongs in the table [executors]"),
-            ("config = 'x'", "the keys are allow_network, data_dir"),
+            ("config = 'x'", "the keys are allow_network, dashboard_hosts, data_dir"),
         ] {
             let way_out = read(text).err().unwrap().way_out.unwrap();
             assert!(way_out.starts_with(hint), "{text}: {way_out}");

@@ -151,6 +151,11 @@ settings! {
         #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub open_openapi: Option<bool>,
 
+        /// Host names under which browsers reach the dashboard, besides addresses, localhost and the
+        /// host of --public-url; separate several names by commas
+        #[arg(env = "EVENKEEL_DASHBOARD_HOSTS", value_name = "NAMES", value_delimiter = ',')]
+        pub dashboard_hosts: Option<Vec<String>>,
+
         /// Create sample jobs at the first start
         #[arg(env = "EVENKEEL_DEMO", value_name = "BOOL", value_parser = boolean())]
         #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]

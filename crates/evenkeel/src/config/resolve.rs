@@ -46,6 +46,8 @@ pub struct ServeConfig {
     pub log: LogConfig,
     pub open_metrics: bool,
     pub open_openapi: bool,
+    /// Host names under which browsers reach the dashboard.
+    pub dashboard_hosts: Vec<String>,
     pub demo: bool,
     pub leases: LeaseTimings,
     pub poll: Duration,
@@ -117,6 +119,7 @@ pub fn resolve(
         log: log(server.log_format.as_deref(), server.log)?,
         open_metrics: server.open_metrics == Some(true),
         open_openapi: server.open_openapi == Some(true),
+        dashboard_hosts: server.dashboard_hosts.unwrap_or_default(),
         demo: server.demo == Some(true),
         leases,
         poll: Duration::from_millis(poll),

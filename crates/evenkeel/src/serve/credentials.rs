@@ -41,6 +41,11 @@ pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds> {
     Ok(RunIds::new(secret.as_bytes()))
 }
 
+/// Returns the secret from which the keys of the dashboard's session cookies are derived.
+pub async fn session_secret(store: &dyn Store, chance: &dyn Chance) -> Result<String> {
+    secret(store, "session_secret", chance).await
+}
+
 /// Returns the secrets from which the keys for signing HTTP calls are derived: the configured
 /// secrets, or else the secret in the store.
 pub async fn signing_secrets(

@@ -36,6 +36,7 @@ use evenkeel_engine::{
 use evenkeel_executors::Registry;
 use evenkeel_secrets::Secrets;
 use evenkeel_store::{Role, Scope, Store};
+use evenkeel_web::{Hosts, WebParts};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -253,7 +254,8 @@ async fn router(
     let local =
         LocalToken::begin(trusted.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
     tokio::spawn(local.keep());
-    let (wall, hands) = (Arc::clone(clock), Arc::clone(clock));
+    let (of_requests, hands) = (Arc::clone(clock), Arc::clone(clock));
+    let wall: evenkeel_api::Clock = Arc::new(move || of_requests.wall());
     let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
     tokio::spawn(upkeep.run(move || hands.wall()));
     tokio::spawn(metrics::show_states(Arc::clone(store), config.metrics_interval));
@@ -275,9 +277,9 @@ async fn router(
         pages: Pages::new(Arc::clone(store)),
         feed: Feed::new(Arc::clone(store)),
         streams: Streams::new(stopping),
-        access,
+        access: Arc::clone(&access),
         run_ids: *run_ids,
-        clock: Arc::new(move || wall.wall()),
+        clock: Arc::clone(&wall),
         metrics: Arc::new(move || rendering.render()),
         ready: Arc::new(NodeReadiness {
             engine: engine.probe(),
@@ -292,8 +294,27 @@ async fn router(
             ..evenkeel_api::Settings::default()
         },
     };
-    let router = evenkeel_api::router(app);
-    Ok(if config.roles.api { router } else { readiness::only(router) })
+    let api = evenkeel_api::router(app);
+    if !config.roles.api {
+        return Ok(readiness::only(api));
+    }
+    Ok(evenkeel_web::router(WebParts {
+        api,
+        access,
+        secret: credentials::session_secret(&**store, &**chance).await?,
+        is_tls: config.access.tls.is_some(),
+        hosts: dashboard_hosts(config),
+        clock: wall,
+        chance: Arc::clone(chance),
+    }))
+}
+
+/// Returns the host names under which browsers may reach the dashboard.
+fn dashboard_hosts(config: &ServeConfig) -> Hosts {
+    let public = config.executors.public_url.as_deref();
+    let public = public.and_then(|url| url.parse::<axum::http::Uri>().ok());
+    let public = public.as_ref().and_then(|url| url.host()).map(str::to_owned);
+    Hosts(config.dashboard_hosts.iter().cloned().chain(public).collect())
 }
 
 /// Reads the load of existing jobs in the background, so that creating the first job does not wait

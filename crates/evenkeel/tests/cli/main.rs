@@ -4,10 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod access;
+mod activity;
 mod balance;
 mod changes;
 mod clients;
 mod config;
+mod dashboard;
 mod import;
 mod isolation;
 mod lifecycle;

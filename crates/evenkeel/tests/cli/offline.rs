@@ -140,3 +140,16 @@ fn help_has_examples_for_every_command() {
     }
     assert_eq!(run(folder.path(), &[]).code, 2);
 }
+
+#[test]
+fn bench_restart_measures_a_server_that_fires() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["bench", "restart", "--jobs", "500", "--rate", "50", "--seconds", "3", "--json"];
+    let report = run(folder.path(), &args).json();
+    assert_eq!((report["jobs"].as_u64(), report["rate"].as_u64()), (Some(500), Some(50)));
+    assert!(report["firings"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["first_start_s"].as_f64().unwrap() > 0.0, "{report}");
+    let memory = |name: &str| report[name].as_f64().unwrap();
+    assert!(0.0 < memory("memory_mb") && memory("memory_mb") < memory("rss_mb"), "{report}");
+    assert!(memory("rss_mb") <= memory("peak_rss_mb"), "{report}");
+}

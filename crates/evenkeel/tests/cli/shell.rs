@@ -16,6 +16,19 @@ fn shell_job_runs_if_enabled() {
 }
 
 #[test]
+fn program_may_use_huge_pages_although_the_server_does_not() {
+    let server = Server::start(&["--enable-shell"]);
+    let create = ["job", "create", "--name", "pages", "--now", "--shell", "--"];
+    let read = ["sed", "-n", "s/^THP_enabled:[[:space:]]*/enabled /p", "/proc/self/status"];
+    assert_eq!(server.run(&[&create[..], &read].concat()).code, 0);
+    let run = server.wait_for_run("pages", "completed");
+    // Kernels before 5.0 do not show the setting.
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let expected = if own.contains("THP_enabled") { "enabled 1\n" } else { "" };
+    assert_eq!(run["output"].as_str().unwrap_or_default(), expected);
+}
+
+#[test]
 fn shell_job_is_refused_if_not_enabled() {
     let server = Server::start(&[]);
     let result = server.run(&["job", "create", "--name", "say", "--now", "--shell", "--", "true"]);

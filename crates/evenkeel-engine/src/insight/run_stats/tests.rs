@@ -73,6 +73,32 @@ fn totals_survive_a_failed_write() {
     assert_eq!(sums.tenants[&TenantNo(1)].failed, 2);
     let group = sums.failures.values().next().unwrap();
     assert_eq!((group.count, group.at), (2, Timestamp::from_micros(4_000_000)));
+    let activity = sums.activity.deltas();
+    assert_eq!((activity.len(), activity[0].counts.failed), (1, 2));
+}
+
+#[test]
+fn every_counted_result_is_activity() {
+    let stats = PendingStats::default();
+    let batch =
+        [end(1, 0, Outcome::Completed, None), end(2, 0, Outcome::Failed, None)].map(|end| Finish {
+            finished_at: end.started_at.saturating_add(Span::from_secs(900)),
+            ..end
+        });
+    stats.ended(&batch, &[FinishResult::Done, FinishResult::LeaseLost]);
+    let activity = stats.take().activity.deltas();
+    assert_eq!((activity.len(), activity[0].slot), (1, evenkeel_core::Slot(1)));
+    let counts = activity[0].counts;
+    assert_eq!((counts.completed, counts.failed, counts.busy), (1, 0, Span::from_secs(900)));
+}
+
+#[test]
+fn activity_alone_is_written() {
+    let stats = PendingStats::default();
+    let mut batch = BatchActivity::at(Timestamp::from_micros(1));
+    batch.fired_delayed(TenantNo(1), AttemptNo::FIRST);
+    stats.active(&batch);
+    assert!(!stats.take().is_empty());
 }
 
 #[test]

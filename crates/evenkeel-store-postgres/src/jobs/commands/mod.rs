@@ -18,6 +18,7 @@ use evenkeel_core::status::{Command, Effect};
 use evenkeel_core::{AttemptKey, Definition, JobId, JobNo, Origin, Timestamp};
 use evenkeel_store::{
     Action, Applied, ClaimWindow, CommandEffect, DedupClaim, Job, JobCommand, JobState,
+    changes_text,
 };
 use uuid::Uuid;
 
@@ -25,6 +26,7 @@ use self::write::Plan;
 use super::labels::ChangedLabels;
 use super::read::get_jobs;
 use super::register::find_names;
+use super::search_index;
 use super::trigger::free_keys;
 use crate::attempts::{JobRuns, close_runs, withdraw_pending};
 use crate::connection::{Connection, Params};
@@ -275,6 +277,11 @@ async fn end(
         }
     }
     labels.write(connection, tenant).await?;
+    let unindexed = write::numbers_of(plans, |plan| match &plan.command.action {
+        Action::Change(change) => changes_text(plan.job, change),
+        action => matches!(action, Action::Delete),
+    });
+    search_index::add(connection, tenant, &unindexed).await?;
     Ok(taken)
 }
 

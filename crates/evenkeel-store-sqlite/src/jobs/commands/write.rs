@@ -3,13 +3,13 @@
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Origin, Slot, Timestamp};
-use evenkeel_store::{Action, Job, JobChange, JobState, STOPPED_FOR_GOOD, Trigger};
+use evenkeel_store::{Action, Job, JobChange, JobState, STOPPED_FOR_GOOD, Trigger, changes_text};
 use rusqlite::Connection;
 
 use crate::attempts::cancel::{ask_to_end, find_running, withdraw};
 use crate::connection::{Params, RunSql};
 use crate::error::Answer;
-use crate::jobs::{labels, trigger};
+use crate::jobs::{labels, search_index, trigger};
 use crate::rows::json;
 use crate::schedules::claim_windows;
 use crate::{conditions, dead_letters, targets};
@@ -46,6 +46,7 @@ pub(super) fn act(
         Action::Pause | Action::Suspend { .. } | Action::Cancel => {}
         Action::Delete => {
             labels::delete(connection, job.no)?;
+            search_index::add(connection, job.tenant, &[job.no])?;
             targets::change_of_job(connection, job, None, now)?;
         }
         Action::Resume { next_at: Some(next_at) } => {
@@ -86,6 +87,9 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
         targets::change_of_job(connection, job, about.target, now)?;
     }
     labels::rewrite(connection, job.tenant, job.no, about, definition)?;
+    if changes_text(job, change) {
+        search_index::add(connection, job.tenant, &[job.no])?;
+    }
     if let Some(next_at) = change.next_at {
         // A paused job gets its next run time when it is resumed.
         let next_at = next_at.filter(|_| job.state == JobState::Active);

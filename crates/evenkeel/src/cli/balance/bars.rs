@@ -12,7 +12,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// Draws `value` as a horizontal bar without trailing spaces, and a vertical line at `mark`. A bar
 /// of full length, `width` characters, stands for the value `most`.
-pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
+pub(in crate::cli) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
     let place = |value: f64| {
         if most > 0.0 { (value / most).clamp(0.0, 1.0) * width as f64 } else { 0.0 }
     };
@@ -70,7 +70,7 @@ pub(super) fn slot(minutes: f64) -> String {
 }
 
 /// Formats a number with thousands separators: `1,234`.
-pub(super) fn grouped(count: f64) -> String {
+pub(in crate::cli) fn grouped(count: f64) -> String {
     let digits = format!("{:.0}", count.max(0.0));
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -89,7 +89,7 @@ pub(super) fn counted(count: u64, what: &str) -> String {
 }
 
 /// `2 protection_window, 1 job_running`
-pub(super) fn reasons(by_reason: &std::collections::BTreeMap<String, u64>) -> String {
+pub(in crate::cli) fn reasons(by_reason: &std::collections::BTreeMap<String, u64>) -> String {
     let mut all: Vec<_> = by_reason.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let all = all.into_iter().map(|(reason, count)| {

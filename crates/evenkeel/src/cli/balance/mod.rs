@@ -1,11 +1,11 @@
 //! `evenkeel distribution` and `evenkeel rebalance`
 
 mod act;
-mod bars;
+pub(in crate::cli) mod bars;
 mod day;
 mod history;
 mod plan;
-mod views;
+pub(in crate::cli) mod views;
 
 use clap::Args;
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::client::Answer;
 use crate::{Failure, Result};
 
-pub(super) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
+pub(in crate::cli) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
     serde_json::from_str(&answer.text).map_err(|error| {
         Failure::because("the server's answer is not what was expected", &error)
             .or_else("use the same version as the server; --json prints its answer")

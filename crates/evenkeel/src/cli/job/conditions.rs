@@ -62,10 +62,25 @@ pub(super) fn tone_of_condition(condition: &str) -> Tone {
     }
 }
 
-pub(super) async fn explain(session: &Session, job: &str) -> Result {
+pub(super) async fn explain(session: &Session, job: &str, at: Option<String>) -> Result {
     let id = find_id(&session.client, job).await?;
-    let answer = session.client.get(&["jobs", &id, "explain"]).await?;
-    session.answer(&answer, &explained(&answer.value, session.now()))
+    let query = Vec::from_iter(at.map(|at| ("at", at)));
+    let answer = session.client.get_with(&["jobs", &id, "explain"], &query).await?;
+    let text = match &answer.value["past"] {
+        Value::Null => explained(&answer.value, session.now()),
+        past => past_explained(past),
+    };
+    session.answer(&answer, &text)
+}
+
+/// Describes what became of a past time.
+fn past_explained(past: &Value) -> String {
+    let string = |field: &str| clean(past[field].as_str().unwrap_or_default());
+    let mut text = format!("{}: {}\n", string("verdict"), string("message"));
+    if past["run_id"].is_string() {
+        text.push_str(&format!("Details with: evenkeel run show {}\n", string("run_id")));
+    }
+    text
 }
 
 fn explained(answer: &Value, now: Timestamp) -> String {
@@ -87,6 +102,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn past_time_is_explained_with_its_run() {
+        let past = json!({"verdict": "failed", "message": "Its run failed.", "run_id": "0-1"});
+        assert_eq!(
+            past_explained(&past),
+            "failed: Its run failed.\nDetails with: evenkeel run show 0-1\n"
+        );
+        let paused = json!({"verdict": "paused", "message": "It was paused.", "run_id": null});
+        assert_eq!(past_explained(&paused), "paused: It was paused.\n");
+    }
 
     #[test]
     fn explanation_lists_reasons() {

@@ -35,6 +35,9 @@ pub(super) struct FilterArgs {
     /// Only jobs of this target
     #[arg(long, help_heading = "Filters", value_name = "N")]
     target: Option<String>,
+    /// Only jobs whose name, description, URL, source, target or metadata contain these words
+    #[arg(short = 'q', long, help_heading = "Filters", value_name = "TEXT")]
+    search: Option<String>,
     /// Only jobs with this metadata entry; repeatable
     #[arg(long, help_heading = "Filters", value_name = "KEY=VALUE", value_parser = key_and_value)]
     metadata: Vec<(String, String)>,
@@ -61,7 +64,8 @@ impl FilterArgs {
         let mut flags = String::new();
         for (name, value) in self.single() {
             if let Some(value) = value {
-                flags.push_str(&format!(" --{} {}", name.replace('_', "-"), quoted(value)));
+                let flag = if name == "q" { "search" } else { name };
+                flags.push_str(&format!(" --{} {}", flag.replace('_', "-"), quoted(value)));
             }
         }
         for (key, value) in &self.metadata {
@@ -95,7 +99,7 @@ impl FilterArgs {
         Value::Object(filter)
     }
 
-    fn single(&self) -> [(&'static str, &Option<String>); 10] {
+    fn single(&self) -> [(&'static str, &Option<String>); 11] {
         [
             ("status", &self.status),
             ("condition", &self.condition),
@@ -107,6 +111,7 @@ impl FilterArgs {
             ("target", &self.target),
             ("next_run_after", &self.next_run_after),
             ("next_run_before", &self.next_run_before),
+            ("q", &self.search),
         ]
     }
 }
@@ -127,6 +132,7 @@ mod tests {
         let filter = FilterArgs {
             status: Some("failed".into()),
             name_prefix: Some("news of ".into()),
+            search: Some("forum eu".into()),
             metadata: vec![key_and_value("team=red=ish").unwrap()],
             ..FilterArgs::default()
         };
@@ -136,12 +142,13 @@ mod tests {
             [
                 pair("status", "failed"),
                 pair("name_prefix", "news of "),
+                pair("q", "forum eu"),
                 pair("metadata.team", "red=ish")
             ]
         );
         assert_eq!(
             filter.flags(),
-            " --status failed --name-prefix 'news of ' --metadata 'team=red=ish'"
+            " --status failed --name-prefix 'news of ' --search 'forum eu' --metadata 'team=red=ish'"
         );
         assert!(!filter.is_empty() && FilterArgs::default().is_empty());
         assert!(key_and_value("team").is_err() && key_and_value("=red").is_err());

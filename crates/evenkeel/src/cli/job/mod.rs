@@ -66,13 +66,19 @@ pub(super) enum JobCommand {
         /// The name or id of the job
         job: String,
     },
-    /// Explain why a job is not running now, and when it can run
+    /// Explain why a job is not running now, or why it did not run at a past time
     #[command(after_help = "Examples:
   evenkeel job explain hello
+  evenkeel job explain hello --at 09:00
+  evenkeel job explain hello --at 2026-12-01T09:00:00Z
   evenkeel job explain hello --json | jq '.reasons[0].code'")]
     Explain {
         /// The name or id of the job
         job: String,
+        /// A past time, in RFC 3339 format or as a time of day in the time zone of the job (its
+        /// last such time); a whole minute stands for its 60 seconds
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
     },
     /// Count jobs by condition, and list the jobs that may miss their deadline, earliest deadline
     /// first
@@ -172,7 +178,7 @@ async fn sent(session: &Session, command: JobCommand, document: &Value) -> Resul
         JobCommand::List(args) => show::list(session, *args).await,
         JobCommand::Show { job } => show::show(session, &job).await,
         JobCommand::Stats { job } => stats::stats(session, &job).await,
-        JobCommand::Explain { job } => conditions::explain(session, &job).await,
+        JobCommand::Explain { job, at } => conditions::explain(session, &job, at).await,
         JobCommand::Conditions(args) => conditions::list(session, args).await,
         JobCommand::Trigger { job, priority, watch } => {
             trigger(session, &job, priority, watch).await

@@ -1,0 +1,106 @@
+//! The frame of all pages.
+
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::backend::Refused;
+use crate::session::Session;
+
+/// Pages in the navigation: path and name.
+const PAGES: [(&str, &str); 6] = [
+    ("/", "Overview"),
+    ("/jobs", "Jobs"),
+    ("/at-risk", "At risk"),
+    ("/failures", "Failures"),
+    ("/balance", "Balance"),
+    ("/nodes", "Nodes"),
+];
+
+/// Renders a page for a signed-in user.
+pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) -> Response {
+    let navigation = html! {
+        nav aria-label="Pages" {
+            @for (target, name) in PAGES {
+                a href=(target) aria-current=[(target == path).then_some("page")] { (name) }
+            }
+        }
+        form.session method="post" action="/ui/sign-out" {
+            span { (session.subject) " · " (session.role.as_str()) " · " (session.tenant) }
+            input type="hidden" name="token" value=(session.form_token);
+            button { "Sign out" }
+        }
+    };
+    Html(frame(title, &navigation, body).into_string()).into_response()
+}
+
+/// Renders a page without navigation.
+pub(crate) fn bare(status: StatusCode, title: &str, body: &Markup) -> Response {
+    (status, Html(frame(title, &html! {}, body).into_string())).into_response()
+}
+
+pub(crate) fn error(status: StatusCode, title: &str, detail: &str) -> Response {
+    let body = html! {
+        h1 { (title) }
+        p role="alert" { (detail) }
+        p { a href="/" { "To the overview" } }
+    };
+    bare(status, title, &body)
+}
+
+/// Renders what the API refused: what is wrong, and what to do.
+pub(crate) fn refused(session: &Session, path: &str, refused: &Refused) -> Response {
+    let title = match refused.status {
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::FORBIDDEN => "Your role does not allow this",
+        StatusCode::CONFLICT => "Not possible now",
+        StatusCode::SERVICE_UNAVAILABLE => "The server can't answer now",
+        _ => "The request was refused",
+    };
+    let body = html! {
+        h1 { (title) }
+        p role="alert" { (refused.detail) }
+        @if refused.status == StatusCode::SERVICE_UNAVAILABLE {
+            p { "Reload the page in a few seconds. The page " a href="/readyz" { "/readyz" }
+                " says which part of the server is not ready." }
+        }
+    };
+    let mut response = page(session, path, title, &body);
+    *response.status_mut() = refused.status;
+    response
+}
+
+/// A button that sends a form to `action`.
+pub(crate) fn button(
+    session: &Session,
+    action: &str,
+    fields: &[(&str, &str)],
+    label: &str,
+) -> Markup {
+    html! {
+        form.inline method="post" action=(action) {
+            input type="hidden" name="token" value=(session.form_token);
+            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            button { (label) }
+        }
+    }
+}
+
+fn frame(title: &str, navigation: &Markup, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " · Evenkeel" }
+                link rel="stylesheet" href="/assets/style.css";
+            }
+            body {
+                a.skip href="#main" { "Skip to the content" }
+                header { a.brand href="/" { "Evenkeel" } (navigation) }
+                main id="main" { (body) }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The dashboard: pages for people, rendered on the server.
+//!
+//! - `backend`: pages get all their data from the API, by calling its router in this process with the
+//!   credential of the session. So pages show nothing that the API would not show to the same user,
+//!   and every action passes the same checks, limits and audit log.
+//! - `session`: the cookie of a session holds the credential, encrypted with a key of the
+//!   installation. Every node of a cluster can read it, and nothing is kept on the server.
+//! - `guard`: host names, origins and security headers. The API itself never accepts the cookie.
+//! - `layout` and `text`: the frame of a page, times and durations.
+//! - `pages`: one file per page. `actions`: forms that change something.
+
+mod actions;
+mod backend;
+mod guard;
+mod layout;
+mod pages;
+mod session;
+mod text;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use evenkeel_access::Access;
+use evenkeel_core::Timestamp;
+use evenkeel_core::chance::Chance;
+
+use backend::Backend;
+pub use guard::Hosts;
+use session::Sessions;
+
+const STYLE: &str = include_str!("../assets/style.css");
+
+/// The parts from which the dashboard is built.
+pub struct WebParts {
+    /// The router of the API, which also answers every path that the dashboard does not have.
+    pub api: Router,
+    pub access: Arc<Access>,
+    /// A secret of the installation, from which the keys of session cookies are derived. All nodes of
+    /// a cluster have the same secret.
+    pub secret: String,
+    /// True if browsers reach the server over TLS.
+    pub is_tls: bool,
+    pub hosts: Hosts,
+    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub chance: Arc<dyn Chance>,
+}
+
+/// State shared by all handlers.
+#[derive(Clone)]
+pub(crate) struct Web(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) backend: Backend,
+    pub(crate) access: Arc<Access>,
+    pub(crate) sessions: Sessions,
+    pub(crate) hosts: Hosts,
+    pub(crate) is_tls: bool,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl Web {
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.0.clock)()
+    }
+}
+
+impl std::ops::Deref for Web {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// Builds the router of the dashboard and the API.
+pub fn router(parts: WebParts) -> Router {
+    let WebParts { api, access, secret, is_tls, hosts, clock, chance } = parts;
+    let web = Web(Arc::new(Shared {
+        backend: Backend::new(api.clone()),
+        access,
+        sessions: Sessions::new(secret.as_bytes(), chance),
+        hosts,
+        is_tls,
+        clock,
+    }));
+    let pages = Router::new()
+        .route("/", get(pages::overview::show))
+        .route("/jobs", get(pages::jobs::show))
+        .route("/jobs/{id}", get(pages::job::show))
+        .route("/runs/{id}", get(pages::run::show))
+        .route("/balance", get(pages::balance::show))
+        .route("/at-risk", get(pages::at_risk::show))
+        .route("/failures", get(pages::failures::show))
+        .route("/nodes", get(pages::nodes::show))
+        .route("/ui/jobs/{id}/{action}", post(actions::act_on_job))
+        .route("/ui/rebalance", post(actions::rebalance))
+        .route("/ui/sign-out", post(session::sign_out))
+        .route_layer(middleware::from_fn_with_state(web.clone(), session::require));
+    let open = Router::new()
+        .route("/sign-in", get(pages::sign_in::show).post(session::sign_in))
+        .route("/assets/style.css", get(style));
+    let pages = pages
+        .merge(open)
+        .layer(middleware::from_fn_with_state(web.clone(), guard::check_request))
+        .with_state(web);
+    evenkeel_api::with_safe_headers(pages).fallback_service(api)
+}
+
+async fn style() -> Response {
+    let content_type = HeaderValue::from_static("text/css; charset=utf-8");
+    ([(header::CONTENT_TYPE, content_type)], STYLE).into_response()
+}

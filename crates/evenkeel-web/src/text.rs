@@ -1,0 +1,144 @@
+//! How pages show times, durations, numbers and states.
+
+use evenkeel_core::Timestamp;
+use jiff::Timestamp as Instant;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// Returns a time of the API as text in UTC, for example "2026-11-18 09:00:00 UTC".
+fn in_utc(text: &str) -> Option<String> {
+    let instant: Instant = text.parse().ok()?;
+    Some(instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
+/// Returns a time with its offset from UTC without the fraction of a second and the `T`.
+pub(crate) fn local(value: &Value) -> String {
+    let text = plain(value);
+    let Some((date, time)) = text.split_once('T') else { return text };
+    let Some((time, rest)) = time.split_once('.') else { return text };
+    let offset = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    format!("{date} {time} {offset}")
+}
+
+/// Shows a time with its distance from `now`, or a dash for no time.
+pub(crate) fn time(value: &Value, now: Timestamp) -> Markup {
+    let Some(text) = value.as_str() else { return html! { "–" } };
+    let Some(shown) = in_utc(text) else { return html! { (text) } };
+    let distance = micros(value).map(|at| distance(at - now.as_micros()));
+    html! {
+        time datetime=(text) { (shown) }
+        @if let Some(distance) = distance { " " small { "(" (distance) ")" } }
+    }
+}
+
+pub(crate) fn micros(value: &Value) -> Option<i64> {
+    let instant: Instant = value.as_str()?.parse().ok()?;
+    Some(instant.as_microsecond())
+}
+
+/// Returns how far a time is away, for example "in 5 min" or "3 h ago".
+pub(crate) fn distance(micros: i64) -> String {
+    let length = duration(micros.unsigned_abs() / 1000);
+    if micros < 0 { format!("{length} ago") } else { format!("in {length}") }
+}
+
+/// Returns a duration with its largest unit, for example "350 ms", "12 s" or "3 h".
+pub(crate) fn duration(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// Shows a state by symbol and text, so that it does not depend on colour.
+pub(crate) fn state(value: &Value) -> Markup {
+    let name = value.as_str().unwrap_or("unknown");
+    let (class, symbol) = match name {
+        "completed" | "OK" | "live" => ("good", "✓"),
+        "failed" | "timed_out" | "ERROR" | "gone" => ("bad", "✕"),
+        "WARNING" | "suspect" => ("warn", "!"),
+        "running" => ("busy", "▶"),
+        "paused" => ("quiet", "⏸"),
+        "cancelled" | "skipped" => ("quiet", "⊘"),
+        _ => ("plain", "•"),
+    };
+    html! { span class={ "state " (class) } { span aria-hidden="true" { (symbol) } " " (name) } }
+}
+
+/// Returns the name of a job, or its id if it has no name.
+pub(crate) fn job_name<'a>(name: &'a Value, id: &'a Value) -> &'a str {
+    name.as_str().or_else(|| id.as_str()).unwrap_or("?")
+}
+
+/// Returns a text or a number as text, and "–" for nothing.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+pub(crate) fn score(value: &Value) -> String {
+    value.as_f64().map_or("–".to_owned(), |score| format!("{score:.2}"))
+}
+
+/// Returns a schedule in words.
+pub(crate) fn schedule(job: &Value) -> String {
+    let schedule = &job["schedule"];
+    let text = |name: &str| plain(&schedule[name]);
+    match schedule["kind"].as_str() {
+        Some("interval") => format!("every {}", text("every")),
+        Some("cron") => format!("{} ({})", text("expression"), plain(&job["timezone"])),
+        Some("periodic") => format!("at least every {}", text("period")),
+        Some("once") => match schedule["at"].as_str().and_then(in_utc) {
+            Some(at) => format!("once at {at}"),
+            None => "once".to_owned(),
+        },
+        _ => plain(schedule),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn time_is_shown_in_utc_with_its_distance() {
+        let now = Timestamp::from_micros(1_795_000_000_000_000);
+        let at = json!("2026-11-18T09:00:00.000000Z");
+        let shown = time(&at, now).into_string();
+        assert!(shown.contains("2026-11-18 09:00:00 UTC"), "{shown}");
+        assert_eq!(time(&Value::Null, now).into_string(), "–");
+        assert_eq!(time(&json!("<b>"), now).into_string(), "&lt;b&gt;");
+    }
+
+    #[test]
+    fn local_time_keeps_its_offset() {
+        let at = |text: &str| local(&json!(text));
+        assert_eq!(at("2026-11-18T09:00:00.000000-05:00"), "2026-11-18 09:00:00 -05:00");
+        assert_eq!(at("soon"), "soon");
+    }
+
+    #[test]
+    fn distance_has_one_unit() {
+        let second = 1_000_000;
+        for (micros, text) in [
+            (350_000, "in 350 ms"),
+            (-5 * second, "5 s ago"),
+            (119 * second, "in 119 s"),
+            (-600 * second, "10 min ago"),
+            (3 * 3600 * second, "in 3 h"),
+            (72 * 3600 * second, "in 3 days"),
+        ] {
+            assert_eq!(distance(micros), text);
+        }
+    }
+}
