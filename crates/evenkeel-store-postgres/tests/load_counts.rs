@@ -218,7 +218,7 @@ async fn apply_commands(rig: &Rig, jobs: &[Known]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn load_counts_stay_correct_under_concurrency_without_deadlocks() {
-    let (store, options) = rings::open().await;
+    let (store, options) = rings::open(common::url()).await;
     let rig = rig(store).await;
     let observer = common::observer(&options.url).await;
     let new = |n: i64| match n % 3 {

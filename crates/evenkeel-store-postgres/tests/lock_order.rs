@@ -37,7 +37,7 @@ async fn wait_for_waiters(observer: &Client, options: &PostgresOptions, count: i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_yields_to_a_claim_of_an_attempt_that_was_queued_after_its_first_lock() {
-    let (store, options) = rings::open().await;
+    let (store, options) = rings::open(common::url()).await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
     let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;
@@ -75,7 +75,7 @@ async fn a_command_yields_to_a_claim_of_an_attempt_that_was_queued_after_its_fir
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_reaches_an_attempt_that_a_claim_locks_without_taking_it() {
-    let (store, options) = rings::open().await;
+    let (store, options) = rings::open(common::url()).await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
     let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;
@@ -104,7 +104,7 @@ async fn a_change_reaches_an_attempt_that_a_claim_locks_without_taking_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_without_the_limit_lock_leaves_the_queue_to_the_holder() {
-    let (store, options) = rings::open().await;
+    let (store, options) = rings::open(common::url()).await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
     let queue = async |scope: &Scope, count: usize, priority: u8| {

@@ -16,7 +16,12 @@ static SERVER: LazyLock<PrivatePostgres> =
 pub fn url() -> String {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
-    shared.unwrap_or_else(|_| SERVER.url().to_owned())
+    shared.unwrap_or_else(|_| own_url())
+}
+
+/// Returns the URL of a server that only this test binary uses.
+pub fn own_url() -> String {
+    SERVER.url().to_owned()
 }
 
 /// Opens a connection that does not belong to the store.
