@@ -18,7 +18,8 @@ use clap::{Args, Subcommand};
   evenkeel bench api --jobs 1000000 --seconds 10 --store postgres
   evenkeel bench balance --jobs 100,10000
   evenkeel bench rebalance --jobs 1000000 --firing 1000 --store postgres
-  evenkeel bench restart --jobs 10000000 --store postgres")]
+  evenkeel bench restart --jobs 10000000 --store postgres
+  evenkeel bench dashboard --jobs 1000000 --runs 10000000 --viewers 500")]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub load: Load,
@@ -92,6 +93,9 @@ pub enum Load {
     /// Start `evenkeel serve` on a store with many jobs. Measure the time until the server fires, and
     /// the memory of the server while it fires.
     Restart(RestartLoad),
+    /// Start `evenkeel serve` on a store with many jobs and runs. Measure how fast each page of the
+    /// dashboard is, and how much CPU time viewers with live updates cost the server.
+    Dashboard(DashboardLoad),
     /// Measure how fast attempts with random priorities are claimed from a queue and finished, at a
     /// given queue depth.
     Queue(QueueLoad),
@@ -178,6 +182,28 @@ pub struct RestartLoad {
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: u64,
     /// Duration of the measurement in seconds.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: u64,
+}
+
+#[derive(Args, Copy, Clone, Debug)]
+pub struct DashboardLoad {
+    /// Number of registered jobs.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub jobs: u64,
+    /// Number of past runs in the history.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+    /// Runs that end per second during the measurement.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: u64,
+    /// Number of requests for each page.
+    #[arg(long, default_value_t = 50)]
+    pub requests: usize,
+    /// Number of viewers with live updates.
+    #[arg(long, default_value_t = 500)]
+    pub viewers: usize,
+    /// Duration of the measurement with viewers, in seconds.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: u64,
 }

@@ -6,6 +6,7 @@
 mod api;
 mod args;
 mod balance;
+mod dashboard;
 mod executors;
 mod floor;
 mod latency;
@@ -18,6 +19,7 @@ mod report;
 mod restart;
 mod run;
 mod second_node;
+mod serve_process;
 mod server;
 mod target;
 mod workload;
@@ -25,6 +27,7 @@ mod workload;
 pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
 pub use balance::BalanceReport;
+pub use dashboard::{DashboardReport, PageReport};
 pub use executors::ExecutorsReport;
 pub use floor::FloorReport;
 pub use queue::QueueReport;
@@ -50,6 +53,7 @@ pub enum Measured {
     Executors(ExecutorsReport),
     Api(ApiReport),
     Balance(BalanceReport),
+    Dashboard(DashboardReport),
     Rebalance(RebalanceReport),
     Restart(RestartReport),
     Queue(QueueReport),
@@ -63,6 +67,7 @@ impl Measured {
             Self::Executors(report) => report.table(),
             Self::Api(report) => report.table(),
             Self::Balance(report) => report.table(),
+            Self::Dashboard(report) => report.table(),
             Self::Rebalance(report) => report.table(),
             Self::Restart(report) => report.table(),
             Self::Queue(report) => report.table(),
@@ -108,6 +113,7 @@ pub async fn run(
         Load::Rebalance(load) => {
             Measured::Rebalance(rebalance::measure(&mut bench, load, rebalance::QUIET).await?)
         }
+        Load::Dashboard(load) => Measured::Dashboard(dashboard::measure(&bench, load).await?),
         Load::Restart(load) => Measured::Restart(restart::measure(&bench, load).await?),
         Load::Queue(load) => Measured::Queue(queue::measure(&bench, load).await?),
         Load::Balance { .. } | Load::Worker { .. } => return Ok(None),
@@ -118,6 +124,7 @@ pub async fn run(
         Measured::Api(report) => report.kept = kept,
         Measured::Rebalance(report) => report.kept = kept,
         Measured::Restart(report) => report.kept = kept,
+        Measured::Dashboard(report) => report.kept = kept,
         Measured::Queue(report) => report.kept = kept,
         Measured::Floor(_) | Measured::Executors(_) | Measured::Balance(_) => {}
     }

@@ -20,9 +20,13 @@ pub fn status_mb(process: impl fmt::Display, name: &str) -> f64 {
     kb.unwrap_or(0.0) / 1024.0
 }
 
-/// Of all threads.
 pub fn cpu_seconds() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    cpu_seconds_of("self")
+}
+
+/// CPU time of all threads of a process.
+pub fn cpu_seconds_of(process: impl fmt::Display) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: f64 = after_name
         .split_whitespace()

@@ -1,28 +1,25 @@
 //! Starts a server on a store with many registered jobs. Measures the time until the server fires
 //! and its memory.
 
-use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{AttemptFilter, PageRequest};
 use serde::Serialize;
-use tokio::process::{Child, Command};
 
 use crate::args::RestartLoad;
 use crate::machine;
 use crate::report::{Quantiles, Rows};
 use crate::run::Bench;
+use crate::serve_process::ServeProcess;
 use crate::workload::share;
 
 /// The longest lateness that Evenkeel promises.
 const LATE: Span = Span::from_secs(1);
 /// Time after the start of the server whose firings do not count for the steady lateness.
 const STARTING: Span = Span::from_secs(5);
-const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attempts per page of the history.
 const PAGE: u32 = 1000;
 
@@ -89,26 +86,23 @@ pub(crate) async fn measure(bench: &Bench, load: &RestartLoad) -> anyhow::Result
     let fill_s = (bench.monotonic() - began).as_secs_f64();
     tokio::time::sleep(Duration::from(due_from.since(bench.now().await?))).await;
 
-    let folder = tempfile::Builder::new().prefix("evenkeel-restart-").tempdir()?;
     let started_at = bench.now().await?;
-    let mut server = start_server(&bench.target.address, folder.path())?;
+    let mut server = ServeProcess::start(&bench.target.address)?;
     let progress = bench.progress(seconds, "measuring");
     for _ in 0..seconds {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let ended = server.try_wait()?;
-        ensure!(ended.is_none(), "the server ended early: {}", ended.unwrap_or_default());
+        server.check()?;
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let pid = server.id().context("the server has no process id")?;
-    let memory = |name| machine::status_mb(pid, name);
+    let memory = |name| machine::status_mb(server.pid, name);
     let report = RestartReport {
         memory_mb: memory("RssAnon:"),
         rss_mb: memory("VmRSS:"),
         peak_rss_mb: memory("VmHWM:"),
         ..RestartReport::default()
     };
-    stop(server, pid).await?;
+    server.stop().await?;
     let starts = read_starts(bench).await?;
     let first = starts.iter().map(|(_, started)| *started).min();
     let late = starts.iter().filter(|(scheduled, started)| started.since(*scheduled) > LATE);
@@ -129,29 +123,6 @@ pub(crate) async fn measure(bench: &Bench, load: &RestartLoad) -> anyhow::Result
         firings: starts.len() as u64,
         ..report
     })
-}
-
-/// Starts `evenkeel serve` on the store, with its data directory in `folder`.
-fn start_server(store: &str, folder: &Path) -> anyhow::Result<Child> {
-    Command::new(std::env::current_exe().context("finding this program")?)
-        .args(["serve", "--listen", "127.0.0.1:0", "--store", store, "--data-dir"])
-        .arg(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .context("starting the server")
-}
-
-async fn stop(mut server: Child, pid: u32) -> anyhow::Result<()> {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let pid = pid.context("the server has no valid process id")?;
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
-    let ended = tokio::time::timeout(STOP_TIMEOUT, server.wait()).await;
-    let ended = ended.context("the server has not stopped after 60 s")??;
-    ensure!(ended.success(), "the server failed: {ended}");
-    Ok(())
 }
 
 /// Returns the scheduled time and the start of each run in the history.

@@ -130,6 +130,28 @@ impl Registrar<'_> {
         Ok(Plan { busy: jobs.into_iter().map(|job| (job, (at, YEAR))).collect() })
     }
 
+    /// Registers `count` jobs, each with `times` due times before `now`, at a random phase.
+    pub async fn past(
+        &self,
+        count: u64,
+        every: Span,
+        times: u64,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
+        let interval = Interval::new(every, None)?.with_tolerance(Some(CENTURY));
+        let definition = Definition {
+            misfire_after: CENTURY,
+            overlap: OverlapPolicy::Allow,
+            ..Definition::noop(Schedule::Interval(interval))
+        };
+        let job = |_| {
+            let phase = Span::from_micros(self.chance.bits() % every.as_micros());
+            let back = Span::from_micros(every.as_micros() * (times - 1)).saturating_add(phase);
+            Ok(self.job(definition.clone(), now.saturating_sub(back), now))
+        };
+        self.register(count, job).await.map(drop)
+    }
+
     /// Returns a job with this definition whose first run is due at `first`.
     pub fn job(&self, definition: Definition, first: Timestamp, now: Timestamp) -> NewJob {
         NewJob {
