@@ -2,14 +2,15 @@
 
 use evenkeel_core::Timestamp;
 use jiff::Timestamp as Instant;
-use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Returns a time of the API as text in UTC, for example "2026-11-18 09:00:00 UTC".
-fn in_utc(text: &str) -> Option<String> {
+use crate::zone;
+
+/// Returns a time of the API in the zone of the page, for example "2026-11-18 09:00:00 UTC".
+fn in_zone(text: &str) -> Option<String> {
     let instant: Instant = text.parse().ok()?;
-    Some(instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+    Some(instant.to_zoned(zone::current()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
 /// Returns a time with its offset from UTC without the fraction of a second and the `T`.
@@ -24,7 +25,7 @@ pub(crate) fn local(value: &Value) -> String {
 /// Shows a time with its distance from `now`, or a dash for no time.
 pub(crate) fn time(value: &Value, now: Timestamp) -> Markup {
     let Some(text) = value.as_str() else { return html! { "–" } };
-    let Some(shown) = in_utc(text) else { return html! { (text) } };
+    let Some(shown) = in_zone(text) else { return html! { (text) } };
     let distance = micros(value).map(|at| distance(at - now.as_micros()));
     html! {
         time datetime=(text) { (shown) }
@@ -96,7 +97,7 @@ pub(crate) fn schedule(job: &Value) -> String {
         Some("interval") => format!("every {}", text("every")),
         Some("cron") => format!("{} ({})", text("expression"), plain(&job["timezone"])),
         Some("periodic") => format!("at least every {}", text("period")),
-        Some("once") => match schedule["at"].as_str().and_then(in_utc) {
+        Some("once") => match schedule["at"].as_str().and_then(in_zone) {
             Some(at) => format!("once at {at}"),
             None => "once".to_owned(),
         },
