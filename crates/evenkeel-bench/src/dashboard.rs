@@ -28,6 +28,8 @@ const PAGES: [&str; 13] = [
 const RUNS_OF_A_JOB: u64 = 99;
 /// Interval of the jobs with a history, so that all their runs are younger than 30 days.
 const PAST_INTERVAL: Span = Span::from_secs(6 * 3600);
+/// The line of a message after which a page loads itself again.
+const CHANGED: &[u8] = b"event: changed";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Times of one page.
@@ -254,7 +256,7 @@ impl Viewer {
             let messages = Arc::clone(messages);
             streams.spawn(async move {
                 while let Some(chunk) = stream.chunk().await? {
-                    if chunk.windows(5).any(|part| part == b"data:") {
+                    if chunk.windows(CHANGED.len()).any(|part| part == CHANGED) {
                         messages.fetch_add(1, Ordering::Relaxed);
                         viewer.get("/").await?.bytes().await?;
                     }
