@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
+use axum::response::Response;
 use evenkeel_api::ClientAddress;
 use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
@@ -55,6 +56,36 @@ impl Backend {
         self.call(credential, Method::POST, path, body).await
     }
 
+    /// Sends any request, and returns its status and its answer as text.
+    pub(crate) async fn try_out(
+        &self,
+        credential: &Credential,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, String), Refused> {
+        let response = self.send(credential, method, path, body).await?;
+        let status = response.status();
+        let bytes = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let bytes = bytes.map_err(Refused::unreadable)?.to_bytes();
+        Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Opens a stream of server-sent events of the API, and returns its body.
+    pub(crate) async fn stream(
+        &self,
+        credential: &Credential,
+        path: &str,
+    ) -> Result<Body, Refused> {
+        let response = self.send(credential, Method::GET, path, None).await?;
+        match response.status() {
+            StatusCode::OK => Ok(response.into_body()),
+            _ => {
+                Err(read(response).await.err().unwrap_or_else(|| Refused::unreadable("no stream")))
+            }
+        }
+    }
+
     async fn call(
         &self,
         credential: &Credential,
@@ -62,6 +93,16 @@ impl Backend {
         path: &str,
         body: Option<&Value>,
     ) -> Answer {
+        read(self.send(credential, method, path, body).await?).await
+    }
+
+    async fn send(
+        &self,
+        credential: &Credential,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Response, Refused> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -76,22 +117,25 @@ impl Backend {
             request.extensions_mut().insert(from);
         }
         // The router answers every request, so its error type has no values.
-        let response = match self.0.clone().oneshot(request).await {
-            Ok(response) => response,
+        match self.0.clone().oneshot(request).await {
+            Ok(response) => Ok(response),
             Err(never) => match never {},
-        };
-        let status = response.status();
-        let bytes = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let bytes = bytes.map_err(Refused::unreadable)?.to_bytes();
-        let answer: Value = match bytes.is_empty() {
-            true => Value::Null,
-            false => serde_json::from_slice(&bytes).map_err(Refused::unreadable)?,
-        };
-        if status.is_success() {
-            return Ok(answer);
         }
-        Err(Refused { status, detail: reason(&answer) })
     }
+}
+
+async fn read(response: Response) -> Answer {
+    let status = response.status();
+    let bytes = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let bytes = bytes.map_err(Refused::unreadable)?.to_bytes();
+    let answer: Value = match bytes.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&bytes).map_err(Refused::unreadable)?,
+    };
+    if status.is_success() {
+        return Ok(answer);
+    }
+    Err(Refused { status, detail: reason(&answer) })
 }
 
 /// Returns why a request was refused: the detail of a problem, or the failed checks of `/readyz`.

@@ -6,9 +6,10 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::backend::Refused;
 use crate::session::Session;
+use crate::zone;
 
-/// Pages in the navigation: path and name.
-const PAGES: [(&str, &str); 6] = [
+/// The main pages in the navigation: path and name.
+const PAGES: &[(&str, &str)] = &[
     ("/", "Overview"),
     ("/jobs", "Jobs"),
     ("/at-risk", "At risk"),
@@ -16,15 +17,32 @@ const PAGES: [(&str, &str); 6] = [
     ("/balance", "Balance"),
     ("/nodes", "Nodes"),
 ];
+/// Pages in the group "More" of the navigation.
+const MORE: &[(&str, &str)] = &[("/dead-letters", "Dead letters"), ("/docs/api", "API")];
+/// Pages of the group "More" that only administrators may read.
+const ADMIN: &[(&str, &str)] = &[];
 
 /// Renders a page for a signed-in user.
 pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) -> Response {
     let navigation = html! {
         nav aria-label="Pages" {
-            @for (target, name) in PAGES {
-                a href=(target) aria-current=[(target == path).then_some("page")] { (name) }
+            (links(PAGES, path))
+            details.more {
+                @let current = MORE.iter().chain(ADMIN).find(|(target, _)| *target == path);
+                summary { "More" @if let Some((_, name)) = current { ": " (name) } }
+                div {
+                    (links(MORE, path))
+                    @if session.role == evenkeel_store::Role::Admin { (links(ADMIN, path)) }
+                }
             }
         }
+        // Shown by the script, because without JavaScript there are no live updates.
+        div.live id="live" hidden {
+            span role="status" {}
+            button type="button" { "Pause live updates" }
+            button type="button" aria-haspopup="dialog" { "Keyboard shortcuts" }
+        }
+        (zone::switch())
         form.session method="post" action="/ui/sign-out" {
             span { (session.subject) " · " (session.role.as_str()) " · " (session.tenant) }
             input type="hidden" name="token" value=(session.form_token);
@@ -32,6 +50,14 @@ pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) ->
         }
     };
     Html(frame(title, &navigation, body).into_string()).into_response()
+}
+
+fn links(pages: &[(&str, &str)], path: &str) -> Markup {
+    html! {
+        @for (target, name) in pages {
+            a href=(target) aria-current=[(*target == path).then_some("page")] { (name) }
+        }
+    }
 }
 
 /// Renders a page without navigation.
@@ -95,6 +121,8 @@ fn frame(title: &str, navigation: &Markup, body: &Markup) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Evenkeel" }
                 link rel="stylesheet" href="/assets/style.css";
+                script src="/assets/app.js" defer {}
+                script src="/assets/keyboard.js" defer {}
             }
             body {
                 a.skip href="#main" { "Skip to the content" }

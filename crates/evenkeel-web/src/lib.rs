@@ -6,16 +6,20 @@
 //! - `session`: the cookie of a session holds the credential, encrypted with a key of the
 //!   installation. Every node of a cluster can read it, and nothing is kept on the server.
 //! - `guard`: host names, origins and security headers. The API itself never accepts the cookie.
-//! - `layout` and `text`: the frame of a page, times and durations.
+//! - `live`: tells open pages that something changed, so that they load themselves again.
+//! - `layout`, `text` and `zone`: the frame of a page, times and durations, the time zone.
 //! - `pages`: one file per page. `actions`: forms that change something.
 
 mod actions;
 mod backend;
+mod dead_letter_actions;
 mod guard;
 mod layout;
+mod live;
 mod pages;
 mod session;
 mod text;
+mod zone;
 
 use std::sync::Arc;
 
@@ -30,8 +34,11 @@ use evenkeel_core::chance::Chance;
 
 use backend::Backend;
 pub use guard::Hosts;
+use live::Live;
 use session::Sessions;
 
+const SCRIPT: &str = include_str!("../assets/app.js");
+const KEYBOARD: &str = include_str!("../assets/keyboard.js");
 const STYLE: &str = include_str!("../assets/style.css");
 
 /// The parts from which the dashboard is built.
@@ -57,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) backend: Backend,
     pub(crate) access: Arc<Access>,
     pub(crate) sessions: Sessions,
+    pub(crate) live: Live,
     pub(crate) hosts: Hosts,
     pub(crate) is_tls: bool,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -83,6 +91,7 @@ pub fn router(parts: WebParts) -> Router {
         backend: Backend::new(api.clone()),
         access,
         sessions: Sessions::new(secret.as_bytes(), chance),
+        live: Live::default(),
         hosts,
         is_tls,
         clock,
@@ -97,17 +106,35 @@ pub fn router(parts: WebParts) -> Router {
         .route("/failures", get(pages::failures::show))
         .route("/nodes", get(pages::nodes::show))
         .route("/ui/jobs/{id}/{action}", post(actions::act_on_job))
+        .route("/dead-letters", get(pages::dead_letters::show))
+        .route("/dead-letters/confirm", get(pages::dead_letters::confirm))
+        .route("/ui/dead-letters/{action}", post(dead_letter_actions::act_on_letters))
+        .route("/ui/dead-letters/{id}/{action}", post(dead_letter_actions::act_on_letter))
         .route("/ui/rebalance", post(actions::rebalance))
+        .route("/docs/api", get(pages::api::show))
+        .route("/docs/api/openapi.json", get(pages::api::document))
+        .route("/docs/api/try", get(pages::api::try_it))
+        .route("/ui/try", post(pages::api::send))
+        .route("/ui/zone", get(zone::remember))
+        .route("/ui/stream", get(live::stream))
         .route("/ui/sign-out", post(session::sign_out))
         .route_layer(middleware::from_fn_with_state(web.clone(), session::require));
     let open = Router::new()
         .route("/sign-in", get(pages::sign_in::show).post(session::sign_in))
+        .route("/assets/app.js", get(async || script(SCRIPT)))
+        .route("/assets/keyboard.js", get(async || script(KEYBOARD)))
         .route("/assets/style.css", get(style));
     let pages = pages
         .merge(open)
+        .layer(middleware::from_fn(zone::choose))
         .layer(middleware::from_fn_with_state(web.clone(), guard::check_request))
         .with_state(web);
     evenkeel_api::with_safe_headers(pages).fallback_service(api)
+}
+
+fn script(text: &'static str) -> Response {
+    let content_type = HeaderValue::from_static("text/javascript; charset=utf-8");
+    ([(header::CONTENT_TYPE, content_type)], text).into_response()
 }
 
 async fn style() -> Response {

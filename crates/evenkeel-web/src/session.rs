@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Form};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use evenkeel_access::Refusal;
 use evenkeel_api::ClientAddress;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{Span, Timestamp};
@@ -156,6 +157,16 @@ fn to_sign_in(request: &Request) -> Response {
 }
 
 impl Session {
+    /// True while the session's age and its credential allow requests. A credential that can't be
+    /// checked, because the store does not answer, counts as valid: the caller sends no data.
+    pub(crate) async fn is_valid(&self, web: &Web) -> bool {
+        let now = web.now();
+        let from = self.credential.from.map(|from| from.0);
+        let identify = web.access.authenticator.identify(&self.credential.text, from, now);
+        web.sessions.open(&self.cookie, now).is_some()
+            && matches!(identify.await, Ok(_) | Err(Refusal::Store(_)))
+    }
+
     /// Returns the answer to a form without the token of this session, or `None` for a valid form.
     pub(crate) fn refuse_form(&self, web: &Web, token: &str) -> Option<Response> {
         if web.sessions.is_form_token(&self.cookie, token) {

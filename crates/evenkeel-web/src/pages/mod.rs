@@ -1,10 +1,13 @@
 //! One file per page.
 
+pub(crate) mod api;
 pub(crate) mod at_risk;
 pub(crate) mod balance;
+pub(crate) mod dead_letters;
 pub(crate) mod failures;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod lists;
 pub(crate) mod nodes;
 pub(crate) mod overview;
 pub(crate) mod run;

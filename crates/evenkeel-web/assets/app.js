@@ -1,0 +1,209 @@
+// Live updates. Every page works without this script.
+"use strict";
+(() => {
+  const POLL = 5000; // without a stream, pages load themselves at this interval, in ms
+  const SILENCE = 25000; // the server sends a message at least every 10 s
+  const RETRY = 30000; // after the server refused a stream, the next try
+  const PAUSED = "evenkeel-paused";
+  const one = (selector, from = document) => from.querySelector(selector);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const main = one("main");
+  const bar = one("#live"); // only pages of a signed-in user have it
+
+  // --- Loading the page again ---
+  let loading = false;
+  let again = false;
+
+  // A page that answers a form can't be loaded again by its address.
+  const isStatic = () => location.pathname.startsWith("/ui/") || one("main [data-live=off]");
+
+  const isChanged = (field) => {
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    if (field.options) {
+      const chosen = [...field.options].some((option) => option.defaultSelected);
+      return chosen ? [...field.options].some((it) => it.selected !== it.defaultSelected) : field.selectedIndex > 0;
+    }
+    return field.type !== "hidden" && field.value !== field.defaultValue;
+  };
+  const isInUse = () =>
+    main.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")
+    || all("input, textarea, select", main).some(isChanged)
+    || one("dialog[open]", main) !== null
+    || (!getSelection().isCollapsed && main.contains(getSelection().anchorNode));
+
+  // Elements of the old and the new page are the same if these texts are equal.
+  const nameOf = (element) => element.id || element.getAttribute("href") || element.getAttribute("name")
+    || element.textContent.trim().slice(0, 80);
+  const places = (selector) => {
+    const seen = new Map();
+    return all(selector, main).map((element) => {
+      const label = (element.tagName === "DETAILS" && one("summary", element)) || element;
+      const name = `${element.tagName} ${nameOf(label)}`;
+      seen.set(name, (seen.get(name) || 0) + 1);
+      return [`${name} ${seen.get(name)}`, element];
+    });
+  };
+  const FOCUSABLE = "a, button, summary, [tabindex]";
+  const replaceContent = (fresh) => {
+    const focused = places(FOCUSABLE).find(([, element]) => element === document.activeElement);
+    const details = new Map(places("details").map(([name, element]) => [name, element.open]));
+    const scrolled = all("*", main).map((element, at) => [at, element.scrollLeft, element.scrollTop])
+      .filter(([, left, top]) => left || top);
+    const [x, y] = [scrollX, scrollY];
+    main.replaceChildren(...document.adoptNode(one("main", fresh)).childNodes);
+    document.title = fresh.title;
+    for (const [name, element] of places("details")) if (details.has(name)) element.open = details.get(name);
+    const elements = all("*", main);
+    for (const [at, left, top] of scrolled) elements[at]?.scrollTo({ left, top, behavior: "instant" });
+    document.dispatchEvent(new Event("evenkeel:replaced"));
+    const target = focused && places(FOCUSABLE).find(([name]) => name === focused[0]);
+    target?.[1].focus({ preventScroll: true });
+    scrollTo({ left: x, top: y, behavior: "instant" });
+  };
+
+  const refresh = async () => {
+    if (!isWatching() || isStatic()) return;
+    if (loading) {
+      again = true;
+      return;
+    }
+    loading = true;
+    try {
+      const url = location.href;
+      const answer = await fetch(url, { headers: { accept: "text/html" }, cache: "no-store" });
+      const target = new URL(answer.url);
+      if (target.pathname === "/sign-in" || answer.status === 401) {
+        location.assign(target.pathname === "/sign-in" ? target.href : "/sign-in");
+        return;
+      }
+      if (answer.status >= 500) throw new Error(answer.statusText);
+      const text = await answer.text();
+      isAway = false;
+      if (url !== location.href || !isWatching()) return;
+      waits = Boolean(isInUse());
+      if (!waits) replaceContent(new DOMParser().parseFromString(text, "text/html"));
+    } catch {
+      isAway = true;
+    } finally {
+      loading = false;
+      show();
+    }
+    if (again) {
+      again = false;
+      setTimeout(refresh, 1000);
+    }
+  };
+
+  // --- The stream: one tab has it and tells the others ---
+  const channel = "BroadcastChannel" in window ? new BroadcastChannel("evenkeel-live") : null;
+  let isPaused = sessionStorage.getItem(PAUSED) !== null;
+  let hasStream = true; // until the tab with the stream says otherwise
+  let isAway = false;
+  let waits = false;
+  let release = null;
+  const isWatching = () => bar !== null && !document.hidden && !isPaused;
+
+  const show = () => {
+    if (!bar) return;
+    const [status, pause] = [one("[role=status]", bar), one("button", bar)];
+    const text = isPaused ? "Live updates are paused."
+      : isStatic() ? "This page does not update itself."
+      : isAway ? "The server does not answer. Trying again every 5 s."
+      : !hasStream ? "No live stream. This page loads itself every 5 s."
+      : waits ? "Updates wait while you edit or select." : "Live";
+    if (status.textContent !== text) status.textContent = text;
+    pause.textContent = isPaused ? "Resume live updates" : "Pause live updates";
+  };
+  const tell = (kind, value) => {
+    channel?.postMessage({ kind, value });
+    hear({ kind, value });
+  };
+  const hear = ({ kind, value }) => {
+    if (kind === "changed") refresh();
+    if (kind === "stream") hasStream = value;
+    if (kind === "hello" && release) channel?.postMessage({ kind: "stream", value: hasStream });
+    if (kind === "signed-out") location.assign("/sign-in");
+    show();
+  };
+  if (channel) channel.onmessage = (message) => hear(message.data);
+
+  // Holds the stream until `signal`. Without a stream, it acts as if something changed every 5 s.
+  const follow = (signal) => new Promise((done) => {
+    let source;
+    let heard = 0;
+    let refused = 0;
+    const open = () => {
+      heard = Date.now();
+      source = new EventSource("/ui/stream");
+      source.onopen = () => {
+        tell("stream", true);
+        tell("changed"); // changes before the stream was open
+      };
+      source.onerror = () => {
+        tell("stream", false);
+        if (source.readyState === EventSource.CLOSED) refused = Date.now();
+      };
+      source.addEventListener("alive", () => { heard = Date.now(); });
+      for (const kind of ["changed", "ended"]) {
+        source.addEventListener(kind, () => { heard = Date.now(); tell("changed"); });
+      }
+    };
+    open();
+    const timer = setInterval(() => {
+      const isSilent = source.readyState === EventSource.OPEN && Date.now() - heard > SILENCE;
+      const mayRetry = source.readyState === EventSource.CLOSED && Date.now() - refused > RETRY;
+      if (isSilent || mayRetry) {
+        source.close();
+        open();
+      }
+      if (source.readyState !== EventSource.OPEN) tell("changed");
+    }, POLL);
+    signal.addEventListener("abort", () => {
+      clearInterval(timer);
+      source.close();
+      done();
+    });
+  });
+
+  // Hidden and paused tabs give the stream to another tab.
+  const watch = () => {
+    if (isWatching() === (release !== null)) return;
+    if (release) {
+      release.abort();
+      release = null;
+      return;
+    }
+    const control = release = new AbortController();
+    const lead = () => (control.signal.aborted ? null : follow(control.signal));
+    if (!navigator.locks) lead(); // plain HTTP on another host than this one
+    else {
+      channel?.postMessage({ kind: "hello" });
+      navigator.locks.request("evenkeel-live", { signal: control.signal }, lead).catch(() => {});
+    }
+  };
+
+  if (bar) {
+    bar.hidden = false;
+    one("button", bar).onclick = () => {
+      isPaused = !isPaused;
+      if (isPaused) sessionStorage.setItem(PAUSED, "");
+      else sessionStorage.removeItem(PAUSED);
+      watch();
+      refresh();
+      show();
+    };
+    document.addEventListener("visibilitychange", () => {
+      watch();
+      refresh(); // a hidden page missed all changes
+    });
+    document.addEventListener("focusout", () => { if (waits) setTimeout(refresh, 300); });
+    document.addEventListener("submit", (event) => {
+      if (new URL(event.target.action).pathname !== "/ui/sign-out") return;
+      sessionStorage.clear();
+      localStorage.clear();
+      channel?.postMessage({ kind: "signed-out" });
+    });
+    watch();
+    show();
+  }
+})();
