@@ -12,13 +12,19 @@ use crate::zone;
 const PAGES: &[(&str, &str)] = &[
     ("/", "Overview"),
     ("/jobs", "Jobs"),
+    ("/runs", "Runs"),
+    ("/queue", "Queue"),
     ("/at-risk", "At risk"),
     ("/failures", "Failures"),
     ("/balance", "Balance"),
     ("/nodes", "Nodes"),
 ];
 /// Pages in the group "More" of the navigation.
-const MORE: &[(&str, &str)] = &[("/dead-letters", "Dead letters"), ("/docs/api", "API")];
+const MORE: &[(&str, &str)] = &[
+    ("/dead-letters", "Dead letters"),
+    ("/pauses", "Pauses"),
+    ("/docs/api", "API"),
+];
 /// Pages of the group "More" that only administrators may read.
 const ADMIN: &[(&str, &str)] = &[];
 

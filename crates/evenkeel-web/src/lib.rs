@@ -18,6 +18,7 @@ mod layout;
 mod live;
 mod pages;
 mod session;
+mod shared_answers;
 mod text;
 mod zone;
 
@@ -106,6 +107,9 @@ pub fn router(parts: WebParts) -> Router {
         .route("/failures", get(pages::failures::show))
         .route("/nodes", get(pages::nodes::show))
         .route("/ui/jobs/{id}/{action}", post(actions::act_on_job))
+        .route("/runs", get(pages::runs::show))
+        .route("/queue", get(pages::queue::show))
+        .route("/pauses", get(pages::pauses::show))
         .route("/dead-letters", get(pages::dead_letters::show))
         .route("/dead-letters/confirm", get(pages::dead_letters::confirm))
         .route("/ui/dead-letters/{action}", post(dead_letter_actions::act_on_letters))

@@ -10,7 +10,10 @@ pub(crate) mod jobs;
 pub(crate) mod lists;
 pub(crate) mod nodes;
 pub(crate) mod overview;
+pub(crate) mod pauses;
+pub(crate) mod queue;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod sign_in;
 
 use maud::{Markup, html};
