@@ -1,13 +1,17 @@
 //! Calls the API in this process, with the credential of a session.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 use evenkeel_api::ClientAddress;
 use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
 use tower::ServiceExt;
+
+use crate::shared_answers::{Audience, SharedAnswers};
 
 /// Longest answer of the API that a page reads. A page asks for at most 100 items.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -17,6 +21,8 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) struct Credential {
     pub(crate) text: String,
     pub(crate) from: Option<ClientAddress>,
+    /// The users with whom answers are shared; `None` before the credential is checked.
+    pub(crate) audience: Option<Audience>,
 }
 
 /// An answer of the API that is not a success.
@@ -25,26 +31,47 @@ pub(crate) struct Refused {
     pub(crate) status: StatusCode,
     /// What is wrong, and what to do.
     pub(crate) detail: String,
+    /// The invalid fields of the request, if the API names them.
+    pub(crate) fields: Vec<FieldError>,
+}
+
+/// What is wrong with one field of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FieldError {
+    /// Name of the field, such as `schedule.every` or `blackout_periods[0]`.
+    pub(crate) field: String,
+    pub(crate) message: String,
 }
 
 impl Refused {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), fields: Vec::new() }
+    }
+
     fn unreadable(detail: impl ToString) -> Self {
-        Self { status: StatusCode::BAD_GATEWAY, detail: detail.to_string() }
+        Self::new(StatusCode::BAD_GATEWAY, detail.to_string())
     }
 }
 
-pub(crate) type Answer = Result<Value, Refused>;
+pub(crate) type Answer = Result<Arc<Value>, Refused>;
 
 #[derive(Clone)]
-pub(crate) struct Backend(Router);
+pub(crate) struct Backend {
+    api: Router,
+    shared: Arc<SharedAnswers>,
+}
 
 impl Backend {
     pub(crate) fn new(api: Router) -> Self {
-        Self(api)
+        Self { api, shared: Arc::default() }
     }
 
     pub(crate) async fn get(&self, credential: &Credential, path: &str) -> Answer {
-        self.call(credential, Method::GET, path, None).await
+        let ask = self.call(credential, Method::GET, path, None);
+        match &credential.audience {
+            Some(audience) => self.shared.get(audience, path, ask).await,
+            None => ask.await,
+        }
     }
 
     pub(crate) async fn post(
@@ -54,6 +81,24 @@ impl Backend {
         body: Option<&Value>,
     ) -> Answer {
         self.call(credential, Method::POST, path, body).await
+    }
+
+    /// Changes an object, only if it still has this generation.
+    pub(crate) async fn put(
+        &self,
+        credential: &Credential,
+        path: &str,
+        body: &Value,
+        generation: u64,
+    ) -> Answer {
+        let mut request = request(credential, Method::PUT, path, Some(body))?;
+        let tag = HeaderValue::try_from(format!("\"g{generation}\""));
+        request.headers_mut().insert(header::IF_MATCH, tag.map_err(Refused::unreadable)?);
+        read(self.answer(request).await).await
+    }
+
+    pub(crate) async fn delete(&self, credential: &Credential, path: &str) -> Answer {
+        self.call(credential, Method::DELETE, path, None).await
     }
 
     /// Sends any request, and returns its status and its answer as text.
@@ -103,25 +148,43 @@ impl Backend {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Response, Refused> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::AUTHORIZATION, format!("Bearer {}", credential.text))
-            .header(header::ACCEPT, "application/json");
-        if body.is_some() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
+        let is_change = method != Method::GET;
+        let response = self.answer(request(credential, method, path, body)?).await;
+        if let Some(audience) = credential.audience.as_ref().filter(|_| is_change) {
+            self.shared.forget(&audience.tenant);
         }
-        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-        let mut request = request.body(body).map_err(Refused::unreadable)?;
-        if let Some(from) = credential.from {
-            request.extensions_mut().insert(from);
-        }
+        Ok(response)
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response {
         // The router answers every request, so its error type has no values.
-        match self.0.clone().oneshot(request).await {
-            Ok(response) => Ok(response),
+        match self.api.clone().oneshot(request).await {
+            Ok(response) => response,
             Err(never) => match never {},
         }
     }
+}
+
+fn request(
+    credential: &Credential,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Request<Body>, Refused> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::AUTHORIZATION, format!("Bearer {}", credential.text))
+        .header(header::ACCEPT, "application/json");
+    if body.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let mut request = request.body(body).map_err(Refused::unreadable)?;
+    if let Some(from) = credential.from {
+        request.extensions_mut().insert(from);
+    }
+    Ok(request)
 }
 
 async fn read(response: Response) -> Answer {
@@ -133,9 +196,18 @@ async fn read(response: Response) -> Answer {
         false => serde_json::from_slice(&bytes).map_err(Refused::unreadable)?,
     };
     if status.is_success() {
-        return Ok(answer);
+        return Ok(Arc::new(answer));
     }
-    Err(Refused { status, detail: reason(&answer) })
+    Err(Refused { status, detail: reason(&answer), fields: field_errors(&answer) })
+}
+
+fn field_errors(answer: &Value) -> Vec<FieldError> {
+    let errors = answer["errors"].as_array().map_or(&[][..], Vec::as_slice);
+    let text = |error: &Value, name: &str| error[name].as_str().map(str::to_owned);
+    let errors = errors.iter().filter_map(|error| {
+        Some(FieldError { field: text(error, "field")?, message: text(error, "message")? })
+    });
+    errors.collect()
 }
 
 /// Returns why a request was refused: the detail of a problem, or the failed checks of `/readyz`.

@@ -14,6 +14,7 @@ mod actions;
 mod backend;
 mod dead_letter_actions;
 mod guard;
+mod job_actions;
 mod layout;
 mod live;
 mod pages;
@@ -100,13 +101,18 @@ pub fn router(parts: WebParts) -> Router {
     let pages = Router::new()
         .route("/", get(pages::overview::show))
         .route("/jobs", get(pages::jobs::show))
+        .route("/jobs/new", get(pages::job_form::create))
         .route("/jobs/{id}", get(pages::job::show))
+        .route("/jobs/{id}/edit", get(pages::job_form::edit))
+        .route("/ui/jobs/preview", post(pages::job_form::preview))
+        .route("/ui/jobs/save", post(pages::job_form::save))
         .route("/runs/{id}", get(pages::run::show))
+        .route("/ui/runs/{id}/cancel", post(job_actions::cancel_run))
         .route("/balance", get(pages::balance::show))
         .route("/at-risk", get(pages::at_risk::show))
         .route("/failures", get(pages::failures::show))
         .route("/nodes", get(pages::nodes::show))
-        .route("/ui/jobs/{id}/{action}", post(actions::act_on_job))
+        .route("/ui/jobs/{id}/{action}", post(job_actions::act_on_job))
         .route("/runs", get(pages::runs::show))
         .route("/queue", get(pages::queue::show))
         .route("/pauses", get(pages::pauses::show))

@@ -18,6 +18,7 @@ use ring::hmac;
 use serde::Deserialize;
 
 use crate::backend::{Credential, escape};
+use crate::shared_answers::Audience;
 use crate::{Web, layout, pages};
 
 /// A session ends after this time, even if its credential is still valid.
@@ -136,8 +137,9 @@ pub(crate) async fn require(State(web): State<Web>, mut request: Request, next: 
     let Ok((identity, _)) = web.access.authenticator.identify(&text, from_ip, now).await else {
         return to_sign_in(&request);
     };
+    let audience = Audience { tenant: identity.tenant.clone(), role: identity.role };
     request.extensions_mut().insert(Session {
-        credential: Credential { text, from },
+        credential: Credential { text, from, audience: Some(audience) },
         subject: identity.subject,
         tenant: identity.tenant,
         role: identity.role,
@@ -205,7 +207,7 @@ pub(crate) async fn sign_in(
     }
     let text = credential.to_owned();
     // The API limits wrong credentials, and writes them to the audit log.
-    match web.backend.get(&Credential { text, from }, CHECK).await {
+    match web.backend.get(&Credential { text, from, audience: None }, CHECK).await {
         Ok(_) => begin(&web, credential, &form.next),
         Err(refused) => pages::sign_in::refused(refused.status, &form.next, &refused.detail),
     }

@@ -86,7 +86,7 @@ pub(crate) async fn document(
     Extension(session): Extension<Session>,
 ) -> Response {
     match web.backend.get(&session.credential, DOCUMENT).await {
-        Ok(document) => Json(document).into_response(),
+        Ok(document) => Json(&*document).into_response(),
         Err(refused) => layout::refused(&session, PATH, &refused),
     }
 }
