@@ -206,4 +206,11 @@
     watch();
     show();
   }
+
+  // --- The zone of the browser, as a choice for times ---
+  const zones = one("select[data-zone]");
+  const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zones && ownZone && !all("option", zones).some((option) => option.value === ownZone)) {
+    zones.append(new Option(`${ownZone} (browser)`, ownZone));
+  }
 })();
