@@ -23,10 +23,12 @@ const PAGES: &[(&str, &str)] = &[
 const MORE: &[(&str, &str)] = &[
     ("/dead-letters", "Dead letters"),
     ("/pauses", "Pauses"),
+    ("/pages", "Crawled pages"),
+    ("/targets", "Targets"),
     ("/docs/api", "API"),
 ];
 /// Pages of the group "More" that only administrators may read.
-const ADMIN: &[(&str, &str)] = &[];
+const ADMIN: &[(&str, &str)] = &[("/audit", "Audit"), ("/access", "Access")];
 
 /// Renders a page for a signed-in user.
 pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) -> Response {

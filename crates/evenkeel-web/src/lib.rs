@@ -12,6 +12,7 @@
 
 mod actions;
 mod backend;
+mod bulk_actions;
 mod dead_letter_actions;
 mod guard;
 mod job_actions;
@@ -113,6 +114,16 @@ pub fn router(parts: WebParts) -> Router {
         .route("/failures", get(pages::failures::show))
         .route("/nodes", get(pages::nodes::show))
         .route("/ui/jobs/{id}/{action}", post(job_actions::act_on_job))
+        .route("/job-commands", get(bulk_actions::confirm))
+        .route("/ui/job-commands", post(bulk_actions::apply))
+        .route("/pages", get(pages::crawled::list))
+        .route("/pages/{id}", get(pages::crawled::show))
+        .route("/targets", get(pages::targets::show))
+        .route("/audit", get(pages::audit::show))
+        .route("/access", get(pages::access::show))
+        .route("/access/revoke/{id}", get(pages::access::confirm_revoke))
+        .route("/ui/api-keys", post(pages::access::create))
+        .route("/ui/api-keys/{id}/revoke", post(pages::access::revoke))
         .route("/runs", get(pages::runs::show))
         .route("/queue", get(pages::queue::show))
         .route("/pauses", get(pages::pauses::show))

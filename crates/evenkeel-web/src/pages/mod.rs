@@ -1,11 +1,19 @@
 //! One file per page.
 
+pub(crate) mod access;
 pub(crate) mod api;
 pub(crate) mod at_risk;
+pub(crate) mod audit;
 pub(crate) mod balance;
+pub(crate) mod crawled;
 pub(crate) mod dead_letters;
 pub(crate) mod failures;
 pub(crate) mod job;
+mod job_field_list;
+mod job_fields;
+pub(crate) mod job_form;
+mod job_json;
+mod job_preview;
 pub(crate) mod jobs;
 pub(crate) mod lists;
 pub(crate) mod nodes;
@@ -15,6 +23,7 @@ pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sign_in;
+pub(crate) mod targets;
 
 use maud::{Markup, html};
 use serde_json::Value;

@@ -86,7 +86,7 @@ pub(crate) async fn show(
 }
 
 /// Returns a time as the API reads it. A time without a zone is in UTC, a day means its begin.
-fn in_full(time: &str) -> String {
+pub(super) fn in_full(time: &str) -> String {
     let time = time.trim().replacen(' ', "T", 1);
     if !time.bytes().all(|byte| byte.is_ascii_digit() || b"-:T.".contains(&byte)) {
         return time;
