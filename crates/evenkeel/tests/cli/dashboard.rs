@@ -9,31 +9,31 @@ use crate::support::{Server, create_from_json};
 
 const POLICY: &str = "content-security-policy: default-src 'none'; script-src 'self'";
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
 /// A browser that shows one server, with or without a session.
-struct Browser<'a> {
-    server: &'a Server,
-    cookie: String,
+pub(crate) struct Browser<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) cookie: String,
 }
 
 impl<'a> Browser<'a> {
-    fn new(server: &'a Server) -> Self {
+    pub(crate) fn new(server: &'a Server) -> Self {
         Self { server, cookie: String::new() }
     }
 
-    fn signed_in(server: &'a Server, credential: &str) -> Self {
+    pub(crate) fn signed_in(server: &'a Server, credential: &str) -> Self {
         let mut browser = Self::new(server);
         let answer = browser.post("/sign-in", &[("credential", credential), ("next", "/jobs")]);
         assert_eq!((answer.status, answer.header("location")), (303, Some("/jobs")));
@@ -44,16 +44,16 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    fn local(server: &'a Server) -> Self {
+    pub(crate) fn local(server: &'a Server) -> Self {
         let path = server.folder.path().join("evenkeel-data/token");
         Self::signed_in(server, std::fs::read_to_string(path).unwrap().trim())
     }
 
-    fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         self.server.url().strip_prefix("http://").unwrap().to_owned()
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.host()).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         for (name, value) in headers.iter().chain(&[("cookie", self.cookie.as_str())]) {
@@ -67,12 +67,12 @@ impl<'a> Browser<'a> {
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[("host", &self.host())], "")
     }
 
     /// Sends a form as a page of this server does.
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body: Vec<String> =
             fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let form = ("content-type", "application/x-www-form-urlencoded");
@@ -82,7 +82,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Returns the token that the forms of this session carry.
-    fn form_token(&self) -> String {
+    pub(crate) fn form_token(&self) -> String {
         let page = self.get("/").body;
         let (_, rest) = page.split_once("name=\"token\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()

@@ -10,6 +10,8 @@ mod changes;
 mod clients;
 mod config;
 mod dashboard;
+mod dashboard_api;
+mod dashboard_live;
 mod import;
 mod isolation;
 mod lifecycle;
