@@ -107,6 +107,9 @@ pub(crate) async fn show(
     let body = html! {
         h1 { "Jobs" }
         @if let Some(notice) = notice(&done, &count) { p.notice role="status" { (notice) } }
+        @if session.role >= Role::Operator {
+            p { a href="/jobs/new" { "Create a job" } }
+        }
         (filters(&filter))
         @if jobs.is_empty() {
             @if answer["next_cursor"].is_string() {

@@ -34,7 +34,7 @@ pub(crate) async fn show(
         h1 { "Targets" }
         @if targets.is_empty() {
             p { "There is no target. A target is a site or system on which several jobs work. Create one \
-                 with " code { "POST /api/v1/targets" } ", and name its number in the field "
+                 with " code { "evenkeel target create" } ", and name its number in the field "
                 code { "target" } " of the jobs." }
         } @else {
             p { (total(&answer)) " targets" }

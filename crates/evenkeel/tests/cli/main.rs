@@ -10,6 +10,7 @@ mod changes;
 mod clients;
 mod config;
 mod dashboard;
+mod dashboard_lists;
 mod dashboard_api;
 mod dashboard_live;
 mod import;

@@ -1,0 +1,92 @@
+//! Charts as SVG. Colours are set by the style sheet, sizes by attributes, because the content
+//! security policy forbids styles in elements.
+
+use maud::{Markup, html};
+
+/// Width of a bar, and height of all bars, in units of the drawing.
+const BAR: u64 = 20;
+const HEIGHT: u64 = 120;
+/// Width of a line chart, in units of the drawing.
+const WIDTH: f64 = 480.0;
+
+/// One bar: its name, its value, and the text below it.
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) label: Option<String>,
+}
+
+/// Returns a number with at most one digit after the point.
+pub(crate) fn number(value: f64) -> String {
+    if value.fract().abs() < 0.05 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+/// A bar for each value. The highest bars are marked by a symbol. `unit` is the plural of the unit.
+pub(crate) fn bars(bars: &[Bar], title: &str, unit: &str) -> Markup {
+    let peak = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
+    let width = BAR * bars.len() as u64;
+    let height = |bar: &Bar| if peak > 0.0 { bar.value / peak * HEIGHT as f64 } else { 0.0 };
+    html! {
+        svg viewBox={ "0 0 " (width) " " (HEIGHT + 34) } role="img" aria-label=(title) {
+            @for (nth, bar) in bars.iter().enumerate() {
+                @let x = nth as u64 * BAR;
+                @let top = (HEIGHT + 14) as f64 - height(bar);
+                rect x=(x + 2) y=(format!("{top:.1}")) width=(BAR - 4) height=(format!("{:.1}", height(bar))) {
+                    title { (bar.name) ": " (number(bar.value)) " " (unit) }
+                }
+                @if bar.value >= peak && peak > 0.0 {
+                    text x=(x + BAR / 2) y=(format!("{:.1}", top - 4.0)) text-anchor="middle" { "▲" }
+                }
+                @if let Some(label) = &bar.label {
+                    text x=(x + BAR / 2) y=(HEIGHT + 30) text-anchor="middle" { (label) }
+                }
+            }
+        }
+    }
+}
+
+/// A line through points between 0 and 1 in both directions, with texts at the ends of both axes.
+/// A missing value interrupts the line.
+pub(crate) fn line(points: &[(f64, Option<f64>)], title: &str, x: [&str; 2], y: [&str; 2]) -> Markup {
+    let place = |(at, value): (f64, f64)| {
+        format!("{:.1},{:.1}", 40.0 + at * (WIDTH - 50.0), 10.0 + (1.0 - value) * HEIGHT as f64)
+    };
+    let parts = points.split(|(_, value)| value.is_none()).map(|part| {
+        let known = part.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
+        known.map(place).collect::<Vec<_>>()
+    });
+    html! {
+        svg.line viewBox={ "0 0 " (WIDTH) " " (HEIGHT + 34) } role="img" aria-label=(title) {
+            path.axis d={ "M40 10V" (HEIGHT + 10) "H" (WIDTH - 10.0) } {}
+            @for part in parts.filter(|part| !part.is_empty()) {
+                // A single point is drawn as a line of no length, which its round ends show.
+                polyline points=(if part.len() == 1 { format!("{0} {0}", part[0]) } else { part.join(" ") }) {}
+            }
+            text x="36" y={ (HEIGHT + 10) } text-anchor="end" { (y[0]) }
+            text x="36" y="18" text-anchor="end" { (y[1]) }
+            text x="40" y=(HEIGHT + 28) { (x[0]) }
+            text x=(WIDTH - 10.0) y=(HEIGHT + 28) text-anchor="end" { (x[1]) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn highest_bar_is_marked_once() {
+        let bar = |value| Bar { name: "x".to_owned(), value, label: None };
+        let drawn = bars(&[bar(1.0), bar(2.0), bar(0.0)], "title", "runs").into_string();
+        assert_eq!(drawn.matches('▲').count(), 1, "{drawn}");
+        let empty = bars(&[bar(0.0)], "title", "runs").into_string();
+        assert!(!empty.contains('▲') && !empty.contains("NaN"), "{empty}");
+    }
+
+    #[test]
+    fn missing_value_interrupts_a_line() {
+        let points = [(0.0, Some(0.5)), (0.5, None), (1.0, Some(1.0))];
+        let drawn = line(&points, "title", ["a", "b"], ["0", "1"]).into_string();
+        assert_eq!(drawn.matches("<polyline").count(), 2, "{drawn}");
+    }
+}
