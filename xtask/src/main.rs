@@ -5,6 +5,7 @@ mod advisories;
 mod alerts;
 mod ambient;
 mod api_fuzz;
+mod browser;
 mod crash;
 mod cron_oracle;
 mod mutants;
@@ -13,6 +14,7 @@ mod postgres;
 mod program;
 mod provision;
 mod python;
+mod screenshots;
 mod steps;
 mod tally;
 mod test;
@@ -60,6 +62,13 @@ enum Task {
     Alerts,
     /// Send generated requests to real servers on both stores; needs Python and a network
     ApiFuzz(api_fuzz::Options),
+    /// Test the dashboard in Chromium; needs Python and, the first time, a network
+    Browser {
+        /// Run only tests whose name contains one of these texts
+        names: Vec<String>,
+    },
+    /// Take pictures of all pages of the dashboard, in target/screenshots
+    Screenshots,
     /// Compare Evenkeel's cron schedules with two independent implementations; needs Python and a
     /// network
     CronOracle(cron_oracle::Options),
@@ -76,6 +85,8 @@ fn main() -> ExitCode {
         Task::Advisories => advisories::run(),
         Task::Alerts => alerts::run(),
         Task::ApiFuzz(options) => api_fuzz::run(&options),
+        Task::Browser { names } => browser::run(&names),
+        Task::Screenshots => screenshots::run(),
         Task::CronOracle(options) => cron_oracle::run(&options),
     };
     match outcome {

@@ -62,6 +62,16 @@ pub fn python() -> Result<()> {
     debian_package("python3-venv")
 }
 
+/// Installs Chromium and the program that drives it.
+pub fn chromium() -> Result<()> {
+    for (program, package) in [("chromium", "chromium"), ("chromedriver", "chromium-driver")] {
+        if !is_installed(program) {
+            debian_package(package)?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns promtool. Debian's package `prometheus` is unpacked but not installed. Installing the
 /// package `prometheus` would start a server and add many dependencies.
 pub fn promtool() -> Result<PathBuf> {

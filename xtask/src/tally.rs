@@ -40,6 +40,13 @@ impl Tally {
         })
     }
 
+    /// Reads the last line of a program that ends with a summary in the form of [`Tally`]'s display.
+    pub fn from_last_line(output: &str) -> Option<Self> {
+        let (passed, failed) = output.trim_end().lines().next_back()?.split_once(", ")?;
+        let passed = passed.strip_suffix(" passed")?.parse().ok()?;
+        Some(Self { passed, failed: failed.strip_suffix(" failed")?.parse().ok()? })
+    }
+
     pub fn plus(self, other: Self) -> Self {
         Self { passed: self.passed + other.passed, failed: self.failed + other.failed }
     }
@@ -75,6 +82,18 @@ mod tests {
             test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
             test result: FAILED. 10 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(Tally::from_libtest(output), Tally { passed: 12, failed: 1 });
+    }
+
+    #[test]
+    fn last_line_counts_only_if_it_is_a_summary() {
+        let tally = Tally { passed: 12, failed: 3 };
+        assert_eq!(
+            Tally::from_last_line(&format!("ok a\n1 passed, 0 failed\n{tally}\n")),
+            Some(tally)
+        );
+        for output in ["", "12 passed", "1 passed, 0 failed\nTraceback"] {
+            assert_eq!(Tally::from_last_line(output), None, "{output}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::program::{cargo, check, finish, finish_with_output, succeed};
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{advisories, alerts, api_fuzz, provision, tidy, workspace};
+use crate::{advisories, alerts, api_fuzz, browser, provision, tidy, workspace};
 use anyhow::{Result, bail};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use std::fs;
@@ -59,9 +59,10 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
     steps.take("cargo test --workspace --doc", || {
         counted(&mut cargo(&["test", "--workspace", "--doc"]), &server, tally)
     })?;
-    // The fuzzed server is built with the same packages as the tests, so that cargo rebuilds
-    // little; see `against_both`.
+    // The tested server is built with the same packages as the tests, so that cargo rebuilds
+    // little; see `api_fuzz::against_both`.
     let built = ["build", "--workspace", "--all-targets"];
+    steps.take("cargo xtask browser", || browser::run_if_possible(&built, tally))?;
     steps.take("cargo xtask api-fuzz", || {
         api_fuzz::against_both(&server, &built, &Default::default())
     })
