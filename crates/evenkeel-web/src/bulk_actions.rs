@@ -67,12 +67,14 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    fn known(&self) -> Result<&'static Action, Response> {
-        ACTIONS.iter().find(|action| action.name == self.action).ok_or_else(|| {
-            let names: Vec<&str> = ACTIONS.iter().map(|action| action.name).collect();
-            let detail = format!("There is no command {:?}; use one of {names:?}.", self.action);
-            layout::error(StatusCode::NOT_FOUND, "Unknown command", &detail)
-        })
+    fn known(&self) -> Option<&'static Action> {
+        ACTIONS.iter().find(|action| action.name == self.action)
+    }
+
+    fn unknown(&self) -> Response {
+        let names: Vec<&str> = ACTIONS.iter().map(|action| action.name).collect();
+        let detail = format!("There is no command {:?}; use one of {names:?}.", self.action);
+        layout::error(StatusCode::NOT_FOUND, "Unknown command", &detail)
     }
 
     async fn send(&self, web: &Web, session: &Session, filter: &Filter, dry_run: bool) -> Answer {
@@ -104,10 +106,7 @@ pub(crate) async fn confirm(
     Query(filter): Query<Filter>,
     Query(command): Query<Command>,
 ) -> Response {
-    let action = match command.known() {
-        Ok(action) => action,
-        Err(unknown) => return unknown,
-    };
+    let Some(action) = command.known() else { return command.unknown() };
     let outcome = match command.send(&web, &session, &filter, true).await {
         Ok(outcome) => outcome,
         Err(refused) => return layout::refused(&session, PATH, &refused),
@@ -203,10 +202,7 @@ pub(crate) async fn apply(
     if let Some(refused) = session.refuse_form(&web, &command.token) {
         return refused;
     }
-    let action = match command.known() {
-        Ok(action) => action,
-        Err(unknown) => return unknown,
-    };
+    let Some(action) = command.known() else { return command.unknown() };
     let outcome = match command.send(&web, &session, &filter, false).await {
         Ok(outcome) => outcome,
         Err(refused) => return layout::refused(&session, PATH, &refused),

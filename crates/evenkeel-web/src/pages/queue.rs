@@ -90,7 +90,7 @@ impl<'a> Waiting<'a> {
                 summary: text::plain(&answer["summary"]),
             },
             // The run may have ended since the list was read.
-            Err(refused) => Self { job, reason: Value::Null, summary: refused.detail.clone() },
+            Err(refused) => Self { job, reason: Value::Null, summary: refused.detail },
         }
     }
 
