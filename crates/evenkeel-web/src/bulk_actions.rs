@@ -27,13 +27,14 @@ pub(crate) const ACTIONS: [Action; 6] = [
     Action {
         name: "pause",
         label: "Pause",
-        effect: "The jobs do not start until they are resumed. Runs that have started finish.",
+        effect: "No scheduled run starts until the jobs are resumed. Queued runs are withdrawn; runs that \
+                 have started finish.",
     },
     Action { name: "resume", label: "Resume", effect: "The jobs run again by their schedules." },
     Action {
         name: "retry",
         label: "Retry",
-        effect: "The failed runs of the jobs are tried again now.",
+        effect: "The last run of each job is repeated now, if it failed.",
     },
     Action {
         name: "set_priority",
@@ -43,12 +44,13 @@ pub(crate) const ACTIONS: [Action; 6] = [
     Action {
         name: "cancel",
         label: "Cancel",
-        effect: "Active runs are stopped, and the jobs do not run again.",
+        effect: "Queued runs are withdrawn, active runs are asked to stop, and the jobs never run again.",
     },
     Action {
         name: "delete",
         label: "Delete",
-        effect: "The jobs and their history are deleted. They can't be restored.",
+        effect: "Queued runs are withdrawn, active runs are asked to stop, and the jobs can't be restored. \
+                 Their past runs stay until retention deletes them.",
     },
 ];
 

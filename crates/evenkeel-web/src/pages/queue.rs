@@ -220,6 +220,8 @@ fn depths(metrics: &str) -> Vec<Depth> {
             _ => found[place].oldest_seconds = value,
         }
     }
+    let lane = |depth: &Depth| LANES.iter().position(|(lane, _)| depth.lane == *lane);
+    found.sort_by(|a, b| (&a.pool, lane(a)).cmp(&(&b.pool, lane(b))));
     found
 }
 
