@@ -18,6 +18,7 @@ mod guard;
 mod job_actions;
 mod layout;
 mod live;
+mod one_time_link;
 mod pages;
 mod session;
 mod shared_answers;
@@ -38,6 +39,7 @@ use evenkeel_core::chance::Chance;
 use backend::Backend;
 pub use guard::Hosts;
 use live::Live;
+pub use one_time_link::OneTimeLinks;
 use session::Sessions;
 
 const SCRIPT: &str = include_str!("../assets/app.js");
@@ -57,6 +59,7 @@ pub struct WebParts {
     pub hosts: Hosts,
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub chance: Arc<dyn Chance>,
+    pub links: OneTimeLinks,
 }
 
 /// State shared by all handlers.
@@ -68,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) access: Arc<Access>,
     pub(crate) sessions: Sessions,
     pub(crate) live: Live,
+    pub(crate) links: OneTimeLinks,
     pub(crate) hosts: Hosts,
     pub(crate) is_tls: bool,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -89,12 +93,13 @@ impl std::ops::Deref for Web {
 
 /// Builds the router of the dashboard and the API.
 pub fn router(parts: WebParts) -> Router {
-    let WebParts { api, access, secret, is_tls, hosts, clock, chance } = parts;
+    let WebParts { api, access, secret, is_tls, hosts, clock, chance, links } = parts;
     let web = Web(Arc::new(Shared {
         backend: Backend::new(api.clone()),
         access,
         sessions: Sessions::new(secret.as_bytes(), chance),
         live: Live::default(),
+        links,
         hosts,
         is_tls,
         clock,
@@ -105,6 +110,7 @@ pub fn router(parts: WebParts) -> Router {
         .route("/jobs/new", get(pages::job_form::create))
         .route("/jobs/{id}", get(pages::job::show))
         .route("/jobs/{id}/edit", get(pages::job_form::edit))
+        .route("/jobs/{id}/confirm/{action}", get(pages::job::confirm))
         .route("/ui/jobs/preview", post(pages::job_form::preview))
         .route("/ui/jobs/save", post(pages::job_form::save))
         .route("/runs/{id}", get(pages::run::show))
@@ -142,6 +148,7 @@ pub fn router(parts: WebParts) -> Router {
         .route_layer(middleware::from_fn_with_state(web.clone(), session::require));
     let open = Router::new()
         .route("/sign-in", get(pages::sign_in::show).post(session::sign_in))
+        .route(one_time_link::PATH, get(one_time_link::sign_in))
         .route("/assets/app.js", get(async || script(SCRIPT)))
         .route("/assets/keyboard.js", get(async || script(KEYBOARD)))
         .route("/assets/style.css", get(style));

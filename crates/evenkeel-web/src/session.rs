@@ -213,7 +213,7 @@ pub(crate) async fn sign_in(
     }
 }
 
-fn begin(web: &Web, credential: &str, next: &str) -> Response {
+pub(crate) fn begin(web: &Web, credential: &str, next: &str) -> Response {
     let sealed = web.sessions.seal(credential, web.now());
     let cookie = sealed.and_then(|sealed| web.sessions.set_cookie(&sealed, web.is_tls));
     let Some(cookie) = cookie else {

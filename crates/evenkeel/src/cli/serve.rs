@@ -9,6 +9,7 @@ use crate::{Result, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve
+  evenkeel serve --open
   evenkeel serve --demo --listen 127.0.0.1:0
   evenkeel serve --enable-shell --allow-network 127.0.0.0/8
   evenkeel serve --store postgres://evenkeel@db/evenkeel --data-dir /var/lib/evenkeel

@@ -156,6 +156,11 @@ settings! {
         #[arg(env = "EVENKEEL_DASHBOARD_HOSTS", value_name = "NAMES", value_delimiter = ',')]
         pub dashboard_hosts: Option<Vec<String>>,
 
+        /// Open the dashboard in the browser of this machine, signed in
+        #[arg(env = "EVENKEEL_OPEN", value_name = "BOOL", value_parser = boolean())]
+        #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub open: Option<bool>,
+
         /// Create sample jobs at the first start
         #[arg(env = "EVENKEEL_DEMO", value_name = "BOOL", value_parser = boolean())]
         #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]

@@ -48,6 +48,8 @@ pub struct ServeConfig {
     pub open_openapi: bool,
     /// Host names under which browsers reach the dashboard.
     pub dashboard_hosts: Vec<String>,
+    /// True to open the dashboard in a browser.
+    pub open: bool,
     pub demo: bool,
     pub leases: LeaseTimings,
     pub poll: Duration,
@@ -120,6 +122,7 @@ pub fn resolve(
         open_metrics: server.open_metrics == Some(true),
         open_openapi: server.open_openapi == Some(true),
         dashboard_hosts: server.dashboard_hosts.unwrap_or_default(),
+        open: server.open == Some(true),
         demo: server.demo == Some(true),
         leases,
         poll: Duration::from_millis(poll),

@@ -74,6 +74,7 @@ pub struct LocalToken {
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
     expires_at: Timestamp,
+    text: String,
 }
 
 impl LocalToken {
@@ -84,9 +85,15 @@ impl LocalToken {
         clock: Arc<dyn Clock>,
         chance: Arc<dyn Chance>,
     ) -> Result<Self> {
-        let mut token = Self { tokens, dir, clock, chance, expires_at: Timestamp::MIN };
+        let mut token =
+            Self { tokens, dir, clock, chance, expires_at: Timestamp::MIN, text: String::new() };
         token.renew_if_old()?;
         Ok(token)
+    }
+
+    /// Returns the current token.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Writes a new local token if the current token expires soon. Returns true if a new token was
@@ -107,6 +114,7 @@ impl LocalToken {
         let token = token.because("can't create the local token")?;
         self.dir.write("token", &format!("{token}\n"))?;
         self.expires_at = now.saturating_add(LIFETIME);
+        self.text = token;
         Ok(true)
     }
 

@@ -9,6 +9,7 @@ pub mod executors;
 mod http;
 mod logging;
 mod metrics;
+mod open;
 mod readiness;
 mod secret_keys;
 mod shell;
@@ -36,7 +37,7 @@ use evenkeel_engine::{
 use evenkeel_executors::Registry;
 use evenkeel_secrets::Secrets;
 use evenkeel_store::{Role, Scope, Store};
-use evenkeel_web::{Hosts, WebParts};
+use evenkeel_web::{Hosts, OneTimeLinks, WebParts};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -51,6 +52,7 @@ use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
 use http::HEADER_TIME;
+use open::SignIn;
 use readiness::NodeReadiness;
 use shutdown::Stop;
 use starting::Progress;
@@ -107,12 +109,16 @@ pub async fn serve(config: ServeConfig) -> Result {
     };
     let trusted = access::trusted(&shared.config.access, &*shared.store, &*shared.chance).await?;
     let provider = shared.config.access.provider.clone().zip(trusted.external.clone());
-    drop(answers.send_replace(router(&shared, &engine, rendering, is_stopping, trusted).await?));
+    let (router, sign_in) = router(&shared, &engine, rendering, is_stopping, trusted).await?;
+    drop(answers.send_replace(router));
     let announce = announcer(&dir, &url, tls.clone());
     Reload { tls, provider, announce: Arc::clone(&announce) }.listen()?;
     announce()?;
     dir.write(data_dir::STORE, &format!("{}\n", shared.config.store))?;
     banner::show(&shared.config, &url, is_first);
+    if let Some(sign_in) = sign_in {
+        sign_in.offer(&shared.config, &dir, &url, shared.clock.wall(), &*shared.chance);
+    }
 
     stop.wait().await;
     tracing::info!(
@@ -227,14 +233,15 @@ async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits> {
     Ok(Limits { tenant: config.tenant, tenants, lanes: config.lanes })
 }
 
-/// Builds the HTTP router. A node without the role `api` serves only health checks and metrics.
+/// Builds the HTTP router. A node without the role `api` serves only health checks and metrics, and
+/// has no sign-in links.
 async fn router(
     shared: &Shared,
     engine: &Engine,
     rendering: PrometheusHandle,
     stopping: watch::Receiver<bool>,
     trusted: Trusted,
-) -> Result<Router> {
+) -> Result<(Router, Option<SignIn>)> {
     let Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), trusted.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
@@ -253,6 +260,7 @@ async fn router(
     }
     let local =
         LocalToken::begin(trusted.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
+    let sign_in = SignIn { links: OneTimeLinks::default(), local_token: local.text().to_owned() };
     tokio::spawn(local.keep());
     let (of_requests, hands) = (Arc::clone(clock), Arc::clone(clock));
     let wall: evenkeel_api::Clock = Arc::new(move || of_requests.wall());
@@ -296,9 +304,9 @@ async fn router(
     };
     let api = evenkeel_api::router(app);
     if !config.roles.api {
-        return Ok(readiness::only(api));
+        return Ok((readiness::only(api), None));
     }
-    Ok(evenkeel_web::router(WebParts {
+    let web = evenkeel_web::router(WebParts {
         api,
         access,
         secret: credentials::session_secret(&**store, &**chance).await?,
@@ -306,7 +314,9 @@ async fn router(
         hosts: dashboard_hosts(config),
         clock: wall,
         chance: Arc::clone(chance),
-    }))
+        links: sign_in.links.clone(),
+    });
+    Ok((web, Some(sign_in)))
 }
 
 /// Returns the host names under which browsers may reach the dashboard.

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use crate::dashboard::Browser;
-use crate::support::Server;
+use crate::support::{Server, wait_for};
 
 /// An open stream of the dashboard.
 struct Stream(BufReader<TcpStream>);
@@ -105,4 +106,51 @@ fn pages_load_scripts_of_this_server_only() {
         assert_eq!(script.header("content-type"), Some("text/javascript; charset=utf-8"));
     }
     assert!(page.contains("Pause live updates"), "{page}");
+}
+
+/// Returns the path of the sign-in link in a text.
+fn link_in<'a>(text: &'a str, url: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("{url}/sign-in/once?"))?;
+    let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && !"=_-".contains(it))?;
+    Some(&rest[..end])
+}
+
+#[test]
+fn sign_in_link_works_once() {
+    let server = Server::start(&["--log", "trace"]);
+    let printed = wait_for("the link", || link_in(&server.log(), &server.url()).map(str::to_owned));
+    let mut browser = Browser::new(&server);
+    let path = format!("/sign-in/once?{printed}");
+    assert_eq!(browser.get("/sign-in/once?secret=wrong").status, 410);
+    let answer = browser.get(&path);
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/")));
+    let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let again = browser.get(&path);
+    assert_eq!((again.status, again.header("set-cookie")), (410, None));
+    browser.cookie = cookie;
+    assert!(browser.get("/").body.contains("local · admin · default"));
+    // The log has the line that offers the link, and no request.
+    assert_eq!(server.log().matches(&printed).count(), 1);
+}
+
+#[test]
+fn open_passes_a_sign_in_link_to_the_browser_in_a_private_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, opened) = (folder.path().join("xdg-open"), folder.path().join("opened"));
+    let script = format!("#!/bin/sh\ncp -p \"$1\" {0}.new && mv {0}.new {0}\n", opened.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("PATH={}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let server = Server::start_under(&["env", &path], &["--open"]);
+    let page = wait_for("the browser", || std::fs::read_to_string(&opened).ok());
+    let link = link_in(&page, &server.url()).unwrap();
+    assert_eq!(std::fs::metadata(&opened).unwrap().permissions().mode() & 0o077, 0);
+    assert_eq!(Browser::new(&server).get(&format!("/sign-in/once?{link}")).status, 303);
+}
+
+#[test]
+fn server_runs_without_a_browser_to_open() {
+    let server = Server::start_under(&["env", "PATH=/nowhere"], &["--open"]);
+    wait_for("the warning", || server.log().contains("browser was not opened").then_some(()));
+    assert_eq!(Browser::local(&server).get("/").status, 200);
 }
