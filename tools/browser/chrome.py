@@ -107,10 +107,19 @@ class Chrome:
     def wait_for_text(self, text):
         self.wait(f"the text {text!r}", lambda: text in self.text())
 
-    def click(self, element):
-        """Clicks on a link or a button, and waits until its page is shown."""
+    def click_link(self, text):
+        self.click(lambda: self.link(text))
+
+    def click_button(self, text):
+        self.click(lambda: self.button(text))
+
+    def click(self, find):
+        """Clicks on what `find` returns, and waits until the next page is shown.
+
+        A live update may replace the element between `find` and the click; it is then found again.
+        """
         page = self.one("html")
-        element.click()
+        self.wait("a click", lambda: find().click() is None)
         self.wait("the next page", lambda: self.one("html") != page)
         self.wait("its content", lambda: self.run("return document.readyState") == "complete")
 
@@ -127,7 +136,7 @@ class Chrome:
     def sign_in(self, credential, path="/"):
         self.open(f"/sign-in?next={urllib.parse.quote(path, safe='')}")
         self.one("#credential").send_keys(credential)
-        self.click(self.button("Sign in"))
+        self.click_button("Sign in")
         assert self.path == path, f"signing in led to {self.path}: {self.text()[:300]}"
 
     def navigation(self):

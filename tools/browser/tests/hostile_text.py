@@ -33,6 +33,6 @@ def test_hostile_search_appears_as_text(world):
     chrome = world.chrome
     world.sign_in("admin", "/jobs")
     chrome.one("#q").send_keys(HOSTILE)
-    chrome.click(chrome.button("Show"))
+    chrome.click_button("Show")
     assert chrome.one("#q").get_attribute("value") == HOSTILE
     assert chrome.run(MARKUP) == 0 and not chrome.run("return window.hostile")

@@ -13,9 +13,13 @@ class User:
         world.sign_in("operator")
         self.clicks = 0
 
-    def click(self, element):
+    def click_link(self, text):
         self.clicks += 1
-        self.chrome.click(element)
+        self.chrome.click_link(text)
+
+    def click_button(self, text):
+        self.clicks += 1
+        self.chrome.click_button(text)
 
     def reads(self, pattern):
         text = self.chrome.text()
@@ -31,8 +35,8 @@ def test_user_finds_which_job_will_be_late_next(world):
 
 def test_user_finds_why_a_job_did_not_run_at_nine(world):
     user, job = User(world), world.seeded.morning_job
-    user.click(user.chrome.link("Jobs"))
-    user.click(user.chrome.link(job))
+    user.click_link("Jobs")
+    user.click_link(job)
     field = user.chrome.one("#at")
     field.send_keys("09:00")
     page = user.chrome.one("html")
@@ -44,7 +48,7 @@ def test_user_finds_why_a_job_did_not_run_at_nine(world):
 
 def test_user_finds_what_failed_since_yesterday(world):
     user = User(world)
-    user.click(user.chrome.link("Failures"))
+    user.click_link("Failures")
     user.reads(re.escape(world.seeded.failure))
 
 
@@ -56,7 +60,7 @@ def test_user_finds_when_the_cluster_is_busiest(world):
 
 def test_user_finds_how_to_move_that_load(world):
     user = User(world)
-    user.click(user.chrome.link("See the balance"))
-    user.click(user.chrome.button("Rebalance Schedule"))
+    user.click_link("See the balance")
+    user.click_button("Rebalance Schedule")
     user.reads(r"A rebalance would move [1-9]\d* jobs and skip \d+\. The score would change from")
     user.chrome.button("Confirm Rebalance")

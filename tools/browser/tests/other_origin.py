@@ -10,7 +10,7 @@ def test_link_from_another_site_opens_the_page_for_a_signed_in_user(world):
     world.sign_in("viewer")
     world.site.pages["/mail"] = f'<!doctype html><a href="{world.server.url}/jobs">Look at the jobs</a>'
     chrome.driver.get(world.site.url("/mail"))
-    chrome.click(chrome.link("Look at the jobs"))
+    chrome.click_link("Look at the jobs")
     assert chrome.path == "/jobs", chrome.path
     chrome.wait_for_text(world.seeded.failing_job)
 
@@ -24,7 +24,7 @@ def test_form_from_another_site_is_refused(world):
     action = f"{world.server.url}/ui/jobs/{job}/pause"
     world.site.pages["/attack"] = FORM.format(action=action, token=token)
     chrome.driver.get(world.site.url("/attack"))
-    chrome.click(chrome.button("Win"))
+    chrome.click_button("Win")
     assert "another site" in chrome.text(), chrome.text()
     assert not world.server.get(f"/api/v1/jobs/{job}")["is_paused"]
 
