@@ -1,7 +1,11 @@
 //! Charts as SVG. Colours are set by the style sheet, sizes by attributes, because the content
 //! security policy forbids styles in elements.
 
+use jiff::Timestamp as Instant;
 use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::zone;
 
 /// Width of a bar, and height of all bars, in units of the drawing.
 const BAR: u64 = 20;
@@ -19,6 +23,14 @@ pub(crate) struct Bar {
 /// Returns a number with at most one digit after the point.
 pub(crate) fn number(value: f64) -> String {
     if value.fract().abs() < 0.05 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+/// Returns a time of the API to the minute, in the zone of the page.
+pub(crate) fn short(time: &Value) -> String {
+    let instant = time.as_str().and_then(|text| text.parse::<Instant>().ok());
+    instant.map_or_else(String::new, |instant| {
+        instant.to_zoned(zone::current()).strftime("%Y-%m-%d %H:%M %Z").to_string()
+    })
 }
 
 /// A bar for each value. The highest bars are marked by a symbol. `unit` is the plural of the unit.
@@ -47,7 +59,12 @@ pub(crate) fn bars(bars: &[Bar], title: &str, unit: &str) -> Markup {
 
 /// A line through points between 0 and 1 in both directions, with texts at the ends of both axes.
 /// A missing value interrupts the line.
-pub(crate) fn line(points: &[(f64, Option<f64>)], title: &str, x: [&str; 2], y: [&str; 2]) -> Markup {
+pub(crate) fn line(
+    points: &[(f64, Option<f64>)],
+    title: &str,
+    x: [&str; 2],
+    y: [&str; 2],
+) -> Markup {
     let place = |(at, value): (f64, f64)| {
         format!("{:.1},{:.1}", 40.0 + at * (WIDTH - 50.0), 10.0 + (1.0 - value) * HEIGHT as f64)
     };

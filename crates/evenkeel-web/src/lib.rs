@@ -8,11 +8,11 @@
 //! - `guard`: host names, origins and security headers. The API itself never accepts the cookie.
 //! - `live`: tells open pages that something changed, so that they load themselves again.
 //! - `layout`, `text` and `zone`: the frame of a page, times and durations, the time zone.
-//! - `pages`: one file per page. `actions`: forms that change something.
+//! - `pages`: one file per page. `*_actions`: forms that change something.
 
-mod actions;
 mod backend;
 mod bulk_actions;
+mod chart;
 mod dead_letter_actions;
 mod guard;
 mod job_actions;
@@ -20,6 +20,7 @@ mod layout;
 mod live;
 mod one_time_link;
 mod pages;
+mod rebalance_actions;
 mod session;
 mod shared_answers;
 mod text;
@@ -137,7 +138,8 @@ pub fn router(parts: WebParts) -> Router {
         .route("/dead-letters/confirm", get(pages::dead_letters::confirm))
         .route("/ui/dead-letters/{action}", post(dead_letter_actions::act_on_letters))
         .route("/ui/dead-letters/{id}/{action}", post(dead_letter_actions::act_on_letter))
-        .route("/ui/rebalance", post(actions::rebalance))
+        .route("/ui/rebalance", post(rebalance_actions::rebalance))
+        .route("/ui/rebalance/{id}/{action}", post(rebalance_actions::act_on_rebalance))
         .route("/docs/api", get(pages::api::show))
         .route("/docs/api/openapi.json", get(pages::api::document))
         .route("/docs/api/try", get(pages::api::try_it))

@@ -2,13 +2,15 @@
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use evenkeel_core::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::items;
+pub(super) use super::job_history::millis;
+use super::{PAGE_ITEMS, job_history, job_preview};
 use crate::backend::{Answer, escape};
 use crate::layout::button;
 use crate::session::Session;
@@ -20,18 +22,20 @@ pub(crate) struct Parameters {
     done: Option<String>,
     /// A past time about which the user asks.
     at: Option<String>,
+    /// Where the list of past runs goes on.
+    cursor: Option<String>,
 }
 
 pub(crate) async fn show(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path(id): Path<String>,
-    Query(Parameters { done, at }): Query<Parameters>,
+    Query(Parameters { done, at, cursor }): Query<Parameters>,
 ) -> Response {
     let id = escape(&id);
-    let get = async |rest: &str| {
-        web.backend.get(&session.credential, &format!("/api/v1/jobs/{id}{rest}")).await
-    };
+    let credential = &session.credential;
+    let get =
+        async |rest: &str| web.backend.get(credential, &format!("/api/v1/jobs/{id}{rest}")).await;
     let job = match get("").await {
         Ok(job) => job,
         Err(refused) => return layout::refused(&session, "/jobs", &refused),
@@ -40,41 +44,70 @@ pub(crate) async fn show(
     let question = at.as_ref().map(|at| format!("?at={}", escape(at))).unwrap_or_default();
     let explanation = get(&format!("/explain{question}")).await;
     let condition = get("/condition").await;
-    let next = get("/next?count=10").await;
-    let executions = get("/executions?limit=25").await;
+    let next = get(&format!("/next?count={}", job_preview::TIMES)).await;
+    let stats = get("/stats").await;
+    let cursor = cursor.map(|cursor| format!("&cursor={}", escape(&cursor))).unwrap_or_default();
+    let runs =
+        format!("/api/v1/runs?limit={PAGE_ITEMS}&job={}{cursor}", escape(&text::plain(&job["id"])));
+    let runs = web.backend.get(credential, &runs).await;
     let now = web.now();
     let name = text::job_name(&job["name"], &job["id"]);
     let body = html! {
         h1 { (name) " " (text::state(&job["status"])) }
         @if let Some(done) = done.as_deref().and_then(notice) { p.notice role="status" { (done) } }
+        (ask(&id, at.as_deref(), &explanation))
+        @if let Some(description) = job["description"].as_str() { p { (description) } }
         (commands(&session, &job, &id))
-        section {
-            h2 { "Why does it not run now?" }
-            @match &explanation {
-                Ok(answer) => {
-                    p { (text::plain(&answer["summary"])) }
-                    (past(&answer["past"]))
-                }
-                Err(refused) => p role="alert" { (refused.detail) },
-            }
+        (promise(&condition, now))
+        (next_runs(&next, &job))
+        (job_history::cadence(&job, &runs, &stats, now))
+        (job_history::render(&runs, &id, now))
+        (definition(&job))
+    };
+    layout::page(&session, "/jobs", name, &body)
+}
+
+/// The question that brings most users to this page, and its answer.
+fn ask(id: &str, at: Option<&str>, explanation: &Answer) -> Markup {
+    html! {
+        section.question {
             form.filter method="get" action={ "/jobs/" (id) } {
-                label for="at" { "Why did it not run at" }
-                input id="at" name="at" required placeholder="09:00"
-                    value=[at.as_deref()] aria-describedby="at-help";
+                label for="at" { strong { "Why did it not run at" } }
+                input id="at" name="at" required placeholder="09:00" value=[at] aria-describedby="at-help";
                 button { "Ask" }
                 small id="at-help" { "a time of day in the zone of the job, or a time such as "
                     "2026-11-18T09:00:00Z" }
             }
-            @if let Ok(condition) = &condition {
-                p { (text::state(&condition["condition"])) " "
-                    (text::plain(&condition["explanation"])) }
+            @if let (Some(_), Ok(answer)) = (at, explanation) { (past(&answer["past"])) }
+            @if at.is_none() { h2 { "Why does it not run now?" } }
+            @match explanation {
+                Ok(answer) if at.is_none() => p { (text::plain(&answer["summary"])) },
+                Ok(_) => p { a href={ "/jobs/" (id) } { "Why does it not run now?" } },
+                Err(refused) => p.problem role="alert" { (refused.detail) },
             }
         }
-        (next_runs(&next))
-        (past_runs(&executions, now))
-        (definition(&job))
-    };
-    layout::page(&session, "/jobs", name, &body)
+    }
+}
+
+/// Whether the job keeps its deadline promise, and why.
+fn promise(condition: &Answer, now: Timestamp) -> Markup {
+    html! {
+        section {
+            h2 { "Deadline promise" }
+            @match condition {
+                Ok(condition) => {
+                    p { (text::state(&condition["condition"])) " " (text::plain(&condition["explanation"]))
+                        " (" code { (text::plain(&condition["reason"])) } ")" }
+                    dl {
+                        dt { "Deadline" } dd { (text::time(&condition["deadline"], now)) }
+                        dt { "Can start" } dd { (text::time(&condition["can_start_by"], now)) }
+                        dt { "Must start by" } dd { (text::time(&condition["should_start_by"], now)) }
+                    }
+                }
+                Err(refused) => p role="alert" { (refused.detail) },
+            }
+        }
+    }
 }
 
 /// The answer to a question about a past time.
@@ -96,6 +129,9 @@ fn notice(done: &str) -> Option<&'static str> {
         "pause" => Some("The job is paused. A run that has started finishes."),
         "resume" => Some("The job is active again."),
         "retry" => Some("The failed run is tried again."),
+        "cancel" => Some("The job is cancelled and never runs again."),
+        "create" => Some("The job is created."),
+        "edit" => Some("The changes are saved."),
         _ => None,
     }
 }
@@ -114,25 +150,26 @@ fn commands(session: &Session, job: &Value, id: &str) -> Markup {
             @if job["status"] == "failed" || job["consecutive_failures"].as_u64() > Some(0) {
                 (command("retry", "Retry"))
             }
+            a href={ "/jobs/" (id) "/edit" } { "Edit" }
+            a href={ "/jobs/" (id) "/edit?as=json" } { "Edit as JSON" }
+            @if job["status"] != "cancelled" { a href={ "/jobs/" (id) "/confirm/cancel" } { "Cancel job" } }
+            a href={ "/jobs/" (id) "/confirm/delete" } { "Delete job" }
         }
     }
 }
 
-fn next_runs(next: &Answer) -> Markup {
+fn next_runs(next: &Answer, job: &Value) -> Markup {
     html! {
         section {
             h2 { "Next runs" }
             @match next {
-                Ok(answer) if items(answer, "times").is_empty() => p { "It has no next run." },
                 Ok(answer) => {
                     p { (text::plain(&answer["description"])) }
-                    ol {
-                        @for time in items(answer, "times") {
-                            li { time datetime=(text::plain(&time["utc"])) { (text::local(&time["local"])) }
-                                @if let Some(cause) = time["moved_by"].as_str() {
-                                    " " strong { "moved by " (cause) }
-                                } }
-                        }
+                    @if job["is_paused"] == true {
+                        p { "The job is paused, so it has no next run until it is resumed." }
+                    } @else { (job_preview::times(answer)) }
+                    @if answer["exact_times"] == false {
+                        p { "The times are the latest ones: the job may start earlier." }
                     }
                 }
                 Err(refused) => p role="alert" { (refused.detail) },
@@ -141,40 +178,45 @@ fn next_runs(next: &Answer) -> Markup {
     }
 }
 
-fn past_runs(executions: &Answer, now: Timestamp) -> Markup {
-    html! {
-        section {
-            h2 { "Past runs" }
-            @match executions {
-                Ok(answer) if items(answer, "executions").is_empty() => p { "It has not run yet." },
-                Ok(answer) => table {
-                    thead { tr {
-                        th scope="col" { "Scheduled" } th scope="col" { "Status" }
-                        th scope="col" { "Attempt" } th scope="col" { "Late" }
-                        th scope="col" { "Duration" } th scope="col" { "Error" }
-                    } }
-                    tbody {
-                        @for run in items(answer, "executions") {
-                            @let target = format!("/runs/{}", escape(&text::plain(&run["id"])));
-                            tr {
-                                th scope="row" { a href=(target) { (text::time(&run["scheduled_at"], now)) } }
-                                td { (text::state(&run["status"])) }
-                                td { (text::plain(&run["attempt"])) }
-                                td { (millis(&run["lateness_ms"])) }
-                                td { (millis(&run["duration_ms"])) }
-                                td { (text::plain(&run["error_message"])) }
-                            }
-                        }
-                    }
-                },
-                Err(refused) => p role="alert" { (refused.detail) },
-            }
+/// Asks before a command that can't be undone.
+pub(crate) async fn confirm(
+    State(web): State<Web>,
+    Extension(session): Extension<Session>,
+    Path((id, action)): Path<(String, String)>,
+) -> Response {
+    let id = escape(&id);
+    let (label, effect) = match action.as_str() {
+        "cancel" => (
+            "Cancel job",
+            "Its queued runs are withdrawn and its running execution is \
+            stopped. It never runs again, but stays visible. A pause can be undone, this can't.",
+        ),
+        "delete" => (
+            "Delete job",
+            "Its queued runs are withdrawn and its running execution is \
+            stopped. The job disappears from all lists. This can't be undone.",
+        ),
+        _ => {
+            return layout::error(
+                StatusCode::NOT_FOUND,
+                "Unknown command",
+                "There is no such command.",
+            );
         }
-    }
-}
-
-pub(super) fn millis(value: &Value) -> String {
-    value.as_u64().map_or("–".to_owned(), text::duration)
+    };
+    let job = match web.backend.get(&session.credential, &format!("/api/v1/jobs/{id}")).await {
+        Ok(job) => job,
+        Err(refused) => return layout::refused(&session, "/jobs", &refused),
+    };
+    let body = html! {
+        h1 { (label) " " (text::job_name(&job["name"], &job["id"])) "?" }
+        p { (effect) }
+        @if session.role >= evenkeel_store::Role::Operator {
+            (button(&session, &format!("/ui/jobs/{id}/{action}"), &[], label))
+        } @else { p role="alert" { "This needs the role operator." } }
+        p { a href={ "/jobs/" (id) } { "Keep it" } }
+    };
+    layout::page(&session, "/jobs", label, &body)
 }
 
 fn definition(job: &Value) -> Markup {

@@ -12,6 +12,7 @@ pub(crate) mod job;
 mod job_field_list;
 mod job_fields;
 pub(crate) mod job_form;
+mod job_history;
 mod job_json;
 mod job_preview;
 pub(crate) mod jobs;

@@ -1,47 +1,226 @@
-//! The page of one attempt of a run.
+//! The page of one run: its attempts, and the output, log and error of one of them.
+
+use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use maud::html;
+use evenkeel_core::Timestamp;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::job::millis;
-use super::job_link;
-use crate::backend::escape;
+use super::job_history::millis;
+use super::{items, job_link};
+use crate::backend::{Answer, escape};
+use crate::layout::button;
 use crate::session::Session;
 use crate::{Web, layout, text};
 
+/// Lines of a log that the page shows, from its end.
+const LOG_LINES: usize = 500;
+/// Width of the drawing of attempts and height of a row, in its own units.
+const WIDTH: i64 = 600;
+const ROW: i64 = 18;
+
+#[derive(Deserialize)]
+pub(crate) struct Parameters {
+    /// The command that the page has just sent.
+    done: Option<String>,
+}
+
+/// Shows a run by its id, with its newest attempt, or by the id of one of its attempts.
 pub(crate) async fn show(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path(id): Path<String>,
+    Query(Parameters { done }): Query<Parameters>,
 ) -> Response {
-    let path = format!("/api/v1/executions/{}", escape(&id));
-    let run = match web.backend.get(&session.credential, &path).await {
+    let get = async |path: String| web.backend.get(&session.credential, &path).await;
+    let run = match get(format!("/api/v1/runs/{}", escape(&id))).await {
         Ok(run) => run,
         Err(refused) => return layout::refused(&session, "/jobs", &refused),
     };
+    let attempts = items(&run, "attempts");
+    let chosen = attempts.iter().find(|it| it["id"] == id.as_str()).or(attempts.last());
+    let chosen = chosen.map_or_else(|| escape(&id), |it| escape(&text::plain(&it["id"])));
+    let attempt = get(format!("/api/v1/executions/{chosen}")).await;
+    let log = get(format!("/api/v1/executions/{chosen}/logs?tail={LOG_LINES}")).await;
+    let job_id = escape(&text::plain(&run["job_id"]));
+    let job = get(format!("/api/v1/jobs/{job_id}")).await;
+    let newest = get(format!("/api/v1/runs?limit=1&job={job_id}")).await;
+    let is_newest =
+        newest.is_ok_and(|it| items(&it, "runs").first().is_none_or(|it| it["id"] == run["id"]));
     let now = web.now();
     let body = html! {
         h1 { "Run " (text::state(&run["status"])) }
+        @if done.as_deref() == Some("cancel") {
+            p.notice role="status" { "The run was asked to stop. Its job keeps its schedule." }
+        }
+        (commands(&session, &run, is_newest))
         dl {
             dt { "Job" } dd { (job_link(&run["job_id"], &run["job_name"])) }
+            dt { "Created by" } dd { (text::plain(&run["origin"])) }
             dt { "Scheduled" } dd { (text::time(&run["scheduled_at"], now)) }
             dt { "Started" } dd { (text::time(&run["started_at"], now)) }
-            dt { "Ended" } dd { (text::time(&run["completed_at"], now)) }
+            dt { "Ended" } dd { (text::time(&run["finished_at"], now)) }
             dt { "Late" } dd { (millis(&run["lateness_ms"])) }
             dt { "Duration" } dd { (millis(&run["duration_ms"])) }
-            dt { "Attempt" } dd { (text::plain(&run["attempt"])) }
-            dt { "Node" } dd { (text::plain(&run["node"])) }
-            dt { "Execution id" } dd { code { (text::plain(&run["id"])) } }
+            dt { "Run id" } dd { code { (text::plain(&run["id"])) } }
         }
-        @if let Some(error) = run["error_message"].as_str() { h2 { "Error" } pre { (error) } }
-        @if let Some(trace) = run["stack_trace"].as_str() { h2 { "Stack trace" } pre { (trace) } }
-        h2 { "Output" }
-        @match run["output"].as_str() {
-            Some(output) => pre { (output) },
-            None => p { "The run printed nothing." },
-        }
+        (skipped(&run["skipped"], now))
+        (timeline(&run, &chosen, now))
+        (details(&attempt, &log))
+        (payload(&job))
     };
     layout::page(&session, "/jobs", "Run", &body)
+}
+
+fn commands(session: &Session, run: &Value, is_newest: bool) -> Markup {
+    if session.role < evenkeel_store::Role::Operator {
+        return html! {};
+    }
+    let (id, job) = (escape(&text::plain(&run["id"])), escape(&text::plain(&run["job_id"])));
+    let is_bad = matches!(run["status"].as_str(), Some("failed" | "timed_out"));
+    let is_active = matches!(run["status"].as_str(), Some("pending" | "running"));
+    html! {
+        div.commands {
+            @if is_active { (button(session, &format!("/ui/runs/{id}/cancel"), &[], "Cancel")) }
+            // The API repeats only the newest run of a job.
+            @if is_bad && is_newest {
+                (button(session, &format!("/ui/jobs/{job}/retry"), &[], "Retry"))
+            }
+            @if !is_active {
+                (button(session, &format!("/ui/jobs/{job}/trigger"), &[], "Run the job again"))
+            }
+        }
+    }
+}
+
+fn skipped(skipped: &Value, now: Timestamp) -> Markup {
+    let Some(reason) = skipped["reason"].as_str() else { return html! {} };
+    html! {
+        p.notice { (skipped["count"]) " scheduled times were skipped (" code { (reason) } "), from "
+            (text::time(&skipped["from"], now)) " to " (text::time(&skipped["to"], now)) "." }
+    }
+}
+
+/// The attempts on one axis, and as a table.
+fn timeline(run: &Value, chosen: &str, now: Timestamp) -> Markup {
+    let attempts = items(run, "attempts");
+    if attempts.is_empty() {
+        return html! {};
+    }
+    html! {
+        section {
+            h2 { "Attempts" }
+            (axis(run, attempts, now))
+            table {
+                thead { tr { th scope="col" { "Attempt" } th scope="col" { "Status" }
+                    th scope="col" { "Started" } th scope="col" { "Duration" } th scope="col" { "Node" }
+                    th scope="col" { "Error" } } }
+                tbody {
+                    @for it in attempts {
+                        @let id = escape(&text::plain(&it["id"]));
+                        tr {
+                            th scope="row" { a href={ "/runs/" (id) } aria-current=[(id == chosen).then_some("true")] {
+                                (text::plain(&it["attempt"])) @if id == chosen { " (shown below)" } } }
+                            td { (text::state(&it["status"])) }
+                            td {
+                                @if it["started_at"].is_null() && !it["due_at"].is_null() {
+                                    "waits for " (text::time(&it["due_at"], now))
+                                } @else { (text::time(&it["started_at"], now)) }
+                            }
+                            td { (millis(&it["duration_ms"])) }
+                            td { (text::plain(&it["node"]))
+                                @if it["crashes"].as_u64() > Some(0) { ", workers lost: " (it["crashes"]) } }
+                            td { (text::plain(&it["error_message"])) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn axis(run: &Value, attempts: &[Value], now: Timestamp) -> Markup {
+    let start = |it: &Value| text::micros(&it["started_at"]);
+    let end = |it: &Value| text::micros(&it["finished_at"]).unwrap_or(now.as_micros());
+    let Some(first) = text::micros(&run["scheduled_at"]) else { return html! {} };
+    let first = attempts.iter().filter_map(start).fold(first, i64::min);
+    let last = attempts.iter().filter(|it| start(it).is_some()).map(end).max().unwrap_or(first);
+    let span = (last - first).max(1);
+    let place = |at: i64| (i128::from(at - first) * i128::from(WIDTH) / i128::from(span)) as i64;
+    let total = text::duration(span.unsigned_abs() / 1000);
+    html! {
+        figure {
+            figcaption { "From the scheduled time to the end of the last attempt: " (total) "." }
+            svg viewBox={ "0 0 " (WIDTH) " " (ROW * attempts.len() as i64) } role="img"
+                aria-label={ (attempts.len()) " attempts within " (total) } {
+                @for (nth, it) in attempts.iter().enumerate() {
+                    @if let Some(start) = start(it) {
+                        @let is_bad = matches!(it["status"].as_str(), Some("failed" | "timed_out"));
+                        rect class=[is_bad.then_some("bar-bad")] x=(place(start)) y=(nth as i64 * ROW + 2)
+                            width=((place(end(it)) - place(start)).max(3)) height=(ROW - 4) {
+                            title { "Attempt " (text::plain(&it["attempt"])) ": " (text::plain(&it["status"])) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Progress, error, output and log of one attempt.
+fn details(attempt: &Answer, log: &Answer) -> Markup {
+    let nothing = Arc::new(Value::Null);
+    let it = attempt.as_ref().unwrap_or(&nothing);
+    let progress = &it["progress"];
+    html! {
+        @if let Err(refused) = attempt { p role="alert" { (refused.detail) } }
+        @if progress.is_object() {
+            h2 { "Progress" }
+            @if let (Some(done), Some(total)) = (progress["done"].as_u64(), progress["total"].as_u64()) {
+                progress value=(done) max=(total) { (done) " of " (total) }
+                " " (done) " of " (total)
+            } @else if let Some(done) = progress["done"].as_u64() { (done) " done" }
+            @if let Some(message) = progress["message"].as_str() { p { (message) } }
+        }
+        @if let Some(error) = it["error_message"].as_str() { h2 { "Error" } pre { (error) } }
+        @if let Some(trace) = it["stack_trace"].as_str() { h2 { "Stack trace" } pre { (trace) } }
+        h2 { "Output" }
+        @match it["output"].as_str() {
+            Some(output) => pre { (output) },
+            None => p { "The attempt printed nothing." },
+        }
+        @match log {
+            Ok(log) if items(log, "lines").is_empty() => {},
+            Ok(log) => {
+                h2 { "Log" }
+                p { "The last " (items(log, "lines").len()) " lines; " (log["printed_bytes"])
+                    " bytes were printed." @if log["is_final"] == false { " The attempt still runs." } }
+                pre.log {
+                    @for line in items(log, "lines") {
+                        @if line["left_out_before"].as_u64() > Some(0) {
+                            "… " (line["left_out_before"]) " bytes left out …\n"
+                        }
+                        @if let Some(at) = line["at"].as_str() { small { (at) } " " }
+                        @if line["stream"] == "stderr" { strong.bad { "stderr" } " " }
+                        (text::plain(&line["text"])) "\n"
+                    }
+                }
+            }
+            Err(refused) => p role="alert" { (refused.detail) },
+        }
+    }
+}
+
+fn payload(job: &Answer) -> Markup {
+    let Ok(job) = job else { return html! {} };
+    let shown = serde_json::to_string_pretty(&job["payload"]).unwrap_or_default();
+    html! {
+        h2 { "Payload" }
+        @if job["payload"].is_null() { p { "The job has no payload." } }
+        @else { p { "The present payload of the job:" } pre { (shown) } }
+    }
 }

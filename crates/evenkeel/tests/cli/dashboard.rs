@@ -53,7 +53,13 @@ impl<'a> Browser<'a> {
         self.server.url().strip_prefix("http://").unwrap().to_owned()
     }
 
-    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let mut stream = TcpStream::connect(self.host()).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         for (name, value) in headers.iter().chain(&[("cookie", self.cookie.as_str())]) {
@@ -192,7 +198,7 @@ fn form_is_accepted_only_from_this_server_and_this_session() {
     assert_eq!((done.status, done.header("location")), (303, Some("/jobs/hello?done=pause")));
     assert_eq!(server.json(&["job", "show", "hello"])["is_paused"], true);
     assert!(user.get("/jobs/hello?done=pause").body.contains("The job is paused."));
-    assert_eq!(user.post("/ui/jobs/hello/delete", &[("token", &token)]).status, 404);
+    assert_eq!(user.post("/ui/jobs/hello/erase", &[("token", &token)]).status, 404);
 }
 
 #[test]

@@ -257,7 +257,8 @@ impl Choice<'_> {
             number(cell.load),
             self.unit(),
         );
-        let (from, to) = (escape(&cell.start.timestamp().to_string()), escape(&cell.end.to_string()));
+        let (from, to) =
+            (escape(&cell.start.timestamp().to_string()), escape(&cell.end.to_string()));
         let target = if cell.is_forecast {
             format!("/timeline?from={from}&to={to}")
         } else {

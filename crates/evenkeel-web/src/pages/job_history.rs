@@ -1,0 +1,210 @@
+//! The past runs of a job: as a strip, as a chart of durations and as a table.
+
+use evenkeel_core::Timestamp;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{items, next_page};
+use crate::backend::{Answer, escape};
+use crate::text;
+
+/// Width of a bar and height of the chart, in units of the drawing.
+const BAR: u64 = 12;
+const HEIGHT: u64 = 90;
+
+pub(super) fn millis(value: &Value) -> String {
+    value.as_u64().map_or("–".to_owned(), text::duration)
+}
+
+/// Shows the runs of `answer`, newest first in the table and last in the strip and the chart.
+pub(super) fn render(answer: &Answer, job_id: &str, now: Timestamp) -> Markup {
+    html! {
+        section {
+            h2 { "Past runs" }
+            @match answer {
+                Ok(answer) if items(answer, "runs").is_empty() => p {
+                    "It has not run yet. Its first run appears here." },
+                Ok(answer) => {
+                    @let runs = items(answer, "runs");
+                    (strip(runs))
+                    (chart(runs))
+                    (table(runs, now))
+                    (next_page(answer, &format!("/jobs/{job_id}"), &[]))
+                }
+                Err(refused) => p role="alert" { (refused.detail) },
+            }
+        }
+    }
+}
+
+fn link(run: &Value) -> String {
+    format!("/runs/{}", escape(&text::plain(&run["id"])))
+}
+
+fn symbol(status: &Value) -> (&'static str, &'static str) {
+    match status.as_str().unwrap_or_default() {
+        "completed" => ("good", "✓"),
+        "failed" => ("bad", "✕"),
+        "timed_out" => ("bad", "⏱"),
+        "partly_failed" => ("warn", "!"),
+        "running" => ("busy", "▶"),
+        "skipped" | "cancelled" | "superseded" => ("quiet", "⊘"),
+        _ => ("plain", "•"),
+    }
+}
+
+/// One symbol per run, the newest last.
+fn strip(runs: &[Value]) -> Markup {
+    let mut counts: Vec<(&Value, usize)> = Vec::new();
+    for run in runs {
+        match counts.iter_mut().find(|(status, _)| **status == run["status"]) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((&run["status"], 1)),
+        }
+    }
+    html! {
+        p { "The last " (runs.len()) " runs, the newest last: "
+            @for (nth, (status, count)) in counts.iter().enumerate() {
+                @if nth > 0 { ", " }
+                (count) " " (text::state(status))
+            }
+            "." }
+        ul.strip aria-label="Past runs, the newest last" {
+            @for run in runs.iter().rev() {
+                @let (class, symbol) = symbol(&run["status"]);
+                @let name = format!("{} {}", text::plain(&run["status"]), text::plain(&run["scheduled_at"]));
+                li { a class=(class) href=(link(run)) title=(name) {
+                    span aria-hidden="true" { (symbol) }
+                    span.hidden-text { (name) }
+                } }
+            }
+        }
+    }
+}
+
+/// A bar per run that has ended, and the same in words.
+fn chart(runs: &[Value]) -> Markup {
+    let ended: Vec<(&Value, u64)> =
+        runs.iter().rev().filter_map(|run| Some((run, run["duration_ms"].as_u64()?))).collect();
+    let mut sorted: Vec<u64> = ended.iter().map(|(_, duration)| *duration).collect();
+    sorted.sort_unstable();
+    let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else { return html! {} };
+    let median = sorted[sorted.len() / 2];
+    let height = |duration: u64| (duration.saturating_mul(HEIGHT) / (*most).max(1)).max(1);
+    let width = BAR * (ended.len() as u64).max(20);
+    html! {
+        figure {
+            figcaption { "Durations of the last " (ended.len()) " runs that have ended: median "
+                (text::duration(median)) ", shortest " (text::duration(*least)) ", longest "
+                (text::duration(*most)) ". The newest run is at the right; failed runs are marked ✕." }
+            svg viewBox={ "0 0 " (width) " " (HEIGHT + 14) } role="img" aria-label="Durations of runs" {
+                @for (nth, (run, duration)) in ended.iter().enumerate() {
+                    @let is_bad = matches!(run["status"].as_str(), Some("failed" | "timed_out"));
+                    @let (x, tall) = (nth as u64 * BAR, height(*duration));
+                    rect class=[is_bad.then_some("bar-bad")] x=(x + 1) y=(HEIGHT + 14 - tall)
+                        width=(BAR - 2) height=(tall) {
+                        title { (text::plain(&run["scheduled_at"])) ": " (text::duration(*duration)) ", "
+                            (text::plain(&run["status"])) }
+                    }
+                    @if is_bad {
+                        text x=(x + BAR / 2) y=(HEIGHT + 11 - tall) text-anchor="middle" { "✕" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table(runs: &[Value], now: Timestamp) -> Markup {
+    html! {
+        table {
+            thead { tr {
+                th scope="col" { "Scheduled" } th scope="col" { "Status" }
+                th scope="col" { "Attempts" } th scope="col" { "Late" }
+                th scope="col" { "Duration" } th scope="col" { "Error" }
+            } }
+            tbody {
+                @for run in runs {
+                    tr {
+                        th scope="row" { a href=(link(run)) { (text::time(&run["scheduled_at"], now)) } }
+                        td { (text::state(&run["status"])) }
+                        td { (text::plain(&run["attempt_count"])) }
+                        td { (millis(&run["lateness_ms"])) }
+                        td { (millis(&run["duration_ms"])) }
+                        td {
+                            @if let Some(reason) = run["skipped"]["reason"].as_str() {
+                                (run["skipped"]["count"]) " skipped: " (reason)
+                            } @else { (text::plain(&run["error_message"])) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Compares how often the job should run with how often it has run.
+pub(super) fn cadence(job: &Value, runs: &Answer, stats: &Answer, now: Timestamp) -> Markup {
+    let runs = runs.as_ref().map_or(&[][..], |answer| items(answer, "runs"));
+    let (count, achieved) = gaps(runs);
+    html! {
+        section {
+            h2 { "Cadence" }
+            dl {
+                dt { "Asked" } dd { (text::schedule(job)) }
+                dt { "Achieved" } dd {
+                    @match achieved {
+                        Some((median, longest)) => { "a successful run started every "
+                            (text::duration(median)) " (median of " (count) " gaps), the longest gap was "
+                            (text::duration(longest)) }
+                        None => { "unknown: fewer than two scheduled runs have succeeded" }
+                    }
+                }
+                @if let Ok(stats) = stats {
+                    dt { "Attempts" } dd { (stats["total_executions"]) " since the job was created, "
+                        (stats["successful_runs"]) " succeeded, " (stats["failed_runs"]) " failed"
+                        @if let Some(rate) = stats["success_rate"].as_f64() {
+                            " (" (format!("{:.1}", rate * 100.0)) " % success)" } }
+                    dt { "Last success" } dd { (text::time(&stats["last_success_at"], now)) }
+                    dt { "Average duration" } dd { (millis(&stats["average_duration_ms"])) }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the number of gaps between successful scheduled runs, their median and the longest one.
+fn gaps(runs: &[Value]) -> (usize, Option<(u64, u64)>) {
+    let is_good = |run: &&Value| run["origin"] == "schedule" && run["status"] == "completed";
+    let starts = runs.iter().filter(is_good).filter_map(|run| text::micros(&run["started_at"]));
+    let starts: Vec<i64> = starts.collect();
+    let gaps = starts.windows(2).map(|pair| pair[0].abs_diff(pair[1]) / 1000);
+    let mut gaps: Vec<u64> = gaps.collect();
+    gaps.sort_unstable();
+    let longest = gaps.last().map(|longest| (gaps[gaps.len() / 2], *longest));
+    (gaps.len(), longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cadence_counts_only_successful_scheduled_runs() {
+        let run = |minute: u32, status: &str, origin: &str| {
+            let at = format!("2026-11-18T09:{minute:02}:00Z");
+            json!({"started_at": at, "status": status, "origin": origin})
+        };
+        let runs = [
+            run(50, "completed", "trigger"),
+            run(40, "completed", "schedule"),
+            run(20, "failed", "schedule"),
+            run(10, "completed", "schedule"),
+            run(0, "completed", "schedule"),
+        ];
+        assert_eq!(gaps(&runs), (2, Some((1_800_000, 1_800_000))));
+        assert_eq!(gaps(&runs[..2]), (0, None));
+    }
+}
