@@ -260,7 +260,9 @@ fn rebalance_shows_its_plan_before_it_is_confirmed() {
     );
     let user = Browser::local(&server);
     let token = user.form_token();
-    let preview = user.post("/ui/rebalance", &[("token", &token)]);
+    let planned = user.post("/ui/rebalance", &[("token", &token)]);
+    assert_eq!(planned.status, 303, "{}", planned.body);
+    let preview = user.get(planned.header("location").unwrap());
     assert_eq!(preview.status, 200, "{}", preview.body);
     for content in ["Current distribution", "Projected distribution", "Jobs that stay"] {
         assert!(preview.body.contains(content), "{}", preview.body);

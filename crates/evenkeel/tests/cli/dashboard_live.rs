@@ -140,8 +140,8 @@ fn open_passes_a_sign_in_link_to_the_browser_in_a_private_file() {
     let script = format!("#!/bin/sh\ncp -p \"$1\" {0}.new && mv {0}.new {0}\n", opened.display());
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("PATH={}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    let server = Server::start_under(&["env", &path], &["--open"]);
+    let with_program = format!("PATH='{}':\"$PATH\" exec \"$0\" \"$@\"", folder.path().display());
+    let server = Server::start_under(&["sh", "-c", &with_program], &["--open"]);
     let page = wait_for("the browser", || std::fs::read_to_string(&opened).ok());
     let link = link_in(&page, &server.url()).unwrap();
     assert_eq!(std::fs::metadata(&opened).unwrap().permissions().mode() & 0o077, 0);

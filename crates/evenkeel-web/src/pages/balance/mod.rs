@@ -69,7 +69,7 @@ pub(crate) async fn show(
         (panel(&session, &distribution))
         (map)
         (history::section(&scores))
-        (rebalance::earlier(&earlier, now))
+        (rebalance::earlier(&session, &earlier, now))
     };
     layout::page(&session, "/balance", "Balance", &body)
 }

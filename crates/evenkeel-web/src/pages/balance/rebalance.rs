@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use evenkeel_core::Timestamp;
+use evenkeel_store::Role;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -67,7 +68,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn may_move(&self) -> bool {
-        self.session.role >= evenkeel_store::Role::Operator
+        self.session.role >= Role::Operator
     }
 
     /// A button for a command on this rebalance.
@@ -261,13 +262,17 @@ pub(super) async fn list(web: &Web, session: &Session, cursor: Option<&str>) -> 
     web.backend.get(&session.credential, &path).await
 }
 
-pub(super) fn earlier(list: &Answer, now: Timestamp) -> Markup {
+pub(super) fn earlier(session: &Session, list: &Answer, now: Timestamp) -> Markup {
     html! {
         section.panel {
             h2 { "Earlier rebalances" }
             @match list {
-                Ok(answer) if items(answer, "rebalances").is_empty() =>
-                    p { "There was no rebalance in the last 7 days. “Rebalance Schedule” shows what one would do, before it does it." },
+                Ok(answer) if items(answer, "rebalances").is_empty() => p {
+                    "There was no rebalance in the last 7 days. "
+                    @if session.role >= Role::Operator {
+                        "“Rebalance Schedule” shows what a rebalance would do, before it does it."
+                    }
+                },
                 Ok(answer) => {
                     table {
                         thead { tr { th scope="col" { "Created" } th scope="col" { "By" } th scope="col" { "State" }
