@@ -57,7 +57,7 @@ pub use lease::Lease;
 pub use live_report::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, LiveReport, LiveUpdate};
 pub use log_buffer::LOG_BYTES_DEFAULT;
 pub use none::NoExecutor;
-pub use noop::{DECLARATION as NOOP, NoopExecutor};
+pub use noop::{DECLARATION as NOOP, NoopExecutor, Rehearsal, rehearse};
 pub use registry::Registry;
 pub use report::Report;
 pub use secrets::WithSecrets;

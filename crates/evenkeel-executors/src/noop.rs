@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, Fields};
-use evenkeel_core::{AttemptKey, TenantNo};
+use evenkeel_core::{AttemptKey, Definition, LogStream, Progress, Span, TenantNo};
 use serde_json::Value;
 
-use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
+use crate::{ConfigFault, Executor, Invocation, LiveReport, Report, interrupted};
 
 /// Sleeps and fails as the job's configuration requires. `docs/executors.md` describes the fields.
 ///
-/// The executor sends no heartbeats while it sleeps, so an attempt that sleeps longer than the
-/// job's timeout times out. The jitter and the failures of an attempt depend only on its run and
-/// its number, so a rehearsal gives the same result each time.
+/// The executor sends no heartbeats while it sleeps, except after each of its `steps`, so an
+/// attempt that sleeps longer than the job's timeout times out. The jitter and the failures of an
+/// attempt depend only on its run and its number, so a rehearsal gives the same result each time.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
@@ -27,11 +27,13 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
             ConfigField::public("jitter_ms"),
             ConfigField::public("fail"),
             ConfigField::public("fail_rate"),
+            ConfigField::public("steps"),
         ],
     )
 };
 
 const SLEEP_MS_MAX: u64 = 24 * 3600 * 1000;
+const STEPS_MAX: u64 = 1000;
 
 #[derive(Default)]
 struct NoopConfig<'a> {
@@ -39,6 +41,8 @@ struct NoopConfig<'a> {
     jitter_ms: u64,
     fail: Option<&'a str>,
     fail_rate: f64,
+    /// Number of equal parts of the sleep; 0 reports no progress.
+    steps: u64,
 }
 
 impl<'a> NoopConfig<'a> {
@@ -59,15 +63,17 @@ impl<'a> NoopConfig<'a> {
                 .ok_or_else(|| ConfigFault::new("fail_rate", "must be a number from 0 to 1"))?,
         };
         let millis = |name| Ok(fields.number(name, 0..=SLEEP_MS_MAX)?.unwrap_or(0));
-        Ok(Self { sleep_ms: millis("sleep_ms")?, jitter_ms: millis("jitter_ms")?, fail, fail_rate })
+        let steps = fields.number("steps", 1..=STEPS_MAX)?.unwrap_or(0);
+        let (sleep_ms, jitter_ms) = (millis("sleep_ms")?, millis("jitter_ms")?);
+        Ok(Self { sleep_ms, jitter_ms, fail, fail_rate, steps })
     }
 
-    fn sleep(&self, key: AttemptKey) -> Duration {
+    fn sleep(&self, key: AttemptKey) -> Span {
         let jitter = match self.jitter_ms {
             0 => 0,
             most => (unit(key, "jitter") * (most + 1) as f64) as u64,
         };
-        Duration::from_millis(self.sleep_ms + jitter)
+        Span::from_millis(self.sleep_ms + jitter)
     }
 
     fn report(&self, key: AttemptKey) -> Report {
@@ -75,6 +81,52 @@ impl<'a> NoopConfig<'a> {
             Report::failed(self.fail.unwrap_or("failed on purpose, because of fail_rate"))
         } else {
             Report::completed()
+        }
+    }
+}
+
+/// What an attempt of a noop job does, which is known before it runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rehearsal {
+    /// Time from the start to the end of the attempt.
+    pub takes: Span,
+    /// Number of equal parts of this time, after each of which the attempt reports progress.
+    pub steps: u64,
+    pub report: Report,
+}
+
+/// Returns what the attempt `key` of a noop job with this definition does.
+pub fn rehearse(definition: &Definition, key: AttemptKey) -> Result<Rehearsal, ConfigFault> {
+    let config = NoopConfig::parse(&definition.executor.config)?;
+    let (takes, silence) = (config.sleep(key), definition.timeout);
+    if takes.as_micros() / config.steps.max(1) > silence.as_micros() {
+        let report = Report::timed_out(format!("slept longer than {silence} (timeout_sec)"));
+        return Ok(Rehearsal { takes: silence, steps: 0, report });
+    }
+    Ok(Rehearsal { takes, steps: config.steps, report: config.report(key) })
+}
+
+impl Rehearsal {
+    /// Returns the line that the attempt prints after a step, counted from 1.
+    pub fn line(&self, step: u64) -> String {
+        format!("step {step} of {}", self.steps)
+    }
+
+    async fn sleep(&self, live: &LiveReport) {
+        if self.steps == 0 {
+            return tokio::time::sleep(self.takes.into()).await;
+        }
+        let length = Duration::from(self.takes) / self.steps as u32;
+        for step in 1..=self.steps {
+            tokio::time::sleep(length).await;
+            let message = self.line(step);
+            live.log(LogStream::Stdout, format!("{message}\n").as_bytes());
+            live.progress(Progress {
+                done: Some(step),
+                total: Some(self.steps),
+                message: Some(message),
+                ..Progress::default()
+            });
         }
     }
 }
@@ -111,25 +163,18 @@ impl Executor for NoopExecutor {
     }
 
     async fn run(&self, mut invocation: Invocation) -> Report {
-        let config = match NoopConfig::parse(&invocation.definition.executor.config) {
-            Ok(config) => config,
+        let rehearsal = match rehearse(&invocation.definition, invocation.key) {
+            Ok(rehearsal) => rehearsal,
             Err(fault) => return Report::failed(fault),
         };
-        let sleep = config.sleep(invocation.key);
-        if !sleep.is_zero() {
-            let silence = Duration::from(invocation.definition.timeout);
+        if !rehearsal.takes.is_zero() {
             tokio::select! {
-                () = tokio::time::sleep(sleep.min(silence)) => {
-                    if sleep > silence {
-                        let silence = invocation.definition.timeout;
-                        return Report::timed_out(format!("slept longer than {silence} (timeout_sec)"));
-                    }
-                }
+                () = rehearsal.sleep(&invocation.live) => {}
                 reason = interrupted(&invocation.cancel, &mut invocation.lease) => {
                     return Report::cancelled(reason);
                 }
             }
         }
-        config.report(invocation.key)
+        rehearsal.report
     }
 }

@@ -54,6 +54,28 @@ async fn sleep_longer_than_the_timeout_times_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn steps_of_noop_report_progress_and_restart_the_timeout() {
+    // The example invocation has a timeout of 30 s.
+    let stepping = invocation("noop", json!({"sleep_ms": 40_000, "steps": 4}));
+    let live = stepping.live.clone();
+    let run = NoopExecutor.run(stepping);
+    let watching = async {
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        live.progress_so_far()
+    };
+    let (report, progress) = tokio::join!(run, watching);
+    assert_eq!(report, Report::completed());
+    assert_eq!((progress.done, progress.total), (Some(2), Some(4)));
+    let log = live.log_so_far().unwrap();
+    assert_eq!(
+        log.chunks.iter().map(|chunk| chunk.text.as_str()).collect::<String>(),
+        "step 1 of 4\nstep 2 of 4\nstep 3 of 4\nstep 4 of 4\n"
+    );
+    let silent = invocation("noop", json!({"sleep_ms": 80_000, "steps": 2}));
+    assert_eq!(NoopExecutor.run(silent).await.outcome, Outcome::TimedOut);
+}
+
+#[tokio::test(start_paused = true)]
 async fn sleep_of_noop_ends_with_the_lease() {
     let invocation = invocation("noop", json!({"sleep_ms": 60_000}));
     let until = Lease::endless().until() - Duration::from_secs(30 * 365 * 24 * 3600 - 5);
@@ -132,6 +154,8 @@ fn bad_configuration_is_refused_with_its_field() {
         (json!({"fail_rate": 1.1}), "executor_config.fail_rate"),
         (json!({"fail_rate": -0.1}), "executor_config.fail_rate"),
         (json!({"fail_rate": "all"}), "executor_config.fail_rate"),
+        (json!({"steps": 0}), "executor_config.steps"),
+        (json!({"steps": 1001}), "executor_config.steps"),
         (json!(1), "executor_config"),
     ] {
         assert_eq!(
