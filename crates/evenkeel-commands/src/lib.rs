@@ -10,8 +10,9 @@
 //! - Jobs: `jobs` creates, changes, triggers, pauses, lists and explains jobs. `admin` is the admin
 //!   API of a crawl queue on the same jobs.
 //! - Runs: `runs` reads and cancels attempts, `run_list` reads runs with their attempts, `stats`
-//!   searches and counts them, `activity` counts them per time slot, `dead_letters` redrives failed
-//!   runs, `callbacks` accepts reports of external services, `pages` reads crawled pages.
+//!   searches and counts them, `activity` counts them per time slot, `timeline` reads past and future
+//!   runs of a period, `dead_letters` redrives failed runs, `callbacks` accepts reports of external
+//!   services, `pages` reads crawled pages.
 //! - Load: `balance` chooses start times and rebalances jobs, so that runs are spread evenly over
 //!   time.
 //! - Schedules: `preview` and `starts` compute start times. `describe`, `explain_text` and
@@ -45,6 +46,7 @@ mod run_list;
 mod runs;
 mod starts;
 mod stats;
+mod timeline;
 mod update;
 mod warnings;
 
@@ -91,6 +93,7 @@ pub use run_list::Run;
 pub use runs::Runs;
 pub use starts::NextTime;
 pub use stats::{RunSearch, TenantStats};
+pub use timeline::{Lane, Mark, MarkStatus, Timeline, TimelineContent, TimelineQuery};
 pub use update::EditMode;
 pub use warnings::warnings_of;
 

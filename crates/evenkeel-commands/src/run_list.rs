@@ -84,6 +84,18 @@ impl Runs {
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Run, AttemptKey>> {
         check_job(&*self.store, scope, search.job).await?;
+        let mut found = self.unnamed_runs(scope, search, page).await?;
+        name_jobs(&*self.store, scope, &mut found.items).await?;
+        Ok(found)
+    }
+
+    /// Lists runs as [`runs`](Self::runs) does, without the names of their jobs.
+    pub(crate) async fn unnamed_runs(
+        &self,
+        scope: &Scope,
+        search: RunSearch,
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Run, AttemptKey>> {
         let mut walk = RunWalk::new(search, page);
         let next = loop {
             let step = PageRequest { limit: walk.step(), offset: 0, after: walk.after };
@@ -103,8 +115,7 @@ impl Runs {
                 break walk.after;
             }
         };
-        let mut items = walk.items;
-        name_jobs(&*self.store, scope, &mut items).await?;
+        let items = walk.items;
         let is_whole = page.after.is_none() && page.offset == 0 && next.is_none();
         let total = items.len() as u64 + u64::from(next.is_some());
         Ok(Page { items, total, total_is_estimate: !is_whole, next })

@@ -36,6 +36,7 @@
 //! - [`condition`]: whether a job meets its deadlines
 //! - [`conflict`]: whether a job's blackouts leave enough time to meet its deadlines
 //! - [`explain`]: why a job does not run now, or did not run at a past time
+//! - [`timeline`]: past and future runs of a period, as marks or as numbers per step
 //!
 //! Cluster and load:
 //! - [`shard`]: divides jobs among schedulers
@@ -90,6 +91,7 @@ pub mod shard;
 pub mod slot;
 pub mod status;
 pub mod time;
+pub mod timeline;
 pub mod window;
 pub mod zone;
 

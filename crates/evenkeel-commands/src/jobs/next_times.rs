@@ -76,7 +76,7 @@ impl Jobs {
         let actual = job.next_start(now);
         if let Some((first, actual)) = starts.first_mut().zip(actual).filter(|(it, at)| it.at < *at)
         {
-            *first = Start { at: actual, moved: Some(MovedBy::Blackout) };
+            *first = Start { at: actual, moved: Some(MovedBy::Blackout), ..*first };
         }
         let times =
             starts.into_iter().map(|start| NextTime::new(start, &definition.timezone)).collect();

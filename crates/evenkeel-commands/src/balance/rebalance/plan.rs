@@ -83,7 +83,7 @@ impl Balancing {
 
     /// Returns the expected load of the tenant from the store instead of the cache, so that clients
     /// see the effect of their last change.
-    pub(in super::super) async fn own_loads(&self, scope: &Scope, now: Timestamp) -> Result<Loads> {
+    pub(crate) async fn own_loads(&self, scope: &Scope, now: Timestamp) -> Result<Loads> {
         let counts = self.tenant_load_profiles(scope).await?;
         let horizon = Horizon::new(self.balance.settings(), now);
         Ok(blocking(move || count(horizon, &counts).0).await?)
