@@ -52,6 +52,7 @@ mod secrets;
 mod state;
 mod streams;
 mod targets;
+mod timeline;
 mod view;
 mod weight;
 

@@ -16,7 +16,7 @@ use crate::state::{App, AppParts, Settings};
 use crate::{
     admin, api_keys, audit, auth, conditions, dead_letters, docs, events, executions, failures,
     guard, health, idempotency, jobs, memory, metrics, nodes, observe, oversight, pages, runs,
-    scheduler, schedules, secrets, targets,
+    scheduler, schedules, secrets, targets, timeline,
 };
 
 /// Builds the HTTP interface.
@@ -105,6 +105,7 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(executions::logs::get_execution_logs))
         .routes(routes!(runs::list::list_runs))
         .routes(routes!(runs::get::get_run))
+        .routes(routes!(timeline::get_timeline))
         .routes(routes!(dead_letters::list::list_dead_letters))
         .routes(routes!(dead_letters::get::get_dead_letter))
         .routes(routes!(dead_letters::delete::delete_dead_letter))

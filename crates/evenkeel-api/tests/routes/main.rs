@@ -42,4 +42,5 @@ mod statistics;
 mod streams;
 mod targets;
 mod tenants;
+mod timeline;
 mod world;
