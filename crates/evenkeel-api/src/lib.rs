@@ -24,7 +24,6 @@ mod call;
 mod conditions;
 mod cursor;
 mod dead_letters;
-mod docs;
 mod etag;
 mod events;
 mod executions;

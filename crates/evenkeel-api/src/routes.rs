@@ -8,41 +8,37 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::oversight::Guarded;
 use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
-    admin, api_keys, audit, auth, conditions, dead_letters, docs, events, executions, failures,
-    guard, health, idempotency, jobs, memory, metrics, nodes, observe, oversight, pages, runs,
-    scheduler, schedules, secrets, targets, timeline,
+    admin, api_keys, audit, auth, conditions, dead_letters, events, executions, failures, guard,
+    health, idempotency, jobs, memory, metrics, nodes, observe, oversight, pages, runs, scheduler,
+    schedules, secrets, targets, timeline,
 };
 
 /// Builds the HTTP interface.
 pub fn router(app: AppParts) -> Router {
     let app = App::new(app);
     let (public, closed, openapi) = parts(&app.settings);
-    let page = DocsPage::new(&openapi);
     // Serializing plain maps and strings cannot fail.
     let document = Document(openapi.to_json().unwrap_or_default().into());
     let guarded = Guarded { app: app.clone(), rules: Arc::new(Rules::of(&openapi)) };
     let once = middleware::from_fn_with_state(app.clone(), idempotency::once);
     let role = middleware::from_fn_with_state(guarded.clone(), auth::require_role);
     let oversight = middleware::from_fn_with_state(guarded, oversight::oversee);
-    let sign_in = middleware::from_fn(docs::sign_in);
     let hold = middleware::from_fn_with_state(app.clone(), memory::hold);
     // Layers are added from the innermost to the outermost, so the last one added sees a request
     // first. On routes that need a token, memory is reserved only for authenticated requests. The
     // memory of a request is held until the task that `oversight` starts for it has finished.
     let closed = closed.route_layer(once).route_layer(hold.clone()).route_layer(role);
     let router = Router::new()
-        .merge(closed.route_layer(oversight.clone()).route_layer(sign_in))
+        .merge(closed.route_layer(oversight.clone()))
         .merge(public.route_layer(hold).route_layer(oversight))
         .fallback(guard::no_such_path)
         .method_not_allowed_fallback(guard::no_such_method)
         .layer(Extension(document))
-        .layer(Extension(page))
         .layer(middleware::from_fn_with_state(app.clone(), guard::in_time))
         .layer(CatchPanicLayer::custom(guard::panicked))
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
@@ -145,7 +141,6 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     for (is_open, route) in [
         (settings.open_metrics, routes!(metrics::get_metrics)),
         (settings.open_openapi, routes!(crate::openapi::get_openapi)),
-        (settings.open_openapi, routes!(docs::get_docs)),
     ] {
         if is_open {
             public = public.routes(route);

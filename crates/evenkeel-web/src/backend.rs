@@ -25,6 +25,13 @@ pub(crate) struct Credential {
     pub(crate) audience: Option<Audience>,
 }
 
+impl Credential {
+    /// A caller without a credential.
+    pub(crate) fn none() -> Self {
+        Self { text: String::new(), from: None, audience: None }
+    }
+}
+
 /// An answer of the API that is not a success.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
@@ -174,8 +181,10 @@ fn request(
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header(header::AUTHORIZATION, format!("Bearer {}", credential.text))
         .header(header::ACCEPT, "application/json");
+    if !credential.text.is_empty() {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", credential.text));
+    }
     if body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }

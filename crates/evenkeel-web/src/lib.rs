@@ -142,6 +142,7 @@ pub fn router(parts: WebParts) -> Router {
         .route("/ui/rebalance/{id}/{action}", post(rebalance_actions::act_on_rebalance))
         .route("/docs/api", get(pages::api::show))
         .route("/docs/api/openapi.json", get(pages::api::document))
+        .route("/docs/api/all", get(pages::api::all))
         .route("/docs/api/try", get(pages::api::try_it))
         .route("/ui/try", post(pages::api::send))
         .route("/ui/zone", get(zone::remember))
@@ -149,6 +150,7 @@ pub fn router(parts: WebParts) -> Router {
         .route("/ui/sign-out", post(session::sign_out))
         .route_layer(middleware::from_fn_with_state(web.clone(), session::require));
     let open = Router::new()
+        .route("/api/docs", get(pages::api::without_session))
         .route("/sign-in", get(pages::sign_in::show).post(session::sign_in))
         .route(one_time_link::PATH, get(one_time_link::sign_in))
         .route("/assets/app.js", get(async || script(SCRIPT)))

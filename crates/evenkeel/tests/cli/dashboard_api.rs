@@ -29,6 +29,25 @@ fn user_tries_an_operation_of_the_api_with_a_session() {
 }
 
 #[test]
+fn documentation_needs_a_session_unless_the_document_is_public() {
+    let closed = Server::start(&[]);
+    let nobody = Browser::new(&closed);
+    let answer = nobody.get("/api/docs");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/docs/api")));
+    assert_eq!(nobody.get("/docs/api").status, 303);
+    let user = Browser::local(&closed);
+    let page = user.get("/docs/api/all").body;
+    assert!(page.contains("id=\"create_job\"") && page.contains("id=\"schemas\""), "{page}");
+
+    let open = Server::start(&["--open-openapi"]);
+    let shown = Browser::new(&open).get("/api/docs");
+    assert_eq!(shown.status, 200);
+    assert!(shown.body.contains("id=\"create_job\""), "{}", shown.body);
+    let policy = shown.header("content-security-policy").unwrap();
+    assert!(policy.contains("style-src 'self'") && !policy.contains("unsafe"), "{policy}");
+}
+
+#[test]
 fn try_it_has_the_rights_of_the_session() {
     let server = Server::start(&[]);
     let token = server.run(&["token", "create", "--role", "viewer"]).out;

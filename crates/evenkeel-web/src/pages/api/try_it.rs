@@ -1,95 +1,22 @@
-//! The API for people: all operations, and a form to try each of them.
-
-use std::collections::BTreeMap;
+//! A form that tries an operation of the API with the rights of the session.
 
 use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::{Extension, Form, Json};
+use axum::response::Response;
+use axum::{Extension, Form};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::backend::escape;
+use super::{DOCUMENT, Operation, PATH};
 use crate::session::Session;
-use crate::{Web, layout, text};
+use crate::{Web, layout};
 
-const PATH: &str = "/docs/api";
-const DOCUMENT: &str = "/api/openapi.json";
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// A stream of events does not end, so a page can't show it.
 const STREAM: &str = "/api/v1/events";
 /// Longest answer that the page shows.
 const SHOWN_CHARS_MAX: usize = 200_000;
-
-/// One operation of the OpenAPI document.
-struct Operation<'a> {
-    method: String,
-    path: &'a str,
-    description: &'a Value,
-}
-
-fn operations(document: &Value) -> impl Iterator<Item = Operation<'_>> {
-    let paths = document["paths"].as_object().into_iter().flatten();
-    paths.flat_map(|(path, methods)| {
-        methods.as_object().into_iter().flatten().map(move |(method, description)| Operation {
-            method: method.to_uppercase(),
-            path,
-            description,
-        })
-    })
-}
-
-pub(crate) async fn show(
-    State(web): State<Web>,
-    Extension(session): Extension<Session>,
-) -> Response {
-    let document = match web.backend.get(&session.credential, DOCUMENT).await {
-        Ok(document) => document,
-        Err(refused) => return layout::refused(&session, PATH, &refused),
-    };
-    let mut groups: BTreeMap<String, Vec<Operation<'_>>> = BTreeMap::new();
-    for operation in operations(&document) {
-        let tag = text::plain(&operation.description["tags"][0]);
-        groups.entry(tag).or_default().push(operation);
-    }
-    let body = html! {
-        h1 { "API" }
-        p { "Programs call the API with a token or an API key. Here you can try each operation with "
-            "the rights of your session. " a href={ (PATH) "/openapi.json" } { "OpenAPI document" } }
-        @for (tag, operations) in &groups {
-            section {
-                h2 { (tag) }
-                table {
-                    thead { tr { th scope="col" { "Operation" } th scope="col" { "Does" }
-                        th scope="col" { "Role" } } }
-                    tbody {
-                        @for Operation { method, path, description } in operations {
-                            @let target = format!("{PATH}/try?method={method}&path={}", escape(path));
-                            tr {
-                                th scope="row" { a href=(target) { code { (method) " " (path) } } }
-                                td { (text::plain(&description["summary"])) }
-                                td { (text::plain(&description["x-required-role"])) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    };
-    layout::page(&session, PATH, "API", &body)
-}
-
-/// The OpenAPI document, for a user with a session instead of a token.
-pub(crate) async fn document(
-    State(web): State<Web>,
-    Extension(session): Extension<Session>,
-) -> Response {
-    match web.backend.get(&session.credential, DOCUMENT).await {
-        Ok(document) => Json(&*document).into_response(),
-        Err(refused) => layout::refused(&session, PATH, &refused),
-    }
-}
 
 #[derive(Deserialize)]
 pub(crate) struct Choice {
@@ -106,32 +33,12 @@ pub(crate) async fn try_it(
         Ok(document) => document,
         Err(refused) => return layout::refused(&session, PATH, &refused),
     };
-    let chosen = operations(&document).find(|it| it.method == method && it.path == path);
+    let chosen = Operation::all(&document).find(|it| it.method == method && it.path == path);
     let about = html! {
-        @if let Some(Operation { description, .. }) = chosen {
-            p { (text::plain(&description["summary"])) }
-            @if let Some(text) = description["description"].as_str() { p { (text) } }
-            (parameters(&description["parameters"]))
-        }
+        @if let Some(operation) = &chosen { (operation.about(&document, &format!("{PATH}/all#"))) }
     };
-    let request = Request { token: String::new(), method, path, body: String::new() };
-    page(&session, &request, &about)
-}
-
-fn parameters(parameters: &Value) -> Markup {
-    let parameters = parameters.as_array().map_or(&[][..], Vec::as_slice);
-    html! {
-        @if !parameters.is_empty() {
-            h2 { "Parameters" }
-            dl {
-                @for parameter in parameters {
-                    dt { code { (text::plain(&parameter["name"])) } " ("
-                        (text::plain(&parameter["in"])) ")" }
-                    dd { (text::plain(&parameter["description"])) }
-                }
-            }
-        }
-    }
+    let body = chosen.and_then(|operation| operation.example()).unwrap_or_default();
+    page(&session, &Request { token: String::new(), method, path, body }, &about)
 }
 
 /// A request that the user wants to send.
