@@ -1,9 +1,10 @@
 //! `GET /api/v1/conditions`
 
 use axum::Json;
+use evenkeel_commands::JobAtRisk;
 use evenkeel_core::condition::Level;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{AtRisk, ConditionCounts, Page, PageRequest, RiskCursor, RiskFilter};
+use evenkeel_store::{ConditionCounts, Page, PageRequest, RiskCursor, RiskFilter};
 
 use crate::call::{Answer, Call};
 use crate::page::PageQuery;
@@ -29,7 +30,9 @@ view! {
 
 view! {
     /// A job in the condition `WARNING` or `ERROR`.
-    AtRiskView::new(at_risk: AtRisk) {}
+    AtRiskView::new(job: JobAtRisk) {
+        let at_risk = job.at_risk;
+    }
 
     /// Id of the job.
     id: JobId as uuid::Uuid = at_risk.job,
@@ -44,12 +47,19 @@ view! {
     error_at: Option<Timestamp> = (at_risk.error_at < Timestamp::MAX).then_some(at_risk.error_at),
     /// Time since which the job is in this condition.
     since: Timestamp = at_risk.since,
+    /// Explanation of the present condition, as plain text; it can be newer than `reason`. Null if the
+    /// job was deleted meanwhile.
+    explanation: Option<String> = job.explanation,
+    /// What would make the job OK again, as plain text; null if it is OK meanwhile.
+    advice: Option<String> = job.advice,
+    /// Error message of the last execution, if it failed.
+    error_message: Option<String> = job.error,
 }
 
 view! {
     /// Number of jobs in each condition, and one page of the jobs in `WARNING` or `ERROR`.
     ConditionList::new(
-        app: &App, request: PageRequest<RiskCursor>, page: Page<AtRisk, RiskCursor>,
+        app: &App, request: PageRequest<RiskCursor>, page: Page<JobAtRisk, RiskCursor>,
         counts: ConditionCounts
     ) {}
 
@@ -94,7 +104,6 @@ pub(crate) async fn list_conditions(call: Call, mut params: Params) -> Answer<Co
         })
     });
     params.finish()?;
-    let counts = call.store.condition_counts(call.scope()).await?;
-    let page = call.store.list_at_risk(call.scope(), RiskFilter { level }, request).await?;
+    let (counts, page) = call.jobs.at_risk(call.scope(), RiskFilter { level }, request).await?;
     Ok(Json(ConditionList::new(&call, request, page, counts)))
 }

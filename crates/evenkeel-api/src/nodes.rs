@@ -1,6 +1,7 @@
 //! `GET /api/v1/nodes`
 
 use axum::Json;
+use evenkeel_core::shard::shards_of;
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{Member, NodeState, Page, PageRequest};
 
@@ -11,7 +12,7 @@ use crate::view::view;
 
 view! {
     /// A node: one server process of the cluster.
-    NodeView::new(member: Member) {
+    NodeView::new(member: Member, shards: usize) {
         let roles = member.roles;
         let roles = [("api", roles.api), ("scheduler", roles.scheduler), ("worker", roles.worker)];
     }
@@ -37,6 +38,10 @@ view! {
         NodeState::Dead => "dead",
         NodeState::Gone => "gone",
     },
+    /// Number of shards that the node schedules, while all live nodes with the role `scheduler` send
+    /// heartbeats. Each shard has 1/256 of all jobs.
+    #[schema(maximum = 256, example = 128)]
+    shards: usize = shards,
     /// Time when the node joined the cluster.
     joined_at: Timestamp = member.joined_at,
     /// Time of the node's last heartbeat.
@@ -46,12 +51,15 @@ view! {
 view! {
     /// One page of nodes.
     NodeList::new(
-        app: &App, request: PageRequest<NodeNo>, page: Page<Member, NodeNo>, as_of: Timestamp
-    ) {}
+        app: &App, request: PageRequest<NodeNo>, page: Page<(Member, usize), NodeNo>, as_of: Timestamp
+    ) {
+        let nodes = page.items.into_iter();
+    }
 
     /// The nodes, in the order in which they joined the cluster; nodes that have left are not
     /// listed.
-    nodes: Vec<NodeView> = page.items.into_iter().map(NodeView::new).collect(),
+    nodes: Vec<NodeView> =
+        nodes.map(|(member, shards)| NodeView::new(member, shards)).collect(),
     /// Number of items on all pages together.
     total: u64 = page.total,
     /// True if `total` is an estimate.
@@ -80,12 +88,22 @@ pub(crate) async fn list_nodes(
 ) -> Answer<NodeList> {
     let (as_of, mut members) = call.store.members().await?;
     let total = members.len() as u64;
+    let schedulers: Vec<NodeNo> = members
+        .iter()
+        .filter(|member| member.state == NodeState::Live && member.roles.scheduler)
+        .map(|member| member.node)
+        .collect();
     // Node numbers increase in the order in which nodes join the cluster.
     members.sort_by_key(|member| member.node);
     members.retain(|member| request.after.is_none_or(|after| member.node > after));
     let mut rest = members.into_iter().skip(request.offset as usize);
     let items: Vec<Member> = rest.by_ref().take(request.limit as usize).collect();
     let next = items.last().map(|member| member.node).filter(|_| rest.next().is_some());
+    let with_shards = |member: Member| {
+        let shards = shards_of(member.node, &schedulers).len();
+        (member, shards)
+    };
+    let items = items.into_iter().map(with_shards).collect();
     let page = Page { items, total, total_is_estimate: false, next };
     Ok(Json(NodeList::new(&call, request, page, as_of)))
 }

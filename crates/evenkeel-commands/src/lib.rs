@@ -16,8 +16,8 @@
 //! - Load: `balance` chooses start times and rebalances jobs, so that runs are spread evenly over
 //!   time.
 //! - Schedules: `preview` and `starts` compute start times. `describe`, `explain_text` and
-//!   `explain_past_text` describe schedules, conditions and reasons in sentences. `warnings` reports
-//!   deadlines that cannot be kept.
+//!   `explain_past_text` describe schedules, conditions and reasons in sentences, `condition_advice`
+//!   says what would make a job OK again. `warnings` reports deadlines that cannot be kept.
 //! - Events: `feed` streams events to clients. Import: `import` plans jobs from crontabs and from
 //!   the table of a predecessor system.
 
@@ -25,6 +25,7 @@ mod activity;
 mod admin;
 mod balance;
 mod callbacks;
+mod condition_advice;
 mod dead_letters;
 mod dedup_fields;
 mod describe;
@@ -64,6 +65,7 @@ pub use balance::{
     undo_until,
 };
 pub use callbacks::{AttemptReport, Callbacks};
+pub use condition_advice::condition_advice;
 pub use dead_letters::read_letter_ids;
 pub use dedup_fields::DedupFields;
 pub use describe::describe;
@@ -78,9 +80,9 @@ pub use feed::{EventFilter, EventSubscription, Feed, FeedItem};
 pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
     BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, ControlCommand, CreatedJob, DeletedJob, Edit,
-    FollowerUpdate, JobCondition, JobExplanation, JobSelection, Jobs, LOAD_COUNTED_MAX, NextTimes,
-    PastAnswer, PastTime, REFUSALS_LISTED_MAX, Refusal, Registration, SlotLoad, TriggerResult,
-    WaitingRun, condition_of, read_past_time,
+    FollowerUpdate, JobAtRisk, JobCondition, JobExplanation, JobSelection, Jobs, LOAD_COUNTED_MAX,
+    NextTimes, PastAnswer, PastTime, REFUSALS_LISTED_MAX, Refusal, Registration, SlotLoad,
+    TriggerResult, WaitingRun, condition_of, read_past_time,
 };
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};

@@ -1,7 +1,7 @@
 //! `GET /api/v1/jobs/{id}/condition`
 
 use axum::Json;
-use evenkeel_commands::{JobCondition, condition_text};
+use evenkeel_commands::{JobCondition, condition_advice, condition_text};
 use evenkeel_core::{JobId, Span, Timestamp};
 use evenkeel_store::Job;
 
@@ -38,6 +38,7 @@ view! {
     ConditionView::new(judged: JobCondition) {
         let JobCondition { job, now, condition, can_start_by, should_start_by, .. } = judged;
         let history = HistoryView::new(&job);
+        let advice = condition_advice(&job, &condition, now);
     }
 
     /// Id of the job.
@@ -52,6 +53,8 @@ view! {
     reason: &'static str = condition.reason.as_str(),
     /// Explanation of the reason, as plain text.
     explanation: String = condition_text(&condition, &job.definition),
+    /// What would make the job OK again, as plain text; null if it is OK.
+    advice: Option<String> = advice,
     /// Time at which the condition was evaluated.
     as_of: Timestamp = now,
     /// Earliest time at which the next run can start. Retries, blackouts and pauses can delay

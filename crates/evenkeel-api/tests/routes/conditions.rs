@@ -68,6 +68,10 @@ async fn jobs_at_risk_are_listed_soonest_error_first_and_counted() {
         jobs.iter().map(|job| job["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&seen), ["gone", "soon", "late"]);
+    // The stored reasons of this test differ from the present condition of the jobs.
+    let words = seen["jobs"][0]["explanation"].as_str().unwrap();
+    assert!(words.starts_with("It has not run yet"), "{words}");
+    assert_eq!(seen["jobs"][0]["advice"], Value::Null);
     assert_eq!((&seen["total"], &seen["next_cursor"]), (&json!(3), &Value::Null));
     let first = world.get("/api/v1/conditions?limit=1").await.expect(200);
     let cursor = first["next_cursor"].as_str().unwrap();
@@ -116,7 +120,9 @@ async fn failed_run_shows_in_the_condition_and_its_retry_in_explain() {
     world.pass(1800);
     let held = world.rig.start(known, 1800).await;
     let due = held.key.scheduled_at.saturating_add(Span::from_secs(65));
-    world.rig.finish(world.rig.retry(held, due)).await;
+    let mut failure = world.rig.retry(held, due);
+    failure.results.error = Some("boom".into());
+    world.rig.finish(failure).await;
     world.pass(6);
     let why = world.get(&path(&job, "explain")).await.expect(200);
     assert_eq!(
@@ -132,6 +138,14 @@ async fn failed_run_shows_in_the_condition_and_its_retry_in_explain() {
     );
     assert_eq!(seen["history"]["consecutive_failures"], 1);
     assert_eq!(seen["can_start_by"], due.to_string());
+    let advice = seen["advice"].as_str().unwrap();
+    assert!(advice.starts_with("Fix the cause of its last failure. A retry is planned"), "{seen}");
+    judge(&world, &job, Reason::LastRunFailed, "2100-01-03T00:00:00Z").await;
+    let listed = world.get("/api/v1/conditions").await.expect(200);
+    for field in ["explanation", "advice"] {
+        assert_eq!(listed["jobs"][0][field], seen[field], "{listed}");
+    }
+    assert_eq!(listed["jobs"][0]["error_message"], "boom", "{listed}");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ pub use bulk_commands::{
     BulkAction, BulkCommand, BulkOutcome, JobSelection, REFUSALS_LISTED_MAX, Refusal,
 };
 pub use bulk_create::{BULK_BATCH, Registration};
-pub use conditions::{JobCondition, condition_of};
+pub use conditions::{JobAtRisk, JobCondition, condition_of};
 pub use control::{ControlCommand, DeletedJob};
 pub use create::CreatedJob;
 #[cfg(test)]
