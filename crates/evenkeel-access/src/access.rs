@@ -1,20 +1,46 @@
 //! Combines authentication, rate limits and the audit log of a server, and their periodic upkeep.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Span, Timestamp};
-use evenkeel_store::{NewApiKey, Now, Role, Scope, Store, StoreError};
+use evenkeel_store::{AuditEntry, NewApiKey, Now, Role, Scope, Store, StoreError};
 use uuid::Uuid;
 
 use crate::audit::AuditLog;
 use crate::authenticator::{Authenticator, Trust};
 use crate::keys::ApiKeySecret;
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, Verdict};
 
 /// Maximum number of audit log entries that one transaction deletes.
 const FORGOTTEN_AT_ONCE: u32 = 1000;
+
+/// Metric: number of refused credentials from blocked addresses.
+const LIMITED: &str = "evenkeel_login_limited_total";
+
+/// The answer to a refused credential from a blocked address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TooManyFailures {
+    /// Time until the block ends, at least one second.
+    pub retry_after_secs: u64,
+    pub detail: String,
+}
+
+impl TooManyFailures {
+    /// HTTP status of the answer.
+    const STATUS: u16 = 429;
+
+    fn new(wait: Span) -> Self {
+        let secs = wait.as_micros().div_ceil(1_000_000).max(1);
+        let detail = format!(
+            "too many invalid credentials from this address; valid ones are still accepted, others \
+             are not checked for {secs} s"
+        );
+        Self { retry_after_secs: secs, detail }
+    }
+}
 
 pub struct Access {
     pub authenticator: Authenticator,
@@ -43,6 +69,33 @@ impl Access {
     /// Generates an id for a request that arrived without one.
     pub fn request_id(&self, now: Timestamp) -> String {
         JobId::new(now, self.chance.ten_bytes()).to_string()
+    }
+
+    /// Counts a refused credential from an IP address, and records its audit entry. Returns the
+    /// answer for a blocked address. While an address is blocked, only the first refusal is in the
+    /// audit log, so that endless failures cannot fill it.
+    pub fn count_refusal(
+        &self,
+        from: Option<IpAddr>,
+        mut entry: AuditEntry,
+    ) -> Option<TooManyFailures> {
+        let verdict = from.map_or(Verdict::Counted, |from| self.limiter.failed(from, entry.at));
+        let (wait, is_first) = match verdict {
+            Verdict::Counted => {
+                self.audit.record_refusal(entry);
+                return None;
+            }
+            Verdict::BlockedNow(wait) => (wait, true),
+            Verdict::Blocked(wait) => (wait, false),
+        };
+        metrics::counter!(LIMITED).increment(1);
+        let limited = TooManyFailures::new(wait);
+        if is_first {
+            entry.status = TooManyFailures::STATUS;
+            entry.detail = Some(limited.detail.clone());
+            self.audit.record_refusal(entry);
+        }
+        Some(limited)
     }
 
     /// Creates an API key. Returns the id and the secret of the API key; the store has only its

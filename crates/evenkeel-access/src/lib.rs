@@ -19,7 +19,7 @@ mod ring_provider;
 mod tenants;
 mod tokens;
 
-pub use access::{Access, Upkeep};
+pub use access::{Access, TooManyFailures, Upkeep};
 pub use audit::AuditLog;
 pub use authenticator::{Authenticator, Identity, Refusal, Trust};
 pub use external::{ExternalAlgorithm, ExternalKeys, ExternalSettings, ExternalTokens, KeyFault};

@@ -8,8 +8,7 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use evenkeel_access::Verdict;
-use evenkeel_core::Span;
+use evenkeel_access::{TooManyFailures, Verdict};
 use evenkeel_store::AuditEntry;
 use tracing::Instrument as _;
 
@@ -20,8 +19,6 @@ use crate::state::App;
 
 /// Header with the request id, in requests and responses.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-const LIMITED: &str = "evenkeel_login_limited_total";
 
 /// IP address of the client, set by the code that accepts connections.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -175,25 +172,10 @@ impl AuditedRequest {
 
     /// Counts a request with an invalid credential; answers 429 after too many of them.
     fn count_failure(self, app: &App, response: Response) -> Response {
-        let now = (app.clock)();
-        let verdict =
-            self.from.map_or(Verdict::Counted, |from| app.access.limiter.failed(from, now));
-        let (wait, is_first) = match verdict {
-            Verdict::Counted => {
-                app.access.audit.record_refusal(self.entry(app, &response, true));
-                return response;
-            }
-            Verdict::BlockedNow(wait) => (wait, true),
-            Verdict::Blocked(wait) => (wait, false),
-        };
-        metrics::counter!(LIMITED).increment(1);
-        let limited = too_many(wait);
-        // Only the first 429 response to a client is audited, so that endless failures cannot fill
-        // the log.
-        if is_first {
-            app.access.audit.record_refusal(self.entry(app, &limited, true));
+        match app.access.count_refusal(self.from, self.entry(app, &response, true)) {
+            Some(limited) => too_many(limited),
+            None => response,
         }
-        limited
     }
 
     fn target(&self, response: &Response) -> Option<String> {
@@ -233,13 +215,10 @@ fn location(headers: &HeaderMap) -> Option<String> {
     place.rsplit('/').next().map(String::from)
 }
 
-fn too_many(wait: Span) -> Response {
-    let secs = wait.as_micros().div_ceil(1_000_000).max(1);
-    let detail = format!(
-        "too many invalid credentials from this address; valid ones are still accepted, others are \
-         not checked for {secs} s"
-    );
-    let mut response = Problem::new(ProblemType::TooManyFailures, detail).into_response();
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
+fn too_many(limited: TooManyFailures) -> Response {
+    let problem = Problem::new(ProblemType::TooManyFailures, limited.detail);
+    let mut response = problem.into_response();
+    let wait = HeaderValue::from(limited.retry_after_secs);
+    response.headers_mut().insert(header::RETRY_AFTER, wait);
     response
 }
