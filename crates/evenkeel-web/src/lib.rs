@@ -5,6 +5,7 @@
 //!   and every action passes the same checks, limits and audit log.
 //! - `session`: the cookie of a session holds the credential, encrypted with a key of the
 //!   installation. Every node of a cluster can read it, and nothing is kept on the server.
+//! - `oidc`: signs users in at an identity provider.
 //! - `guard`: host names, origins and security headers. The API itself never accepts the cookie.
 //! - `live`: tells open pages that something changed, so that they load themselves again.
 //! - `layout`, `text` and `zone`: the frame of a page, times and durations, the time zone.
@@ -13,14 +14,17 @@
 mod backend;
 mod bulk_actions;
 mod chart;
+mod cookies;
 mod dead_letter_actions;
 mod guard;
 mod job_actions;
 mod layout;
 mod live;
+mod oidc;
 mod one_time_link;
 mod pages;
 mod rebalance_actions;
+mod sealed;
 mod session;
 mod shared_answers;
 mod text;
@@ -40,6 +44,8 @@ use evenkeel_core::chance::Chance;
 use backend::Backend;
 pub use guard::Hosts;
 use live::Live;
+use oidc::Oidc;
+pub use oidc::OidcSettings;
 pub use one_time_link::OneTimeLinks;
 use session::Sessions;
 
@@ -61,6 +67,7 @@ pub struct WebParts {
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub chance: Arc<dyn Chance>,
     pub links: OneTimeLinks,
+    pub oidc: Option<OidcSettings>,
 }
 
 /// State shared by all handlers.
@@ -73,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) live: Live,
     pub(crate) links: OneTimeLinks,
+    pub(crate) oidc: Option<Oidc>,
     pub(crate) hosts: Hosts,
     pub(crate) is_tls: bool,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -94,13 +102,14 @@ impl std::ops::Deref for Web {
 
 /// Builds the router of the dashboard and the API.
 pub fn router(parts: WebParts) -> Router {
-    let WebParts { api, access, secret, is_tls, hosts, clock, chance, links } = parts;
+    let WebParts { api, access, secret, is_tls, hosts, clock, chance, links, oidc } = parts;
     let web = Web(Arc::new(Shared {
         backend: Backend::new(api.clone()),
         access,
-        sessions: Sessions::new(secret.as_bytes(), chance),
+        sessions: Sessions::new(secret.as_bytes(), Arc::clone(&chance)),
         live: Live::default(),
         links,
+        oidc: oidc.map(|settings| Oidc::new(settings, chance)),
         hosts,
         is_tls,
         clock,
@@ -153,6 +162,8 @@ pub fn router(parts: WebParts) -> Router {
         .route("/api/docs", get(pages::api::without_session))
         .route("/sign-in", get(pages::sign_in::show).post(session::sign_in))
         .route(one_time_link::PATH, get(one_time_link::sign_in))
+        .route(oidc::BEGIN, get(oidc::begin))
+        .route(oidc::CALLBACK, get(oidc::finish))
         .route("/assets/app.js", get(async || script(SCRIPT)))
         .route("/assets/keyboard.js", get(async || script(KEYBOARD)))
         .route("/assets/style.css", get(style));

@@ -83,7 +83,7 @@ pub(crate) async fn sign_in(
             let detail = "This link was used already, is older than 5 minutes, or belongs to another \
                           machine. Use the token in the file `token` of the server's data \
                           directory, or restart the server for a new link.";
-            pages::sign_in::refused(StatusCode::GONE, "/", detail)
+            pages::sign_in::refused(&web, StatusCode::GONE, "/", detail)
         }
     }
 }

@@ -13,26 +13,27 @@ use evenkeel_access::Refusal;
 use evenkeel_api::ClientAddress;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{Span, Timestamp};
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use serde::Deserialize;
 
-use crate::backend::{Credential, escape};
+use crate::backend::{Credential, Refused, escape};
+use crate::sealed::Sealer;
 use crate::shared_answers::Audience;
-use crate::{Web, layout, pages};
+use crate::{Web, cookies, layout, pages};
 
 /// A session ends after this time, even if its credential is still valid.
 const SESSION_MAX: Span = Span::from_secs(12 * 3600);
 /// Browsers refuse cookies of more than 4,096 bytes.
-const CREDENTIAL_BYTES_MAX: usize = 2900;
+pub(crate) const CREDENTIAL_BYTES_MAX: usize = 2900;
 /// Path of the API that every role may read, to check a credential.
 const CHECK: &str = "/api/v1/nodes?limit=1";
 
 /// Encrypts the cookies of sessions, and computes the tokens of forms.
 pub(crate) struct Sessions {
-    cipher: Option<LessSafeKey>,
+    credentials: Sealer,
+    /// Seals the sign-ins that users began at the identity provider.
+    pub(crate) pending: Sealer,
     forms: hmac::Key,
-    chance: Arc<dyn Chance>,
     cookie: String,
 }
 
@@ -41,42 +42,24 @@ impl Sessions {
     pub(crate) fn new(secret: &[u8], chance: Arc<dyn Chance>) -> Self {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let derived = |purpose: &str| hmac::sign(&secret, purpose.as_bytes());
-        let cipher = UnboundKey::new(&CHACHA20_POLY1305, derived("session").as_ref());
         // Cookies are shared by all ports of a host, so each installation has its own name.
         let name = derived("cookie name");
         let name = name.as_ref().iter().take(4).map(|byte| format!("{byte:02x}"));
         Self {
-            cipher: cipher.ok().map(LessSafeKey::new),
+            credentials: Sealer::new(&derived("session"), Arc::clone(&chance)),
+            pending: Sealer::new(&derived("pending sign-in"), chance),
             forms: hmac::Key::new(hmac::HMAC_SHA256, derived("forms").as_ref()),
-            chance,
             cookie: format!("evenkeel_{}", name.collect::<String>()),
         }
     }
 
-    fn seal(&self, credential: &str, now: Timestamp) -> Option<String> {
-        let mut nonce = [0; NONCE_LEN];
-        for part in nonce.chunks_mut(8) {
-            part.copy_from_slice(&self.chance.bits().to_le_bytes()[..part.len()]);
-        }
-        let mut sealed = now.as_micros().to_le_bytes().to_vec();
-        sealed.extend_from_slice(credential.as_bytes());
-        let nonce_of_cookie = Nonce::assume_unique_for_key(nonce);
-        let cipher = self.cipher.as_ref()?;
-        cipher.seal_in_place_append_tag(nonce_of_cookie, Aad::empty(), &mut sealed).ok()?;
-        Some(URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
+    pub(crate) fn seal(&self, credential: &str, now: Timestamp) -> Option<String> {
+        self.credentials.seal(credential, now)
     }
 
     /// Returns the credential in a cookie, unless the session is too old.
-    fn open(&self, cookie: &str, now: Timestamp) -> Option<String> {
-        let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut sealed = sealed.to_vec();
-        let opened = self.cipher.as_ref()?.open_in_place(nonce, Aad::empty(), &mut sealed).ok()?;
-        let (began, credential) = opened.split_first_chunk()?;
-        let began = Timestamp::from_micros(i64::from_le_bytes(*began));
-        let is_valid = now < began.saturating_add(SESSION_MAX);
-        is_valid.then(|| String::from_utf8(credential.to_vec()).ok()).flatten()
+    pub(crate) fn open(&self, cookie: &str, now: Timestamp) -> Option<String> {
+        self.credentials.open(cookie, SESSION_MAX, now)
     }
 
     /// The token that every form of a session carries. Another site can't read it.
@@ -90,13 +73,12 @@ impl Sessions {
     }
 
     fn cookie_of(&self, headers: &HeaderMap) -> Option<String> {
-        let cookies =
-            headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| {
-            let (name, value) = pair.trim().split_once('=')?;
-            (name == self.cookie).then(|| value.to_owned())
-        });
-        pairs.next()
+        cookies::find(headers, &self.cookie).map(str::to_owned)
+    }
+
+    /// Name of the cookie of a pending sign-in.
+    pub(crate) fn pending_cookie(&self) -> String {
+        format!("{}_sign_in", self.cookie)
     }
 
     fn set_cookie(&self, value: &str, is_tls: bool) -> Option<HeaderValue> {
@@ -203,19 +185,34 @@ pub(crate) async fn sign_in(
                 "The token is longer than {CREDENTIAL_BYTES_MAX} bytes, which fit into a cookie."
             )
         };
-        return pages::sign_in::refused(StatusCode::UNPROCESSABLE_ENTITY, &form.next, &detail);
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return pages::sign_in::refused(&web, status, &form.next, &detail);
     }
-    let text = credential.to_owned();
-    // The API limits wrong credentials, and writes them to the audit log.
-    match web.backend.get(&Credential { text, from, audience: None }, CHECK).await {
-        Ok(_) => begin(&web, credential, &form.next),
-        Err(refused) => pages::sign_in::refused(refused.status, &form.next, &refused.detail),
+    match check(&web, credential, from).await {
+        Ok(()) => begin(&web, credential, &form.next),
+        Err(refused) => pages::sign_in::refused(&web, refused.status, &form.next, &refused.detail),
     }
 }
 
+/// Checks a credential. The API limits wrong credentials, and writes them to the audit log.
+pub(crate) async fn check(
+    web: &Web,
+    credential: &str,
+    from: Option<ClientAddress>,
+) -> Result<(), Refused> {
+    let credential = Credential { text: credential.to_owned(), from, audience: None };
+    web.backend.get(&credential, CHECK).await.map(drop)
+}
+
 pub(crate) fn begin(web: &Web, credential: &str, next: &str) -> Response {
+    begin_over(web, credential, next, false)
+}
+
+/// Begins a session. `is_https`: browsers reach this server over TLS through a proxy.
+pub(crate) fn begin_over(web: &Web, credential: &str, next: &str, is_https: bool) -> Response {
+    let is_tls = web.is_tls || is_https;
     let sealed = web.sessions.seal(credential, web.now());
-    let cookie = sealed.and_then(|sealed| web.sessions.set_cookie(&sealed, web.is_tls));
+    let cookie = sealed.and_then(|sealed| web.sessions.set_cookie(&sealed, is_tls));
     let Some(cookie) = cookie else {
         let detail = "The session can't be encrypted. Look into the server's log.";
         return layout::error(StatusCode::INTERNAL_SERVER_ERROR, "No session", detail);
@@ -280,6 +277,7 @@ mod tests {
         let end = now.saturating_add(SESSION_MAX);
         assert_eq!(sessions(1).open(&cookie, end), None);
         assert_eq!(sessions(2).open(&cookie, now), None);
+        assert_eq!(sessions(1).pending.open(&cookie, SESSION_MAX, now), None);
         for broken in ["", "AAAA", &cookie[1..], &format!("{cookie}AAAA")] {
             assert_eq!(sessions(1).open(broken, now), None, "{broken}");
         }

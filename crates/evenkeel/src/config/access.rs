@@ -6,6 +6,7 @@ use evenkeel_access::{ExternalAlgorithm, ExternalSettings};
 use evenkeel_core::Span;
 
 use super::Result;
+use super::oidc::{self, OidcConfig};
 use super::raw::{boolean, settings};
 use super::resolve::{invalid, number};
 use super::secret_key::{self, Hidden, SecretKeys};
@@ -57,6 +58,36 @@ settings! {
         #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub jwt_local: Option<bool>,
 
+        /// Client id of this server at the identity provider, with which users sign in to the
+        /// dashboard
+        #[arg(env = "EVENKEEL_OIDC_CLIENT_ID", value_name = "ID")]
+        pub oidc_client_id: Option<String>,
+
+        /// Client secret; set the environment variable, because other users can see command lines
+        #[arg(env = "EVENKEEL_OIDC_CLIENT_SECRET", hide_env_values = true, value_name = "SECRET")]
+        #[arg(hide = true)]
+        pub oidc_client_secret: Option<Hidden>,
+
+        /// File with the client secret
+        #[arg(env = "EVENKEEL_OIDC_CLIENT_SECRET_FILE", value_name = "FILE")]
+        pub oidc_client_secret_file: Option<PathBuf>,
+
+        /// Address of the identity provider's sign-in page
+        #[arg(env = "EVENKEEL_OIDC_AUTHORIZATION_ENDPOINT", value_name = "URL")]
+        pub oidc_authorization_endpoint: Option<String>,
+
+        /// Address at which the identity provider exchanges codes for tokens
+        #[arg(env = "EVENKEEL_OIDC_TOKEN_ENDPOINT", value_name = "URL")]
+        pub oidc_token_endpoint: Option<String>,
+
+        /// Scopes to ask for, separated by spaces [default: openid profile]
+        #[arg(env = "EVENKEEL_OIDC_SCOPES", value_name = "SCOPES")]
+        pub oidc_scopes: Option<String>,
+
+        /// Name of the identity provider on the sign-in page [default: your identity provider]
+        #[arg(env = "EVENKEEL_OIDC_NAME", value_name = "NAME")]
+        pub oidc_name: Option<String>,
+
         /// Days to keep entries of the audit log [default: 90]
         #[arg(env = "EVENKEEL_AUDIT_DAYS", value_name = "DAYS")]
         pub audit_days: Option<u64>,
@@ -84,6 +115,7 @@ settings! {
 pub struct AccessConfig {
     pub tls: Option<TlsFiles>,
     pub provider: Option<ProviderConfig>,
+    pub oidc: Option<OidcConfig>,
     pub audit_kept: Span,
     pub secret_keys: SecretKeys,
 }
@@ -112,9 +144,9 @@ pub enum KeyFile {
 
 impl RawAccess {
     /// Like [`Self::or`], but if `self` sets a file, text or command for encryption keys, ignores
-    /// all three settings of `other`.
+    /// all three settings of `other`. The same holds for the file and text of the client secret.
     #[must_use]
-    pub fn or_with_one_key_source(self, other: &Self) -> Self {
+    pub fn or_with_one_source(self, other: &Self) -> Self {
         let mut other = other.clone();
         if self.secret_key_file.is_some()
             || self.secret_key.is_some()
@@ -124,11 +156,16 @@ impl RawAccess {
             other.secret_key = None;
             other.secret_key_command = None;
         }
+        if self.oidc_client_secret.is_some() || self.oidc_client_secret_file.is_some() {
+            other.oidc_client_secret = None;
+            other.oidc_client_secret_file = None;
+        }
         self.or(&other)
     }
 }
 
-pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig> {
+/// `public_url` is the resolved setting of the table `[executors]`.
+pub(super) fn resolve(raw: RawAccess, public_url: Option<&str>) -> Result<AccessConfig> {
     let missing = |key, way_out: &str| Err(invalid(key, "is missing", way_out));
     let tls = match (raw.tls_cert.clone(), raw.tls_key.clone()) {
         (None, None) => None,
@@ -143,10 +180,12 @@ pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig> {
         raw.secret_key.clone(),
         raw.secret_key_command.clone(),
     )?;
-    Ok(AccessConfig { tls, provider: provider(raw)?, audit_kept, secret_keys })
+    let provider = provider(&raw)?;
+    let oidc = oidc::resolve(&raw, provider.as_ref(), public_url)?;
+    Ok(AccessConfig { tls, provider, oidc, audit_kept, secret_keys })
 }
 
-fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>> {
+fn provider(raw: &RawAccess) -> Result<Option<ProviderConfig>> {
     const KEY: &str = "[access] jwt_algorithm";
     const NAMES: &str = "it is RS256, ES256 or EdDSA, or left out for tokens of this server's own";
     let algorithm = match raw.jwt_algorithm.as_deref() {
@@ -170,7 +209,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>> {
         }
         return Ok(None);
     };
-    let keys = match (raw.jwt_key_file, raw.jwt_jwks_file) {
+    let keys = match (raw.jwt_key_file.clone(), raw.jwt_jwks_file.clone()) {
         (Some(path), None) => KeyFile::Pem(path),
         (None, Some(path)) => KeyFile::Jwks(path),
         (None, None) => {
@@ -184,10 +223,10 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>> {
     };
     let settings = ExternalSettings {
         algorithm,
-        audience: raw.jwt_audience.unwrap_or_default(),
-        issuer: raw.jwt_issuer,
-        role_claim: raw.jwt_role_claim.unwrap_or_else(|| "role".into()),
-        tenant_claim: raw.jwt_tenant_claim.unwrap_or_else(|| "tenant".into()),
+        audience: raw.jwt_audience.clone().unwrap_or_default(),
+        issuer: raw.jwt_issuer.clone(),
+        role_claim: raw.jwt_role_claim.clone().unwrap_or_else(|| "role".into()),
+        tenant_claim: raw.jwt_tenant_claim.clone().unwrap_or_else(|| "tenant".into()),
     };
     Ok(Some(ProviderConfig { settings, keys, with_local: raw.jwt_local == Some(true) }))
 }
@@ -198,17 +237,17 @@ mod tests {
     use crate::Failure;
 
     fn refusal(raw: RawAccess) -> String {
-        let failure = resolve(raw).map_err(Failure::from).unwrap_err();
+        let failure = resolve(raw, None).map_err(Failure::from).unwrap_err();
         format!("{} | {}", failure.what, failure.way_out.unwrap_or_default())
     }
 
     #[test]
     fn defaults_accept_only_own_tokens() {
-        let config = resolve(RawAccess::default()).unwrap();
+        let config = resolve(RawAccess::default(), None).unwrap();
         assert!(config.tls.is_none() && config.provider.is_none());
         assert_eq!(config.audit_kept, Span::from_secs(90 * 86_400));
         let same = RawAccess { jwt_algorithm: Some("HS256".into()), ..RawAccess::default() };
-        assert!(resolve(same).unwrap().provider.is_none());
+        assert!(resolve(same, None).unwrap().provider.is_none());
     }
 
     #[test]

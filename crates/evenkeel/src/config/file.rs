@@ -43,7 +43,7 @@ impl RawTables {
             engine: self.engine.or(&other.engine),
             executors: self.executors.or(&other.executors),
             shell: self.shell.or(&other.shell),
-            access: self.access.or_with_one_key_source(&other.access),
+            access: self.access.or_with_one_source(&other.access),
             balance: self.balance.or(&other.balance),
             queue: self.queue.or(&other.queue),
             targets: self.targets.or(&other.targets),

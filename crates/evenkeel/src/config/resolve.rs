@@ -95,7 +95,8 @@ pub fn resolve(
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
     let leases = leases(&engine)?;
-    let access = access::resolve(access)?;
+    let executors = executors::resolve(executors)?;
+    let access = access::resolve(access, executors.public_url.as_deref())?;
     let may_be_reached = server.insecure_listen == Some(true) || access.tls.is_some();
     let poll = number("[engine] check_interval_ms", engine.check_interval_ms, 1000, 10..=60_000)?;
     let key = "[engine] metrics_interval_seconds";
@@ -116,7 +117,7 @@ pub fn resolve(
         pools: pools(server.pools)?,
         shell: shell::resolve(server.enable_shell, shell)?,
         allow_networks: server.allow_network.unwrap_or_default(),
-        executors: executors::resolve(executors)?,
+        executors,
         drain_grace: drain_grace(server.drain_grace)?,
         log: log(server.log_format.as_deref(), server.log)?,
         open_metrics: server.open_metrics == Some(true),

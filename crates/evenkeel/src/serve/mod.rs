@@ -9,6 +9,7 @@ pub mod executors;
 mod http;
 mod logging;
 mod metrics;
+mod oidc;
 mod open;
 mod readiness;
 mod secret_keys;
@@ -315,6 +316,7 @@ async fn router(
         clock: wall,
         chance: Arc::clone(chance),
         links: sign_in.links.clone(),
+        oidc: config.access.oidc.as_ref().map(oidc::settings).transpose()?,
     });
     Ok((web, Some(sign_in)))
 }

@@ -47,9 +47,15 @@ pub async fn load(
 }
 
 fn read_file(path: &Path) -> Result<String> {
-    let what = format!("the key for secrets can't be read from {}", path.display());
+    read_private(path, "the key for secrets")
+}
+
+/// Reads a file with a secret, and warns if other users can read it too. `content` names the secret
+/// in the error.
+pub fn read_private(path: &Path, content: &str) -> Result<String> {
+    let what = format!("{content} can't be read from {}", path.display());
     if std::fs::metadata(path).because(&what)?.permissions().mode() & 0o077 != 0 {
-        tracing::warn!(path = %path.display(), "other users can read the key file for secrets; run chmod 600 on it");
+        tracing::warn!(path = %path.display(), "other users can read this file, which contains a secret; run chmod 600 on it");
     }
     std::fs::read_to_string(path).because(what)
 }

@@ -14,6 +14,8 @@ mod dashboard_api;
 mod dashboard_jobs;
 mod dashboard_lists;
 mod dashboard_live;
+mod dashboard_oidc;
+mod identity_provider;
 mod import;
 mod isolation;
 mod lifecycle;
