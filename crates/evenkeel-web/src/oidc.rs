@@ -140,10 +140,10 @@ pub(crate) async fn finish(
 ) -> Response {
     let Some(oidc) = &web.oidc else { return not_set_up() };
     let from = from.map(|Extension(from)| from);
-    let pending = Pending::of_request(&web.sessions, &headers, web.now());
-    // Without this check, another site could sign this browser in as another user. The provider's
-    // error text is shown only after this check, because any site can link to the callback.
-    let Some(pending) = pending.filter(|pending| pending.state == answer.state) else {
+    let pending = Pending::of_request(&web.sessions, &headers, &answer.state, web.now());
+    // The provider's error text is shown only for the right state, because any site can link to the
+    // callback.
+    let Some(pending) = pending else {
         return Problem::not_begun_here(&web, oidc, from).page(&web, "/");
     };
     let mut response = match token_of(&web, oidc, &pending, &answer, from).await {

@@ -64,16 +64,19 @@ impl Pending {
         HeaderValue::try_from(cookie).ok()
     }
 
-    /// Returns the sign-in that the browser of a request began, unless it is too old.
+    /// Returns the sign-in with this state that the browser of a request began, unless it is too old.
+    /// Without the comparison of states, another site could sign the browser in as another user.
     pub(super) fn of_request(
         sessions: &Sessions,
         headers: &HeaderMap,
+        state: &str,
         now: Timestamp,
     ) -> Option<Self> {
         let name = sessions.pending_cookie();
         let cookie = cookies::find(headers, &name)?;
         let text = sessions.pending.open(cookie, VALID_FOR, now)?;
-        serde_json::from_str(&text).ok()
+        let pending: Self = serde_json::from_str(&text).ok()?;
+        (pending.state == state).then_some(pending)
     }
 }
 

@@ -76,11 +76,17 @@ fn pending_sign_in_is_kept_for_ten_minutes_in_one_browser() {
     assert!(text.ends_with("; Path=/sign-in; HttpOnly; SameSite=Lax; Max-Age=600; Secure"));
     assert!(secrets.iter().all(|secret| !text.contains(*secret)), "{text}");
     let headers = request_with(&cookie);
-    let opened = |key, now| Pending::of_request(&sessions(key), &headers, now);
-    assert_eq!(opened(1, at(599)), Some(pending.clone()));
-    assert_eq!(opened(1, at(600)), None);
-    assert_eq!(opened(2, at(0)), None);
-    assert_eq!(Pending::of_request(&sessions(1), &HeaderMap::new(), at(0)), None);
+    let opened = |key, state: &str, now| {
+        Pending::of_request(&sessions(key), &headers, state, now).map(|pending| pending.next)
+    };
+    assert_eq!(opened(1, &pending.state, at(599)).as_deref(), Some("/jobs"));
+    assert_eq!(opened(1, &pending.state, at(600)), None);
+    assert_eq!(opened(2, &pending.state, at(0)), None);
+    for state in ["", "x", &pending.nonce] {
+        assert_eq!(opened(1, state, at(0)), None, "{state}");
+    }
+    let no_cookie = HeaderMap::new();
+    assert!(Pending::of_request(&sessions(1), &no_cookie, &pending.state, at(0)).is_none());
 
     let plain = pending.cookie(&sessions(1), false, at(0)).unwrap();
     assert!(!plain.to_str().unwrap().contains("Secure"));
