@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -119,7 +120,7 @@ impl Race {
     /// Half of a worker's attempts keep running while it claims more attempts.
     async fn work(self: Arc<Self>, store: Arc<dyn Store>, claim: Claim) {
         let mut held: VecDeque<ClaimedAttempt> = VecDeque::new();
-        let mut idle = 0;
+        let (mut idle, mut done_before) = (0, 0);
         while !self.is_over() {
             let claimed = store.claim(&claim, now(100)).await.unwrap().attempts;
             self.enter(&claimed);
@@ -130,14 +131,17 @@ impl Race {
             let ended: Vec<ClaimedAttempt> = held.drain(..held.len() - keeps).collect();
             self.end(&*store, &claim, &ended).await;
             if found_none && ended.is_empty() {
-                idle += 1;
+                let done = self.watch.lock().unwrap().done;
+                idle = if done == done_before { idle + 1 } else { 0 };
+                done_before = done;
                 assert!(idle < 20_000, "no worker makes progress");
                 // An idle worker releases attempts from limit queues, as the upkeep loop of a node
                 // does.
                 let step_over =
                     ReleaseStep { to_wider: idle % 8 == 0, ..queues_within(&self.terms.limits) };
                 store.release_all_limited(step_over, now(100)).await.unwrap();
-                tokio::task::yield_now().await;
+                // Leaves the processor to the workers that hold attempts.
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
         self.end(&*store, &claim, &Vec::from(held)).await;
