@@ -7,9 +7,11 @@ import urllib.parse
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
+# Long enough for a busy machine.
 WAIT_LIMIT = 15
 WIDE = (1280, 900)
 
@@ -21,9 +23,11 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--no-first-run",
-    # No test depends on the network.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 ]
+# A host name that browsers do not trust like `localhost`: pages over plain HTTP get no locks.
+PLAIN_HOST = "evenkeel.test"
+# No test depends on the network.
+RESOLVER = f"MAP {PLAIN_HOST} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
 # Runs before the scripts of each page, and records what the policy of the page has blocked.
 RECORD_VIOLATIONS = """
@@ -34,13 +38,16 @@ document.addEventListener('securitypolicyviolation', event => window.policyViola
 
 
 class Chrome:
-    """A browser window that shows the pages of one server."""
+    """A browser that shows the pages of one server. `name` is the folder of its profile."""
 
-    def __init__(self, server, folder):
-        self.server = server
+    def __init__(self, server, folder, name="first-browser"):
+        self.server, self.url = server, server.url
+        folder = folder / name
+        folder.mkdir()
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
-        for argument in [*ARGUMENTS, f"--user-data-dir={folder / 'profile'}"]:
+        own = [f"--host-resolver-rules={RESOLVER}", f"--user-data-dir={folder / 'profile'}"]
+        for argument in [*ARGUMENTS, *own]:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = Service(shutil.which("chromedriver"), log_output=str(folder / "driver.log"))
@@ -58,8 +65,15 @@ class Chrome:
 
     def reset(self):
         """Forgets the session, the logs and the settings of the previous test."""
+        first, *others = self.driver.window_handles
+        for window in others:
+            self.driver.switch_to.window(window)
+            self.driver.close()
+        self.driver.switch_to.window(first)
+        self.url = self.server.url
         self.driver.get("about:blank")
         self.command("Network.clearBrowserCookies")
+        self.command("Storage.clearDataForOrigin", origin=self.url, storageTypes="all")
         self.resize(*WIDE)
         self.media()
         self.console()
@@ -75,8 +89,13 @@ class Chrome:
                     {"name": "forced-colors", "value": forced}]
         self.command("Emulation.setEmulatedMedia", features=features)
 
+    def use_plain_host(self):
+        """Opens further pages under a host name instead of an address of this machine."""
+        port = urllib.parse.urlsplit(self.server.url).port
+        self.url = f"http://{PLAIN_HOST}:{port}"
+
     def open(self, path):
-        self.driver.get(self.server.url + path)
+        self.driver.get(self.url + path)
 
     @property
     def path(self):
@@ -113,6 +132,33 @@ class Chrome:
     def click_button(self, text):
         self.click(lambda: self.button(text))
 
+    def fill(self, fields):
+        """Sets fields of the shown forms, by their names."""
+        for name, value in fields.items():
+            field = self.one(f"main [name='{name}']:not([type=hidden])")
+            if field.tag_name == "select":
+                Select(field).select_by_visible_text(value)
+            else:
+                field.clear()
+                field.send_keys(value)
+
+    def fill_zone(self, name):
+        """Chooses the zone in which pages show times."""
+        Select(self.one("header select[name=tz]")).select_by_visible_text(name)
+        self.click(lambda: self.one("header form.zone button"))
+
+    def notice(self):
+        """What the page says about the command that was just sent."""
+        return self.text_of("main .notice[role=status]")
+
+    def heading(self):
+        return self.text_of("h1")
+
+    def text_of(self, selector):
+        """Reads an element at once, because a live update may replace it at any time."""
+        texts = "return [...document.querySelectorAll(arguments[0])].map(it => it.innerText)"
+        return self.wait(f"an element {selector}", lambda: self.run(texts, selector))[0]
+
     def click(self, find):
         """Clicks on what `find` returns, and waits until the next page is shown.
 
@@ -123,6 +169,13 @@ class Chrome:
         self.wait("the next page", lambda: self.one("html") != page)
         self.wait("its content", lambda: self.run("return document.readyState") == "complete")
 
+    def press(self, *keys):
+        """Presses keys where the focus is."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self):
+        return self.driver.switch_to.active_element
+
     def link(self, text):
         return self.wait(f"a link {text!r}", lambda: self.driver.find_elements(By.LINK_TEXT, text))[0]
 
@@ -132,6 +185,20 @@ class Chrome:
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
+
+    def run_async(self, script, *arguments):
+        """Returns what the script passes to `done`."""
+        script = "const done = arguments[arguments.length - 1];" + script
+        return self.driver.execute_async_script(script, *arguments)
+
+    def send_form(self, path, **fields):
+        """Sends a form as a script of the shown page could. Returns the status and the answer."""
+        return self.run_async("""
+            const token = document.querySelector('input[name=token]').value;
+            const body = new URLSearchParams({token, ...arguments[1]});
+            fetch(arguments[0], {method: 'POST', body})
+                .then(async answer => done([answer.status, await answer.text()]),
+                      error => done([0, String(error)]));""", path, fields)
 
     def sign_in(self, credential, path="/"):
         self.open(f"/sign-in?next={urllib.parse.quote(path, safe='')}")

@@ -9,19 +9,26 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class OtherSite:
-    """Serves the HTML of `pages` by path."""
+    """Serves the HTML of `pages` by path, with the headers and the status of the path, if any."""
 
     def __init__(self):
-        self.pages = {}
-        pages = self.pages
+        self.pages, self.headers, self.statuses = {}, {}, {}
+        site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                html = pages.get(self.path)
-                self.send_response(200 if html is not None else 404)
+                html = site.pages.get(self.path)
+                status = 200 if html is not None else 404
+                self.send_response(site.statuses.get(self.path, status))
                 self.send_header("Content-Type", "text/html; charset=utf-8")
+                for name, value in site.headers.get(self.path, {}).items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write((html or "").encode())
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.do_GET()
 
             def log_message(self, *_):
                 pass

@@ -1,13 +1,11 @@
-"""Fills a server with jobs, runs and other data, with hostile text in every field that takes text."""
+"""Fills a server with jobs, runs and other data."""
 
 from dataclasses import dataclass
 
+import hostile
+from hostile import wait_for_run
 from server import wait_until
 
-# If a page shows this text as markup, its script sets `window.hostile`.
-HOSTILE = "\"'><img src=x onerror=\"window.hostile=1\"><script>window.hostile=1</script>"
-HOSTILE_NAME = "report <img src=x onerror=window.hostile=1>"
-HOSTILE_TITLE = "<title>&lt;img src=x onerror=window.hostile=1&gt; news</title>"
 # Jobs that all run in the same quarter of an hour.
 CROWD = 60
 
@@ -18,11 +16,42 @@ class Seeded:
 
     hostile_job: str
     hostile_run: str
+    crawled_page: str
+    api_key: str
+    running_run: str
+    plan: str
     failing_job: str = "hourly-import"
     morning_job: str = "morning-report"
     failure: str = "cannot reach the archive"
     other_tenant_job: str = "acme-payroll"
     other_tenant: str = "acme"
+
+    def pages(self, role):
+        """Pages that the navigation does not have, with their names, for a role."""
+        job = f"/jobs/{self.hostile_job}"
+        pages = {
+            job: "job",
+            f"/jobs/{self.failing_job}?at=09:00": "job-at-nine",
+            f"/runs/{self.hostile_run}": "run",
+            f"/runs/{self.running_run}": "run-running",
+            f"/pages/{self.crawled_page}": "crawled-page",
+            f"/balance?rebalance={self.plan}": "rebalance",
+            "/balance?day=2026-10-25&tz=Europe/Berlin": "balance-day",
+            "/docs/api/try?method=POST&path=/api/v1/jobs": "api-try",
+        }
+        if role != "viewer":
+            pages |= {
+                "/jobs/new": "job-new",
+                "/jobs/new?as=json": "job-new-json",
+                f"{job}/edit": "job-edit",
+                f"{job}/edit?as=json": "job-edit-json",
+                f"{job}/confirm/delete": "job-delete",
+                "/job-commands?action=pause&name_prefix=nightly-": "job-commands",
+                "/dead-letters/confirm?action=redrive": "dead-letters-redrive",
+            }
+        if role == "admin":
+            pages[f"/access/revoke/{self.api_key}?name=ci"] = "access-revoke"
+        return pages
 
 
 def shell(name, script, **fields):
@@ -34,41 +63,31 @@ def shell(name, script, **fields):
 
 def fill(server, site):
     create = lambda job: server.post("/api/v1/jobs", job)
-    seeded = create_hostile(server, create)
-    create(shell(seeded.failing_job, f"echo '{seeded.failure}' >&2; exit 1",
-                 scheduling_period="1h", max_retries=1))
-    create(shell("archive-backup", f"echo '{seeded.failure}' >&2; exit 1",
-                 on_failure={"action": "dead_letter"}))
-    create({"name": seeded.morning_job, "executor_type": "noop",
+    create_failing(create)
+    create({"name": Seeded.morning_job, "executor_type": "noop",
             "schedule": {"kind": "cron", "expression": "0 9 * * *"}, "timezone": "Europe/Berlin"})
     create({"name": "paused-export", "executor_type": "noop", "schedule": "30m", "enabled": False})
     for number in range(3):
-        create(shell(f"long-import-{number}", "echo started; exec sleep 600",
+        create(shell(f"long-import-{number}", "echo started; exec sleep 1200",
                      concurrency_key="import", concurrency_limit=1))
     create_crowd(server)
-    create_crawl(server, create, site)
-    acme = server.create_token("admin", seeded.other_tenant)
-    job = {"name": seeded.other_tenant_job, "executor_type": "noop", "schedule": "1h"}
-    server.post("/api/v1/jobs", job, acme)
-    for job in [seeded.failing_job, "archive-backup"]:
-        wait_for_run(server, job, "failed")
+    create_other_tenant(server)
+    job, run, page, key = hostile.fill(server, site, create)
+    for name in [Seeded.failing_job, "archive-backup"]:
+        wait_for_run(server, name, "failed")
+    running = lambda: server.get("/api/v1/runs?status=running")["runs"]
     wait_for_items(server, "/api/v1/conditions", "jobs", 3)
     wait_for_items(server, "/api/v1/failures", "failures", 2)
     wait_for_items(server, "/api/v1/dead-letters", "dead_letters", 2)
-    return seeded
+    return Seeded(hostile_job=job, hostile_run=run, crawled_page=page, api_key=key,
+                  running_run=wait_until("a running job", running)[0]["id"],
+                  plan=server.post("/api/v1/scheduler/rebalance/preview")["plan_id"])
 
 
-def create_hostile(server, create):
-    script = "printf '%s\\n' \"$0\"; printf '%s\\n' \"$0\" >&2; exit 1"
-    job = shell(HOSTILE_NAME, script, description=HOSTILE, payload={HOSTILE: [HOSTILE]},
-                metadata={HOSTILE: HOSTILE}, source_name=HOSTILE,
-                on_failure={"action": "dead_letter"})
-    job["executor_config"]["argv"].append(HOSTILE)
-    id = create(job)["id"]
-    server.post("/api/v1/targets", {"name": HOSTILE, "url": "http://localhost/<script>"})
-    server.post("/api/v1/api-keys", {"name": HOSTILE, "role": "viewer"})
-    run = wait_for_run(server, id, "failed")
-    return Seeded(hostile_job=id, hostile_run=run["id"])
+def create_failing(create):
+    script = f"echo '{Seeded.failure}' >&2; exit 1"
+    create(shell(Seeded.failing_job, script, scheduling_period="1h", max_retries=1))
+    create(shell("archive-backup", script, on_failure={"action": "dead_letter"}))
 
 
 def create_crowd(server):
@@ -81,19 +100,10 @@ def create_crowd(server):
         server.call("PATCH", f"/api/v1/jobs/{job['name']}", {"prefer_window": None})
 
 
-def create_crawl(server, create, site):
-    """Crawls a page whose title is hostile."""
-    site.pages["/news"] = f"<!doctype html>{HOSTILE_TITLE}<p>{HOSTILE_NAME}"
-    create({"name": "crawl-news", "url": site.address("/news"), "schedule_enabled": False})
-    wait_for_run(server, "crawl-news", "completed")
-
-
-def wait_for_run(server, job, status):
-    """Returns the newest run of a job, once it has this status."""
-    def newest():
-        found = server.get(f"/api/v1/jobs/{job}/executions?limit=1")["executions"]
-        return found[0] if found and found[0]["status"] == status else None
-    return wait_until(f"a run of {job} that has {status}", newest, 60)
+def create_other_tenant(server):
+    acme = server.create_token("admin", Seeded.other_tenant)
+    job = {"name": Seeded.other_tenant_job, "executor_type": "noop", "schedule": "1h"}
+    server.post("/api/v1/jobs", job, acme)
 
 
 def wait_for_items(server, path, name, count):

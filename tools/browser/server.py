@@ -16,6 +16,8 @@ OPTIONS = [
     "--allow-network", "127.0.0.0/8",
     "--balance-cooldown", "0s",
     "--balance-protection", "0s",
+    "--dashboard-hosts", "evenkeel.test",
+    "--node-name", "node <img src=x onerror=window.hostile=1>",
 ]
 
 
@@ -66,9 +68,9 @@ class Server:
             self.process.wait()
         self.log.close()
 
-    def create_token(self, role, tenant="default"):
+    def create_token(self, role, tenant="default", subject="tester"):
         command = [self.binary, "token", "create", "--role", role, "--tenant", tenant]
-        command += ["--data-dir", self.data]
+        command += ["--subject", subject, "--data-dir", self.data]
         return subprocess.check_output(command, text=True, timeout=ANSWER_LIMIT).strip()
 
     def call(self, method, path, body=None, token=None):
@@ -85,6 +87,16 @@ class Server:
         except urllib.error.HTTPError as error:
             detail = error.read().decode(errors="replace")
             raise AssertionError(f"{method} {path}: {error.code} {detail}") from None
+
+    def status(self, path, token):
+        """Returns the status with which the API answers."""
+        headers = {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(self.url + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_LIMIT) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def get(self, path, token=None):
         return self.call("GET", path, token=token)

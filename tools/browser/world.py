@@ -1,12 +1,14 @@
 """All that a test needs: a server with data, a browser and another site."""
 
 import shutil
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import seed
 from chrome import Chrome
 from other_site import OtherSite
-from server import Server
+from server import Server, wait_until
 
 
 def add_arguments(parser):
@@ -20,6 +22,8 @@ class World:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder.resolve()
         self.parts = []
+        self.tokens = {}
+        self.numbers = count(1)
 
     def __enter__(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -43,19 +47,52 @@ class World:
             part, stop = self.parts.pop()
             stop(part)
 
+    def token(self, role, tenant="default"):
+        key = (role, tenant)
+        if key not in self.tokens:
+            self.tokens[key] = self.server.create_token(role, tenant)
+        return self.tokens[key]
+
     def sign_in(self, role="admin", path="/", tenant="default"):
-        self.chrome.sign_in(self.server.create_token(role, tenant), path)
+        self.role = role
+        self.chrome.sign_in(self.token(role, tenant), path)
+
+    @contextmanager
+    def second_browser(self):
+        """A browser with its own cookies."""
+        chrome = Chrome(self.server, self.folder, f"browser-{next(self.numbers)}")
+        try:
+            yield chrome
+        finally:
+            chrome.quit()
+
+    def create(self, kind, **fields):
+        """Creates a job with a new name that begins with `kind`, and returns the name."""
+        name = f"{kind}-{next(self.numbers)}"
+        job = {"name": name, "executor_type": "noop", "schedule": "24h"}
+        self.server.post("/api/v1/jobs", job | fields)
+        return name
+
+    def job(self, name):
+        return self.server.get(f"/api/v1/jobs/{name}")
+
+    def runs(self, job):
+        """The runs of a job, newest first."""
+        return self.server.get(f"/api/v1/runs?job={job}")["runs"]
+
+    def run_with(self, job, status):
+        """Waits until the newest run of a job has this status, and returns it."""
+        def newest():
+            runs = self.runs(job)
+            return runs[0] if runs and runs[0]["status"] == status else None
+        return wait_until(f"a run of {job} that has {status}", newest)
 
     def pages(self):
         """The paths of all pages for the role of the session."""
         return list(self.named_pages())
 
     def named_pages(self):
-        """The paths of the pages in the navigation, of a job and of a run, with their names."""
+        """The paths of all pages with their names, for the role of the session."""
         paths = self.chrome.navigation()
         assert "/jobs" in paths, f"the navigation has only {paths}"
-        pages = {path: path for path in paths}
-        pages[f"/jobs/{self.seeded.hostile_job}"] = "job"
-        pages[f"/jobs/{self.seeded.failing_job}?at=09:00"] = "job-at-nine"
-        pages[f"/runs/{self.seeded.hostile_run}"] = "run"
-        return pages
+        return {path: path for path in paths} | self.seeded.pages(self.role)

@@ -8,6 +8,12 @@ pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
+/// True if a service for continuous integration runs xtask: all of them set `CI`.
+#[expect(clippy::disallowed_methods, reason = "the only place where xtask reads its environment")]
+pub fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false")
+}
+
 #[expect(clippy::disallowed_methods, reason = "measures the duration of each step")]
 pub fn now() -> Instant {
     Instant::now()

@@ -13,23 +13,11 @@ return null;
 """
 
 
-def is_missing(chrome):
-    """True while the balance page has no heat map yet. Delete this once it has one."""
-    if not chrome.find("#heat-map"):
-        print("not tested: the balance page has no heat map yet")
-    return not chrome.find("#heat-map")
-
-
-def press(chrome, key, times=1):
-    for _ in range(times):
-        chrome.driver.switch_to.active_element.send_keys(key)
-
-
 def tab_to_the_map(chrome):
     cells = chrome.find(CELLS)
     for _ in range(TABS_MAX):
-        press(chrome, Keys.TAB)
-        if chrome.driver.switch_to.active_element in cells:
+        chrome.press(Keys.TAB)
+        if chrome.focused() in cells:
             return
     raise AssertionError(f"{TABS_MAX} tabs do not lead to the heat map")
 
@@ -37,23 +25,31 @@ def tab_to_the_map(chrome):
 def test_busiest_slot_is_found_and_opened_with_the_keyboard(world):
     chrome = world.chrome
     world.sign_in("viewer", "/balance")
-    if is_missing(chrome):
-        return
-    peak = chrome.wait("a marked peak", lambda: chrome.run(PEAK))
+    row, column = chrome.run(PEAK)
     tab_to_the_map(chrome)
-    press(chrome, Keys.ARROW_DOWN, peak[0])
-    press(chrome, Keys.ARROW_RIGHT, peak[1])
-    cell = chrome.driver.switch_to.active_element
-    assert "100 % of the peak" in cell.accessible_name, cell.accessible_name
+    chrome.press(*[Keys.ARROW_DOWN] * row, *[Keys.ARROW_RIGHT] * column)
+    assert "100 % of the peak" in chrome.focused().accessible_name, chrome.focused().accessible_name
     page = chrome.one("html")
-    cell.send_keys(Keys.ENTER)
+    chrome.press(Keys.ENTER)
     chrome.wait("the jobs of the slot", lambda: chrome.one("html") != page)
     chrome.wait_for_text("nightly-")
 
 
+def test_arrow_keys_stay_inside_the_map(world):
+    chrome = world.chrome
+    world.sign_in("viewer", "/balance")
+    tab_to_the_map(chrome)
+    first = chrome.focused()
+    chrome.press(Keys.ARROW_UP, Keys.ARROW_LEFT)
+    assert chrome.focused() == first
+    chrome.press(Keys.END, Keys.ARROW_RIGHT)
+    last = chrome.focused()
+    assert ", 23:00" in last.accessible_name, last.accessible_name
+    chrome.press(Keys.HOME)
+    assert chrome.focused() == first
+
+
 def test_heat_map_has_one_tab_stop(world):
     world.sign_in("viewer", "/balance")
-    if is_missing(world.chrome):
-        return
     stops = [cell for cell in world.chrome.find(CELLS) if cell.get_attribute("tabindex") == "0"]
     assert len(stops) == 1, f"{len(stops)} cells are tab stops"

@@ -31,7 +31,7 @@ def problems_of_loading(world):
     found = [f"console: {message}" for message in chrome.console()]
     found += [f"policy: {it}" for it in chrome.run("return window.policyViolations")]
     found += [f"request to {host}" for host in chrome.requested_hosts() - {world.server.host}]
-    if len(chrome.find("h1")) != 1 or not chrome.one("h1").text:
+    if len(chrome.find("h1")) != 1 or not chrome.heading():
         found.append("the page needs one heading")
     status = chrome.run("return performance.getEntriesByType('navigation')[0].responseStatus")
     if status != 200:
