@@ -4,6 +4,9 @@
   const POLL = 5000; // without a stream, pages load themselves at this interval, in ms
   const SILENCE = 25000; // the server sends a message at least every 10 s
   const RETRY = 30000; // after the server refused a stream, the next try
+  const FOLLOW = 2000; // a page with a growing log loads itself at this interval
+  const BEAT = 1000; // the tab with the stream says so at this interval, if there are no locks
+  const ELECTION = 300; // a new tab waits this long for the answer of the tab with the stream
   const PAUSED = "evenkeel-paused";
   const one = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
@@ -43,23 +46,41 @@
       return [`${name} ${seen.get(name)}`, element];
     });
   };
+  const showEndOfLog = () => {
+    const log = one("pre.log", main);
+    log?.scrollTo({ top: log.scrollHeight, behavior: "instant" });
+  };
   const FOCUSABLE = "a, button, summary, [tabindex]";
   const replaceContent = (fresh) => {
     const focused = places(FOCUSABLE).find(([, element]) => element === document.activeElement);
     const details = new Map(places("details").map(([name, element]) => [name, element.open]));
     const scrolled = all("*", main).map((element, at) => [at, element.scrollLeft, element.scrollTop])
       .filter(([, left, top]) => left || top);
+    const log = one("pre.log", main);
+    const isAtEnd = log !== null && log.scrollHeight - log.clientHeight - log.scrollTop < 4;
     const [x, y] = [scrollX, scrollY];
     main.replaceChildren(...document.adoptNode(one("main", fresh)).childNodes);
     document.title = fresh.title;
     for (const [name, element] of places("details")) if (details.has(name)) element.open = details.get(name);
     const elements = all("*", main);
     for (const [at, left, top] of scrolled) elements[at]?.scrollTo({ left, top, behavior: "instant" });
+    if (isAtEnd) showEndOfLog();
+    prepare();
     document.dispatchEvent(new Event("evenkeel:replaced"));
     const target = focused && places(FOCUSABLE).find(([name]) => name === focused[0]);
     target?.[1].focus({ preventScroll: true });
     scrollTo({ left: x, top: y, behavior: "instant" });
   };
+
+  // The keyboard scrolls only elements that can have the focus.
+  const prepare = () => {
+    for (const element of all("table:not([data-grid]), pre", main)) {
+      const { scrollWidth, scrollHeight, clientWidth, clientHeight } = element;
+      if (scrollWidth > clientWidth || scrollHeight > clientHeight) element.tabIndex = 0;
+    }
+  };
+  prepare();
+  addEventListener("resize", prepare);
 
   const refresh = async () => {
     if (!isWatching() || isStatic()) return;
@@ -94,6 +115,10 @@
     }
   };
 
+  // No event tells about the lines of a log, and the end of an outage is no event either.
+  setInterval(() => { if (one("[data-follow]", main)) refresh(); }, FOLLOW);
+  setInterval(() => { if (isAway) refresh(); }, POLL);
+
   // --- The stream: one tab has it and tells the others ---
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("evenkeel-live") : null;
   let isPaused = sessionStorage.getItem(PAUSED) !== null;
@@ -123,6 +148,7 @@
     if (kind === "stream") hasStream = value;
     if (kind === "hello" && release) channel?.postMessage({ kind: "stream", value: hasStream });
     if (kind === "signed-out") location.assign("/sign-in");
+    election?.hear(kind, value);
     show();
   };
   if (channel) channel.onmessage = (message) => hear(message.data);
@@ -135,10 +161,7 @@
     const open = () => {
       heard = Date.now();
       source = new EventSource("/ui/stream");
-      source.onopen = () => {
-        tell("stream", true);
-        tell("changed"); // changes before the stream was open
-      };
+      source.onopen = () => tell("stream", true);
       source.onerror = () => {
         tell("stream", false);
         if (source.readyState === EventSource.CLOSED) refused = Date.now();
@@ -165,6 +188,41 @@
     });
   });
 
+  // Chooses the tab with the stream where browsers have no locks: plain HTTP on another host than this
+  // one. The streams of all tabs would use up the connections that a browser opens to one host.
+  let election = null;
+  const elect = (signal) => {
+    const own = Math.random();
+    let term = null; // the time in which this tab has the stream
+    let silentUntil = Date.now() + ELECTION;
+    const say = () => channel?.postMessage({ kind: "leader", value: own });
+    const beat = () => {
+      if (!term && Date.now() >= silentUntil) follow((term = new AbortController()).signal);
+      if (term) say();
+    };
+    const hear = (kind, value) => {
+      if (kind === "hello" && term) say();
+      if (kind === "left") silentUntil = Date.now() + own * BEAT;
+      if (kind !== "leader") return;
+      if (term && own < value) return say(); // the other tab gives up
+      silentUntil = Date.now() + 3 * BEAT;
+      term?.abort();
+      term = null;
+    };
+    const timer = setInterval(beat, BEAT);
+    const first = setTimeout(beat, ELECTION);
+    const leave = () => { if (term) channel?.postMessage({ kind: "left" }); };
+    addEventListener("pagehide", leave, { signal });
+    election = { hear };
+    signal.addEventListener("abort", () => {
+      leave();
+      clearInterval(timer);
+      clearTimeout(first);
+      term?.abort();
+      election = null;
+    });
+  };
+
   // Hidden and paused tabs give the stream to another tab.
   const watch = () => {
     if (isWatching() === (release !== null)) return;
@@ -175,11 +233,9 @@
     }
     const control = release = new AbortController();
     const lead = () => (control.signal.aborted ? null : follow(control.signal));
-    if (!navigator.locks) lead(); // plain HTTP on another host than this one
-    else {
-      channel?.postMessage({ kind: "hello" });
-      navigator.locks.request("evenkeel-live", { signal: control.signal }, lead).catch(() => {});
-    }
+    channel?.postMessage({ kind: "hello" });
+    if (!navigator.locks) elect(control.signal);
+    else navigator.locks.request("evenkeel-live", { signal: control.signal }, lead).catch(() => {});
   };
 
   if (bar) {
@@ -205,6 +261,7 @@
     });
     watch();
     show();
+    if (one("pre.log[data-follow]", main)) showEndOfLog();
   }
 
   // --- The zone of the browser, as a choice for times ---

@@ -40,7 +40,7 @@ pub(crate) async fn act_on_job(
         _ => web.backend.post(credential, &format!("{path}/{action}"), None).await,
     };
     match answer {
-        Ok(_) if action == "delete" => Redirect::to("/jobs?done=delete").into_response(),
+        Ok(_) if action == "delete" => Redirect::to("/jobs?done=delete&count=1").into_response(),
         Ok(_) => Redirect::to(&format!("/jobs/{id}?done={action}")).into_response(),
         Err(refused) => layout::refused(&session, "/jobs", &refused),
     }

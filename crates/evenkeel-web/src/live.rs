@@ -224,7 +224,8 @@ impl Viewer {
             alive: every(KEEP_ALIVE),
             check: every(CHECK_SESSION_EVERY),
             next_at: now,
-            noticed_at: None,
+            // The page may have been rendered before a change of which this stream does not know.
+            noticed_at: Some(now),
             has_ended: false,
         }
     }
