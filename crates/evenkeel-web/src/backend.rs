@@ -81,6 +81,20 @@ impl Backend {
         }
     }
 
+    /// Reads an answer that is not JSON, as a text.
+    pub(crate) async fn get_text(&self, credential: &Credential, path: &str) -> Answer {
+        let ask = async {
+            match self.try_out(credential, Method::GET, path, None).await? {
+                (status, text) if status.is_success() => Ok(Arc::new(Value::String(text))),
+                (status, text) => Err(Refused::new(status, text)),
+            }
+        };
+        match &credential.audience {
+            Some(audience) => self.shared.get(audience, path, ask).await,
+            None => ask.await,
+        }
+    }
+
     pub(crate) async fn post(
         &self,
         credential: &Credential,
@@ -101,7 +115,9 @@ impl Backend {
         let mut request = request(credential, Method::PUT, path, Some(body))?;
         let tag = HeaderValue::try_from(format!("\"g{generation}\""));
         request.headers_mut().insert(header::IF_MATCH, tag.map_err(Refused::unreadable)?);
-        read(self.answer(request).await).await
+        let response = self.answer(request).await;
+        self.forget(credential);
+        read(response).await
     }
 
     pub(crate) async fn delete(&self, credential: &Credential, path: &str) -> Answer {
@@ -157,10 +173,17 @@ impl Backend {
     ) -> Result<Response, Refused> {
         let is_change = method != Method::GET;
         let response = self.answer(request(credential, method, path, body)?).await;
-        if let Some(audience) = credential.audience.as_ref().filter(|_| is_change) {
-            self.shared.forget(&audience.tenant);
+        if is_change {
+            self.forget(credential);
         }
         Ok(response)
+    }
+
+    /// Forgets shared answers from before a change.
+    fn forget(&self, credential: &Credential) {
+        if let Some(audience) = &credential.audience {
+            self.shared.forget(&audience.tenant);
+        }
     }
 
     async fn answer(&self, request: Request<Body>) -> Response {

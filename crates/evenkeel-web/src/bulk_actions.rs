@@ -63,6 +63,9 @@ pub(crate) struct Command {
     action: String,
     #[serde(default)]
     priority: String,
+    /// Selects the jobs by their ids instead of a filter, separated by commas.
+    #[serde(default)]
+    ids: String,
     /// Continues a command that took too long for one request.
     #[serde(default)]
     cursor: String,
@@ -80,8 +83,12 @@ impl Command {
     }
 
     async fn send(&self, web: &Web, session: &Session, filter: &Filter, dry_run: bool) -> Answer {
-        let mut body =
-            json!({"action": self.action, "filter": filter.document(), "dry_run": dry_run});
+        let mut body = json!({"action": self.action, "dry_run": dry_run});
+        if self.ids.is_empty() {
+            body["filter"] = filter.document();
+        } else {
+            body["ids"] = self.ids.split(',').collect();
+        }
         if self.action == "set_priority" {
             // A text that is not a number is sent as it is, so that the API says what is wrong.
             let number = self.priority.parse::<u8>().map_or(json!(self.priority), Value::from);
@@ -95,7 +102,11 @@ impl Command {
 
     /// The fields of a form that sends this command.
     fn fields<'a>(&'a self, filter: &'a Filter) -> Vec<(&'a str, &'a str)> {
-        let mut fields = vec![("action", self.action.as_str()), ("priority", &self.priority)];
+        let mut fields = vec![
+            ("action", self.action.as_str()),
+            ("priority", &self.priority),
+            ("ids", &self.ids),
+        ];
         fields.extend(filter.fields().into_iter().filter(|(_, value)| !value.is_empty()));
         fields
     }
@@ -120,11 +131,13 @@ pub(crate) async fn confirm(
     let title = format!("{} {number_of_jobs}?", action.label);
     let back = address(PATH, &filter.fields());
     let text = html! {
-        (selection(&filter))
+        @if command.ids.is_empty() { (selection(&filter)) }
         @if action.name == "set_priority" { p { "The new priority is " (command.priority) "." } }
         p { (action.effect) }
         (refusals(&outcome))
-        p { small { "The command applies to the jobs that match when you confirm." } }
+        @if command.ids.is_empty() {
+            p { small { "The command applies to the jobs that match when you confirm." } }
+        }
     };
     let body = match number {
         0 => html! {

@@ -57,27 +57,26 @@ pub(crate) fn bars(bars: &[Bar], title: &str, unit: &str) -> Markup {
     }
 }
 
-/// A line through points between 0 and 1 in both directions, with texts at the ends of both axes.
-/// A missing value interrupts the line.
-pub(crate) fn line(
-    points: &[(f64, Option<f64>)],
-    title: &str,
-    x: [&str; 2],
-    y: [&str; 2],
-) -> Markup {
-    let place = |(at, value): (f64, f64)| {
-        format!("{:.1},{:.1}", 40.0 + at * (WIDTH - 50.0), 10.0 + (1.0 - value) * HEIGHT as f64)
-    };
-    let parts = points.split(|(_, value)| value.is_none()).map(|part| {
-        let known = part.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
-        known.map(place).collect::<Vec<_>>()
-    });
+/// A place between 0 and 1 on the horizontal axis, and its value between 0 and 1, if it is known.
+pub(crate) type Point = (f64, Option<f64>);
+
+/// A line through points, with texts at the ends of both axes. A missing value interrupts the line.
+pub(crate) fn line(points: &[Point], title: &str, x: [&str; 2], y: [&str; 2]) -> Markup {
+    lines(&[points.to_vec()], title, x, y)
+}
+
+/// Several lines in one chart. All lines but the first are dashed.
+pub(crate) fn lines(lines: &[Vec<Point>], title: &str, x: [&str; 2], y: [&str; 2]) -> Markup {
     html! {
         svg.line viewBox={ "0 0 " (WIDTH) " " (HEIGHT + 34) } role="img" aria-label=(title) {
-            path.axis d={ "M40 10V" (HEIGHT + 10) "H" (WIDTH - 10.0) } {}
-            @for part in parts.filter(|part| !part.is_empty()) {
-                // A single point is drawn as a line of no length, which its round ends show.
-                polyline points=(if part.len() == 1 { format!("{0} {0}", part[0]) } else { part.join(" ") }) {}
+            path.axis d={ "M40 10V" (HEIGHT + 10) "H" (WIDTH - 10.0) } fill="none" stroke="currentColor" {}
+            @for (nth, points) in lines.iter().enumerate() {
+                @for part in parts(points) {
+                    // A single point is drawn as a line of no length, which its round ends show.
+                    polyline points=(if part.len() == 1 { format!("{0} {0}", part[0]) } else { part.join(" ") })
+                        fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"
+                        stroke-dasharray=[(nth > 0).then_some("6 4")] {}
+                }
             }
             text x="36" y={ (HEIGHT + 10) } text-anchor="end" { (y[0]) }
             text x="36" y="18" text-anchor="end" { (y[1]) }
@@ -85,6 +84,18 @@ pub(crate) fn line(
             text x=(WIDTH - 10.0) y=(HEIGHT + 28) text-anchor="end" { (x[1]) }
         }
     }
+}
+
+/// Returns the places in the drawing of each part of a line that nothing interrupts.
+fn parts(points: &[Point]) -> Vec<Vec<String>> {
+    let place = |(at, value): (f64, f64)| {
+        format!("{:.1},{:.1}", 40.0 + at * (WIDTH - 50.0), 10.0 + (1.0 - value) * HEIGHT as f64)
+    };
+    let parts = points.split(|(_, value)| value.is_none()).map(|part| {
+        let known = part.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
+        known.map(place).collect::<Vec<_>>()
+    });
+    parts.filter(|part| !part.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -105,5 +116,13 @@ mod tests {
         let points = [(0.0, Some(0.5)), (0.5, None), (1.0, Some(1.0))];
         let drawn = line(&points, "title", ["a", "b"], ["0", "1"]).into_string();
         assert_eq!(drawn.matches("<polyline").count(), 2, "{drawn}");
+    }
+
+    #[test]
+    fn lines_differ_by_their_dashes() {
+        let points = vec![(0.0, Some(0.5)), (1.0, Some(1.0))];
+        let drawn = lines(&[points.clone(), points], "title", ["a", "b"], ["0", "1"]).into_string();
+        assert_eq!(drawn.matches("<polyline").count(), 2, "{drawn}");
+        assert_eq!(drawn.matches("stroke-dasharray").count(), 1, "{drawn}");
     }
 }

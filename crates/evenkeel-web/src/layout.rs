@@ -94,6 +94,10 @@ pub(crate) fn refused(session: &Session, path: &str, refused: &Refused) -> Respo
     let body = html! {
         h1 { (title) }
         p role="alert" { (refused.detail) }
+        @if refused.status == StatusCode::FORBIDDEN {
+            p { "You are signed in with the role " strong { (session.role.as_str()) } ". Ask an administrator of the tenant "
+                (session.tenant) " for a token or key with more rights, sign out, and sign in with it." }
+        }
         @if refused.status == StatusCode::SERVICE_UNAVAILABLE {
             p { "Reload the page in a few seconds. The page " a href="/readyz" { "/readyz" }
                 " says which part of the server is not ready." }

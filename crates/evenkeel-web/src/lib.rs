@@ -130,6 +130,8 @@ pub fn router(parts: WebParts) -> Router {
         .route("/failures", get(pages::failures::show))
         .route("/nodes", get(pages::nodes::show))
         .route("/ui/jobs/{id}/{action}", post(job_actions::act_on_job))
+        .route("/ui/views/save", post(pages::saved_views::save))
+        .route("/ui/views/remove", post(pages::saved_views::remove))
         .route("/job-commands", get(bulk_actions::confirm))
         .route("/ui/job-commands", post(bulk_actions::apply))
         .route("/pages", get(pages::crawled::list))

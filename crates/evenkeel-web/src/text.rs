@@ -33,6 +33,42 @@ pub(crate) fn time(value: &Value, now: Timestamp) -> Markup {
     }
 }
 
+/// Shows a time without its distance, or a dash for no time.
+pub(crate) fn moment(value: &Value) -> Markup {
+    let Some(text) = value.as_str() else { return html! { "–" } };
+    html! { time datetime=(text) { (in_zone(text).as_deref().unwrap_or(text)) } }
+}
+
+/// Returns a time in the zone of the page, for places that take no markup.
+pub(crate) fn time_text(value: &Value) -> String {
+    value.as_str().and_then(in_zone).unwrap_or_else(|| plain(value))
+}
+
+/// Shows the time of day of a line, to the millisecond.
+pub(crate) fn clock(value: &Value) -> Markup {
+    let instant: Option<Instant> = value.as_str().and_then(|text| text.parse().ok());
+    let Some(instant) = instant else { return html! {} };
+    let shown = instant.to_zoned(zone::current()).strftime("%H:%M:%S%.3f").to_string();
+    html! { time datetime=(plain(value)) { (shown) } }
+}
+
+/// Returns how much time is left until a deadline, for example "12 min left" or "3 h overdue".
+pub(crate) fn slack(deadline: &Value, now: Timestamp) -> String {
+    let Some(deadline) = micros(deadline) else { return "no deadline".to_owned() };
+    let left = deadline - now.as_micros();
+    let length = duration(left.unsigned_abs() / 1000);
+    if left < 0 { format!("{length} overdue") } else { format!("{length} left") }
+}
+
+/// Returns the beginning of a long text.
+pub(crate) fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 300;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 pub(crate) fn micros(value: &Value) -> Option<i64> {
     let instant: Instant = value.as_str()?.parse().ok()?;
     Some(instant.as_microsecond())
@@ -60,9 +96,9 @@ pub(crate) fn duration(millis: u64) -> String {
 pub(crate) fn state(value: &Value) -> Markup {
     let name = value.as_str().unwrap_or("unknown");
     let (class, symbol) = match name {
-        "completed" | "OK" | "live" => ("good", "✓"),
-        "failed" | "timed_out" | "ERROR" | "gone" => ("bad", "✕"),
-        "WARNING" | "suspect" => ("warn", "!"),
+        "completed" | "OK" | "live" | "done" => ("good", "✓"),
+        "failed" | "timed_out" | "ERROR" | "gone" | "dead" => ("bad", "✕"),
+        "WARNING" | "suspect" | "draining" => ("warn", "!"),
         "running" => ("busy", "▶"),
         "paused" => ("quiet", "⏸"),
         "cancelled" | "skipped" => ("quiet", "⊘"),
@@ -126,6 +162,25 @@ mod tests {
         let at = |text: &str| local(&json!(text));
         assert_eq!(at("2026-11-18T09:00:00.000000-05:00"), "2026-11-18 09:00:00 -05:00");
         assert_eq!(at("soon"), "soon");
+    }
+
+    #[test]
+    fn slack_is_left_or_overdue() {
+        let now = Timestamp::from_micros(1_795_000_000_000_000);
+        let at = |seconds: u64| {
+            json!(now.saturating_add(evenkeel_core::Span::from_secs(seconds)).to_string())
+        };
+        assert_eq!(slack(&at(720), now), "12 min left");
+        let later = now.saturating_add(evenkeel_core::Span::from_secs(10_800));
+        assert_eq!(slack(&at(0), later), "3 h overdue");
+        assert_eq!(slack(&Value::Null, now), "no deadline");
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters() {
+        assert_eq!(shortened("short"), "short");
+        let long = shortened(&"é".repeat(301));
+        assert_eq!((long.chars().count(), long.chars().last()), (301, Some('…')));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The time zone in which a page shows times: of the URL, else of the user's choice, else UTC.
 
 use axum::extract::{Query, Request};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::backend::escape;
+use crate::cookies;
 use crate::session::local_path;
 
 const COOKIE: &str = "evenkeel_zone";
@@ -29,6 +30,11 @@ tokio::task_local! {
     static VIEW: View;
 }
 
+/// Path and query of the page that is being rendered, without the zone.
+pub(crate) fn address() -> String {
+    VIEW.try_with(|view| view.path.clone()).unwrap_or_default()
+}
+
 /// The zone of the page that is being rendered.
 pub(crate) fn current() -> TimeZone {
     VIEW.try_with(|view| view.zone.clone()).unwrap_or(TimeZone::UTC)
@@ -37,7 +43,7 @@ pub(crate) fn current() -> TimeZone {
 /// Sets the zone for the page of a request.
 pub(crate) async fn choose(request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default();
-    let zone = named_in(query).or_else(|| zone_of_cookie(request.headers()));
+    let zone = named_in(query).or_else(|| cookies::find(request.headers(), COOKIE).and_then(zone));
     let path = without_zone(request.uri().path(), query);
     let view = View { zone: zone.unwrap_or(TimeZone::UTC), path };
     VIEW.scope(view, next.run(request)).await
@@ -94,17 +100,17 @@ fn named_in(query: &str) -> Option<TimeZone> {
     zone(&values.next()?.replace("%2F", "/").replace("%2f", "/").replace("%2B", "+"))
 }
 
-fn zone_of_cookie(headers: &HeaderMap) -> Option<TimeZone> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    zone(pairs.find(|(name, _)| *name == COOKIE)?.1)
-}
-
 fn without_zone(path: &str, query: &str) -> String {
     let rest: Vec<&str> =
         query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("tz=")).collect();
     if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) }
+}
+
+/// Renders a part of a page in a zone.
+#[cfg(test)]
+pub(crate) fn rendered_in(name: &str, render: impl FnOnce() -> String) -> String {
+    let zone = TimeZone::get(name).unwrap();
+    VIEW.sync_scope(View { zone, path: "/".to_owned() }, render)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn create_form(session: &Session) -> Markup {
 
 fn table(session: &Session, keys: &[Value], now: Timestamp) -> Markup {
     html! {
-        table {
+        table aria-label="API keys" {
             thead { tr { th scope="col" { "Name" } th scope="col" { "Role" }
                 th scope="col" { "Created" } th scope="col" { "Last used" }
                 th scope="col" { "Expires" } th scope="col" { "Revoked" } } }

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::lists::{address, choice, input};
-use super::runs::in_full;
-use super::{PAGE_ITEMS, items, next_page};
+use super::typed_times::{in_full, typed};
+use super::{PAGE_ITEMS, items, next_page, typed_times};
 use crate::session::Session;
 use crate::{Web, layout, text};
 
@@ -40,14 +40,18 @@ pub(crate) async fn show(
     Query(parameters): Query<Parameters>,
 ) -> Response {
     let Parameters { subject, target, denied, from, before, cursor } = parameters;
-    let (from, before) = (in_full(&from), in_full(&before));
+    let (since, until) = (in_full(&from), in_full(&before));
     let filter = [
         ("subject", subject.as_str()),
         ("target", &target),
         ("denied", &denied),
-        ("from", &from),
-        ("before", &before),
+        ("from", &since),
+        ("before", &until),
     ];
+    let times = [(from.as_str(), since.as_str()), (&before, &until)];
+    if let Some(answer) = typed_times::redirect(&times, PATH, &filter) {
+        return answer;
+    }
     let list = address(&format!("/api/v1/audit?limit={PAGE_ITEMS}"), &filter);
     let list = address(&list, &[("cursor", &cursor)]);
     let answer = match web.backend.get(&session.credential, &list).await {
@@ -61,10 +65,11 @@ pub(crate) async fn show(
             (input("subject", "Subject", &subject, "key:ci"))
             (input("target", "Object", &target, "id of a job"))
             (choice("denied", "Kind", &DENIED, &denied))
-            (input("from", "From", &from, "2026-11-18 09:00"))
-            (input("before", "Before", &before, "2026-11-19"))
+            (input("from", "From", &typed(&from), "2026-11-18 09:00"))
+            (input("before", "Before", &typed(&before), "2026-11-19"))
             button { "Show" }
         }
+        p { (typed_times::note()) }
         @if entries.is_empty() {
             @if answer["next_cursor"].is_string() {
                 p { "No entry of this page matches. Older entries are on the next page." }
@@ -83,7 +88,7 @@ pub(crate) async fn show(
 
 fn table(entries: &[Value], now: Timestamp) -> Markup {
     html! {
-        table {
+        table aria-label="Audit log" {
             thead { tr { th scope="col" { "Time" } th scope="col" { "Subject" }
                 th scope="col" { "Action" } th scope="col" { "Object" } th scope="col" { "Answer" }
                 th scope="col" { "Detail" } th scope="col" { "From" } } }

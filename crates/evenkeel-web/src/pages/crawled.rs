@@ -60,7 +60,7 @@ pub(crate) async fn list(
             }
         } @else {
             p { (total(&answer)) " pages" }
-            table {
+            table aria-label="Crawled pages" {
                 thead { tr { th scope="col" { "Page" } th scope="col" { "Excerpt" }
                     th scope="col" { "Changed" } th scope="col" { "Seen" } th scope="col" { "Job" } } }
                 tbody {

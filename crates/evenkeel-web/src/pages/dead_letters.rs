@@ -108,7 +108,7 @@ fn commands_for_all(session: &Session, filter: &[(&str, &str)]) -> Markup {
 fn table(session: &Session, letters: &[Value], now: Timestamp) -> Markup {
     let may_change = session.role >= Role::Operator;
     html! {
-        table {
+        table aria-label="Dead letters" {
             thead { tr {
                 th scope="col" { "Job" } th scope="col" { "Status" } th scope="col" { "Scheduled" }
                 th scope="col" { "Died" } th scope="col" { "Attempts" } th scope="col" { "Error" }

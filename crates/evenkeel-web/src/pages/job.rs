@@ -5,6 +5,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use evenkeel_core::Timestamp;
+use futures::join;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -42,14 +43,18 @@ pub(crate) async fn show(
     };
     let at = at.filter(|at| !at.is_empty());
     let question = at.as_ref().map(|at| format!("?at={}", escape(at))).unwrap_or_default();
-    let explanation = get(&format!("/explain{question}")).await;
-    let condition = get("/condition").await;
-    let next = get(&format!("/next?count={}", job_preview::TIMES)).await;
-    let stats = get("/stats").await;
     let cursor = cursor.map(|cursor| format!("&cursor={}", escape(&cursor))).unwrap_or_default();
     let runs =
         format!("/api/v1/runs?limit={PAGE_ITEMS}&job={}{cursor}", escape(&text::plain(&job["id"])));
-    let runs = web.backend.get(credential, &runs).await;
+    let (explain, next) =
+        (format!("/explain{question}"), format!("/next?count={}", job_preview::TIMES));
+    let (explanation, condition, next, stats, runs) = join!(
+        get(&explain),
+        get("/condition"),
+        get(&next),
+        get("/stats"),
+        web.backend.get(credential, &runs),
+    );
     let now = web.now();
     let name = text::job_name(&job["name"], &job["id"]);
     let body = html! {
@@ -63,6 +68,9 @@ pub(crate) async fn show(
         (job_history::cadence(&job, &runs, &stats, now))
         (job_history::render(&runs, &id, now))
         (definition(&job))
+        @if session.role >= evenkeel_store::Role::Admin {
+            p { a href={ "/audit?target=" (escape(&text::plain(&job["id"]))) } { "Who changed this job (audit log)" } }
+        }
     };
     layout::page(&session, "/jobs", name, &body)
 }
@@ -97,7 +105,8 @@ fn promise(condition: &Answer, now: Timestamp) -> Markup {
             @match condition {
                 Ok(condition) => {
                     p { (text::state(&condition["condition"])) " " (text::plain(&condition["explanation"]))
-                        " (" code { (text::plain(&condition["reason"])) } ")" }
+                        " (" code { (text::plain(&condition["reason"])) } ")"
+                        @if let Some(advice) = condition["advice"].as_str() { " " (advice) } }
                     dl {
                         dt { "Deadline" } dd { (text::time(&condition["deadline"], now)) }
                         dt { "Can start" } dd { (text::time(&condition["can_start_by"], now)) }
@@ -174,6 +183,7 @@ fn next_runs(next: &Answer, job: &Value) -> Markup {
                 }
                 Err(refused) => p role="alert" { (refused.detail) },
             }
+            p { a href={ "/timeline?job=" (escape(&text::plain(&job["id"]))) } { "Past and next runs on one axis" } }
         }
     }
 }

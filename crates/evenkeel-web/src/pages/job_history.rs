@@ -72,7 +72,7 @@ fn strip(runs: &[Value]) -> Markup {
         ul.strip aria-label="Past runs, the newest last" {
             @for run in runs.iter().rev() {
                 @let (class, symbol) = symbol(&run["status"]);
-                @let name = format!("{} {}", text::plain(&run["status"]), text::plain(&run["scheduled_at"]));
+                @let name = format!("{} {}", text::plain(&run["status"]), text::time_text(&run["scheduled_at"]));
                 li { a class=(class) href=(link(run)) title=(name) {
                     span aria-hidden="true" { (symbol) }
                     span.hidden-text { (name) }
@@ -103,7 +103,7 @@ fn chart(runs: &[Value]) -> Markup {
                     @let (x, tall) = (nth as u64 * BAR, height(*duration));
                     rect class=[is_bad.then_some("bar-bad")] x=(x + 1) y=(HEIGHT + 14 - tall)
                         width=(BAR - 2) height=(tall) {
-                        title { (text::plain(&run["scheduled_at"])) ": " (text::duration(*duration)) ", "
+                        title { (text::time_text(&run["scheduled_at"])) ": " (text::duration(*duration)) ", "
                             (text::plain(&run["status"])) }
                     }
                     @if is_bad {
@@ -117,7 +117,7 @@ fn chart(runs: &[Value]) -> Markup {
 
 fn table(runs: &[Value], now: Timestamp) -> Markup {
     html! {
-        table {
+        table aria-label="Past runs" {
             thead { tr {
                 th scope="col" { "Scheduled" } th scope="col" { "Status" }
                 th scope="col" { "Attempts" } th scope="col" { "Late" }

@@ -137,7 +137,7 @@ fn list_changes(changes: &[Change]) -> Markup {
             p { "Nothing changes." }
         } @else {
             h3 { "What changes" }
-            table {
+            table aria-label="What changes" {
                 thead { tr { th scope="col" { "Field" } th scope="col" { "Before" } th scope="col" { "After" } } }
                 tbody {
                     @for change in changes {

@@ -2,16 +2,18 @@
 
 use axum::Extension;
 use axum::extract::{Query, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use evenkeel_core::Timestamp;
 use evenkeel_store::Role;
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+pub(crate) use super::job_filter::Filter;
 use super::lists::{address, choice, count, input};
 use super::queue::LANES;
-use super::{PAGE_ITEMS, items, job_link, next_page, total};
+use super::{items, job_link, next_page, saved_views, total};
 use crate::bulk_actions::ACTIONS;
 use crate::session::Session;
 use crate::{Web, layout, text};
@@ -31,59 +33,21 @@ const CONDITIONS: [(&str, &str); 3] = [("OK", "OK"), ("WARNING", "WARNING"), ("E
 const EXECUTORS: [(&str, &str); 4] =
     [("http", "http"), ("shell", "shell"), ("crawl", "crawl"), ("noop", "noop")];
 
-/// The filters of the list. A bulk command takes the same filters.
-#[derive(Deserialize)]
-pub(crate) struct Filter {
-    #[serde(default)]
-    q: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    condition: String,
-    #[serde(default)]
-    executor: String,
-    #[serde(default)]
-    lane: String,
-    #[serde(default)]
-    name_prefix: String,
-    /// Number of a target.
-    #[serde(default)]
-    target: String,
-}
-
-impl Filter {
-    pub(crate) fn fields(&self) -> [(&'static str, &str); 7] {
-        [
-            ("q", &self.q),
-            ("status", &self.status),
-            ("condition", &self.condition),
-            ("executor", &self.executor),
-            ("lane", &self.lane),
-            ("name_prefix", &self.name_prefix),
-            ("target", &self.target),
-        ]
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.fields().iter().all(|(_, value)| value.is_empty())
-    }
-
-    /// Returns the filter as the API expects it in the document of a bulk command.
-    pub(crate) fn document(&self) -> Value {
-        let given = self.fields().into_iter().filter(|(_, value)| !value.is_empty());
-        let fields = given.map(|(name, value)| {
-            // Only the number of a target is not a text. The API refuses a text there.
-            let number = (name == "target").then(|| value.parse::<i64>().ok()).flatten();
-            (name.to_owned(), number.map_or_else(|| Value::from(value), Value::from))
-        });
-        Value::Object(fields.collect::<Map<_, _>>())
-    }
-}
+/// Sort orders of the API, and their names in a sentence.
+const ORDERS: [(&str, &str); 4] = [
+    ("created_at", "time of creation"),
+    ("updated_at", "last change"),
+    ("name", "name"),
+    ("next_run_at", "next run"),
+];
 
 #[derive(Deserialize)]
 pub(crate) struct Parameters {
     #[serde(default)]
     cursor: String,
+    /// A sort order of the API; a leading `-` reverses it.
+    #[serde(default)]
+    sort: String,
     /// The bulk command that was just applied, and to how many jobs.
     #[serde(default)]
     done: String,
@@ -95,39 +59,52 @@ pub(crate) async fn show(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Query(filter): Query<Filter>,
-    Query(Parameters { cursor, done, count }): Query<Parameters>,
+    Query(Parameters { cursor, sort, done, count }): Query<Parameters>,
+    headers: HeaderMap,
 ) -> Response {
-    let list = address(&format!("/api/v1/jobs?limit={PAGE_ITEMS}"), &filter.fields());
-    let list = address(&list, &[("cursor", &cursor)]);
+    let list = address(&filter.list(), &[("sort", &sort), ("cursor", &cursor)]);
     let answer = match web.backend.get(&session.credential, &list).await {
         Ok(answer) => answer,
         Err(refused) => return layout::refused(&session, PATH, &refused),
     };
     let jobs = items(&answer, "jobs");
+    let mut query = filter.fields().to_vec();
+    query.push(("sort", &sort));
     let body = html! {
         h1 { "Jobs" }
-        @if let Some(notice) = notice(&done, &count) { p.notice role="status" { (notice) } }
+        @if let Some(notice) = notice(&done, &count).or_else(|| saved_views::notice(&done)) {
+            p.notice role="status" { (notice) }
+        }
         @if session.role >= Role::Operator {
             p { a href="/jobs/new" { "Create a job" } }
         }
-        (filters(&filter))
+        (saved_views::list(&session, &headers, &query))
+        (filters(&filter, &sort))
         @if jobs.is_empty() {
-            @if answer["next_cursor"].is_string() {
-                p { "No job of this page matches. More jobs are on the next page." }
-            } @else if filter.is_empty() {
-                p { "There is no job yet. Create one: "
-                    code { "evenkeel job create --name hello --every 5m --noop" } }
-            } @else {
-                p { "No job matches. " a href=(PATH) { "Show all jobs" } }
-            }
+            (empty(&session, &answer, &filter))
         } @else {
-            p { (total(&answer)) " jobs" }
+            p { (total(&answer)) " jobs" (order(&filter, &sort)) }
             (bulk(&session, &filter))
-            (table(jobs, web.now()))
+            (table(jobs, &filter, &sort, web.now()))
         }
-        (next_page(&answer, PATH, &filter.fields()))
+        (next_page(&answer, PATH, &query))
     };
     layout::page(&session, PATH, "Jobs", &body)
+}
+
+fn empty(session: &Session, answer: &Value, filter: &Filter) -> Markup {
+    html! {
+        @if answer["next_cursor"].is_string() {
+            p { "No job of this page matches. More jobs are on the next page." }
+        } @else if !filter.is_empty() {
+            p { "No job matches. " a href=(PATH) { "Show all jobs" } }
+        } @else {
+            p { "There is no job yet. "
+                @if session.role >= Role::Operator { a href="/jobs/new" { "Create a job" } ", or run " }
+                @else { "Users with the role operator create jobs here, or with " }
+                code { "evenkeel job create --name hello --every 5m --noop" } "." }
+        }
+    }
 }
 
 fn notice(done: &str, number: &str) -> Option<String> {
@@ -135,9 +112,36 @@ fn notice(done: &str, number: &str) -> Option<String> {
     Some(format!("{}: {}.", command.label, count(number.parse().ok()?, "job")))
 }
 
-fn filters(filter: &Filter) -> Markup {
+/// Returns the address of the list in another order; the same order again is reversed.
+fn sorted_by(filter: &Filter, name: &str, sort: &str) -> String {
+    let other = if sort == name { format!("-{name}") } else { name.to_owned() };
+    let mut fields = filter.fields().to_vec();
+    fields.push(("sort", &other));
+    address(PATH, &fields)
+}
+
+/// Says how the list is sorted, with links to other orders.
+fn order(filter: &Filter, sort: &str) -> Markup {
+    let chosen = sort.trim_start_matches('-');
+    let chosen = if chosen.is_empty() { ORDERS[0].0 } else { chosen };
+    html! {
+        ", sorted by "
+        @for (nth, (name, text)) in ORDERS.iter().enumerate() {
+            @if nth > 0 { " · " }
+            a href=(sorted_by(filter, name, sort)) aria-current=[(*name == chosen).then_some("true")] { (text)
+                @if *name == chosen { @if sort.starts_with('-') { " ▼" } @else { " ▲" } } }
+        }
+        "."
+        @if matches!(chosen, "name" | "next_run_at") {
+            " Jobs without a " @if chosen == "name" { "name" } @else { "next run" } " are left out."
+        }
+    }
+}
+
+fn filters(filter: &Filter, sort: &str) -> Markup {
     html! {
         form.filter method="get" action=(PATH) {
+            @if !sort.is_empty() { input type="hidden" name="sort" value=(sort); }
             label for="q" { "Search" }
             input id="q" name="q" type="search" value=(filter.q);
             (choice("status", "Status", &STATES, &filter.status))
@@ -145,6 +149,7 @@ fn filters(filter: &Filter) -> Markup {
             (choice("executor", "Executor", &EXECUTORS, &filter.executor))
             (choice("lane", "Lane", &LANES, &filter.lane))
             (input("name_prefix", "Name starts with", &filter.name_prefix, "news-"))
+            (input("metadata", "Metadata", &filter.metadata, "team=red, tier=1"))
             @if !filter.target.is_empty() { (input("target", "Target", &filter.target, "40")) }
             button { "Show" }
         }
@@ -177,14 +182,15 @@ fn bulk(session: &Session, filter: &Filter) -> Markup {
     }
 }
 
-fn table(jobs: &[Value], now: Timestamp) -> Markup {
+fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup {
     html! {
-        table {
+        table aria-label="Jobs" {
             thead { tr {
-                th scope="col" { "Job" } th scope="col" { "Status" }
-                th scope="col" { "Condition" } th scope="col" { "Schedule" }
-                th scope="col" { "Next run" } th scope="col" { "Last run" }
-                th scope="col" { "Executor" } th scope="col" { "Lane, pool" }
+                (sortable(filter, "name", "Job", sort))
+                th scope="col" { "Status" } th scope="col" { "Condition" } th scope="col" { "Last runs" }
+                th scope="col" { "Schedule" }
+                (sortable(filter, "next_run_at", "Next run", sort))
+                th scope="col" { "Last run" } th scope="col" { "Executor" } th scope="col" { "Lane, pool" }
             } }
             tbody {
                 @for job in jobs {
@@ -192,6 +198,7 @@ fn table(jobs: &[Value], now: Timestamp) -> Markup {
                         th scope="row" { (job_link(&job["id"], &job["name"])) }
                         td { (text::state(&job["status"])) }
                         td { (text::state(&job["condition"])) }
+                        td { (last_runs(job)) }
                         td { (text::schedule(job)) }
                         td { (text::time(&job["next_run_at"], now)) }
                         td { (text::time(&job["last_run_at"], now)) }
@@ -201,5 +208,51 @@ fn table(jobs: &[Value], now: Timestamp) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The head of a column by which the list can be sorted.
+fn sortable(filter: &Filter, name: &str, title: &str, sort: &str) -> Markup {
+    let direction = match sort.strip_prefix('-').unwrap_or(sort) == name {
+        true if sort.starts_with('-') => Some("descending"),
+        true => Some("ascending"),
+        false => None,
+    };
+    html! {
+        th scope="col" aria-sort=[direction] {
+            a href=(sorted_by(filter, name, sort)) { (title)
+                @match direction { Some("ascending") => " ▲", Some(_) => " ▼", None => "" } }
+        }
+    }
+}
+
+/// How the last runs of a job ended, as far as its history counts them.
+fn last_runs(job: &Value) -> Markup {
+    let failures = job["consecutive_failures"].as_u64().unwrap_or_default();
+    html! {
+        @if job["execution_count"] == 0 { "never ran" }
+        @else if failures > 0 {
+            (text::state(&Value::from("failed"))) " " (count(failures, "time")) @if failures > 1 { " in a row" }
+        }
+        // The last run can have been cancelled, which is no failure.
+        @else if job["last_good_end_at"].is_string() { (text::state(&Value::from("completed"))) }
+        @else { "no success yet" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn same_order_again_is_reversed() {
+        let filter: Filter = serde_json::from_value(json!({"target": "40"})).unwrap();
+        assert_eq!(sorted_by(&filter, "name", ""), "/jobs?target=40&sort=name");
+        assert_eq!(sorted_by(&filter, "name", "name"), "/jobs?target=40&sort=-name");
+        assert_eq!(sorted_by(&filter, "name", "-name"), "/jobs?target=40&sort=name");
+        let head = sortable(&filter, "name", "Job", "-name").into_string();
+        assert!(head.contains("aria-sort=\"descending\""), "{head}");
     }
 }

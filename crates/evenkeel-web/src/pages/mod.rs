@@ -11,6 +11,7 @@ pub(crate) mod failures;
 pub(crate) mod job;
 mod job_field_list;
 mod job_fields;
+mod job_filter;
 pub(crate) mod job_form;
 mod job_history;
 mod job_json;
@@ -23,8 +24,10 @@ pub(crate) mod pauses;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod saved_views;
 pub(crate) mod sign_in;
 pub(crate) mod targets;
+mod typed_times;
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -45,14 +48,24 @@ pub(crate) fn total(answer: &Value) -> String {
     format!("{about}{}", answer["total"])
 }
 
-/// A link to the next page of a list, if there is one. `query` has the other parameters.
+/// Links to the first and the next page of a list. `query` has the other parameters. The page before
+/// is where the browser's Back button leads, because each page has an address of its own.
 pub(crate) fn next_page(answer: &Value, path: &str, query: &[(&str, &str)]) -> Markup {
-    let Some(cursor) = answer["next_cursor"].as_str() else { return html! {} };
-    let mut target = format!("{path}?cursor={}", escape(cursor));
-    for (name, value) in query.iter().filter(|(_, value)| !value.is_empty()) {
-        target.push_str(&format!("&{name}={}", escape(value)));
+    let shown = crate::zone::address();
+    let (_, shown) = shown.split_once('?').unwrap_or_default();
+    let is_first = !shown.split('&').any(|pair| pair.starts_with("cursor=") && pair != "cursor=");
+    let next = answer["next_cursor"].as_str();
+    if is_first && next.is_none() {
+        return html! {};
     }
-    html! { p { a href=(target) rel="next" { "Next page" } } }
+    html! {
+        nav.pages aria-label="Pages of the list" {
+            @if !is_first { a href=(lists::address(path, query)) rel="first" { "First page" } }
+            @if let Some(cursor) = next {
+                a href=(lists::address(&lists::address(path, query), &[("cursor", cursor)])) rel="next" { "Next page" }
+            }
+        }
+    }
 }
 
 /// A link to a job.

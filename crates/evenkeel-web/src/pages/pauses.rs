@@ -61,7 +61,7 @@ fn table(web: &Web, session: &Session, paused: &[(&Value, String)]) -> Markup {
     let may_resume = session.role >= Role::Operator;
     let now = web.now();
     html! {
-        table {
+        table aria-label="Paused jobs" {
             thead { tr {
                 th scope="col" { "Job" } th scope="col" { "Paused" } th scope="col" { "By" }
                 th scope="col" { "Why" }

@@ -2,9 +2,10 @@
 
 use axum::Extension;
 use axum::extract::{Query, State};
-use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_core::Timestamp;
+use futures::future::join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,15 +42,15 @@ pub(crate) async fn show(
         Ok(answer) => answer,
         Err(refused) => return layout::refused(&session, PATH, &refused),
     };
-    let mut waiting = Vec::new();
-    for job in items(&answer, "jobs") {
-        waiting.push(Waiting::explained(&web, &session, job).await);
-    }
+    let explained =
+        items(&answer, "jobs").iter().map(|job| Waiting::explained(&web, &session, job));
+    let mut waiting = join_all(explained).await;
     waiting.sort_by_key(Waiting::rank);
     let body = html! {
         h1 { "Queue" }
+        h2 { "Depth by lane" }
         (lanes(&web, &session).await)
-        (pools(&web, &session).await)
+        @if let Some(pools) = pools(&web, &session).await { h2 { "Depth by pool, all tenants" } (pools) }
         h2 { "Waiting runs" }
         form.filter method="get" action=(PATH) {
             (choice("lane", "Lane", &LANES, &lane))
@@ -106,7 +107,7 @@ impl<'a> Waiting<'a> {
 
 fn table(waiting: &[Waiting<'_>], now: Timestamp) -> Markup {
     html! {
-        table {
+        table aria-label="Waiting runs" {
             thead { tr {
                 th scope="col" { "Job" } th scope="col" { "Lane" } th scope="col" { "Pool" }
                 th scope="col" { "Priority" } th scope="col" { "Waits since" }
@@ -131,18 +132,17 @@ fn table(waiting: &[Waiting<'_>], now: Timestamp) -> Markup {
 }
 
 /// How many jobs of the tenant wait, by lane.
-async fn lanes(web: &Web, session: &Session) -> Markup {
-    let mut rows = Vec::new();
-    for (lane, name) in LANES {
+pub(super) async fn lanes(web: &Web, session: &Session) -> Markup {
+    let count = async |(lane, _): (&'static str, &str)| {
         let path = format!("/api/v1/jobs?status=pending&limit=1&lane={lane}");
         let shown = match web.backend.get(&session.credential, &path).await {
             Ok(answer) => total(&answer),
-            Err(refused) => refused.detail.clone(),
+            Err(refused) => refused.detail,
         };
-        rows.push((name, shown));
-    }
+        (lane, shown)
+    };
+    let rows = join_all(LANES.map(count)).await;
     html! {
-        h2 { "Depth by lane" }
         dl {
             @for (lane, number) in rows {
                 dt { a href={ (PATH) "?lane=" (lane) } { (lane) } } dd { (number) " waiting" }
@@ -160,20 +160,17 @@ struct Depth {
     oldest_seconds: f64,
 }
 
-/// Depth and oldest run by pool and lane. The metrics cover all tenants, so that only users of the
-/// default tenant may read them; one node of a cluster has them.
-async fn pools(web: &Web, session: &Session) -> Markup {
-    let metrics = web.backend.try_out(&session.credential, Method::GET, "/metrics", None).await;
-    let depths = match metrics {
-        Ok((StatusCode::OK, metrics)) => depths(&metrics),
-        _ => Vec::new(),
-    };
-    if depths.is_empty() {
-        return html! {};
+/// Depth and oldest run by pool and lane, if the user may read it: the metrics cover all tenants, so
+/// only users of the default tenant may. One node of a cluster has them.
+pub(super) async fn pools(web: &Web, session: &Session) -> Option<Markup> {
+    // The API would refuse others, and would list each refusal in the audit log.
+    if session.tenant != DEFAULT_TENANT {
+        return None;
     }
-    html! {
-        h2 { "Depth by pool, all tenants" }
-        table {
+    let metrics = web.backend.get_text(&session.credential, "/metrics").await.ok()?;
+    let depths = depths(metrics.as_str()?);
+    (!depths.is_empty()).then(|| html! {
+        table aria-label="Depth by pool and lane" {
             thead { tr { th scope="col" { "Pool" } th scope="col" { "Lane" }
                 th scope="col" { "Waiting" } th scope="col" { "Oldest waits" } } }
             tbody {
@@ -183,7 +180,7 @@ async fn pools(web: &Web, session: &Session) -> Markup {
                 }
             }
         }
-    }
+    })
 }
 
 fn oldest(depth: &Depth) -> String {

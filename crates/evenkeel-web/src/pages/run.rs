@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use evenkeel_core::Timestamp;
+use futures::join;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,8 +18,12 @@ use crate::layout::button;
 use crate::session::Session;
 use crate::{Web, layout, text};
 
-/// Lines of a log that the page shows, from its end.
+/// Lines of a log that the page shows, from its end. The address can ask for more.
 const LOG_LINES: usize = 500;
+/// The API returns no more lines than this.
+const LOG_LINES_MAX: usize = 100_000;
+/// Times as many lines that the page offers to show next.
+const LOG_FACTOR: usize = 10;
 /// Width of the drawing of attempts and height of a row, in its own units.
 const WIDTH: i64 = 600;
 const ROW: i64 = 18;
@@ -27,6 +32,8 @@ const ROW: i64 = 18;
 pub(crate) struct Parameters {
     /// The command that the page has just sent.
     done: Option<String>,
+    /// Lines of the log to show.
+    lines: Option<usize>,
 }
 
 /// Shows a run by its id, with its newest attempt, or by the id of one of its attempts.
@@ -34,7 +41,7 @@ pub(crate) async fn show(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path(id): Path<String>,
-    Query(Parameters { done }): Query<Parameters>,
+    Query(Parameters { done, lines }): Query<Parameters>,
 ) -> Response {
     let get = async |path: String| web.backend.get(&session.credential, &path).await;
     let run = match get(format!("/api/v1/runs/{}", escape(&id))).await {
@@ -44,11 +51,14 @@ pub(crate) async fn show(
     let attempts = items(&run, "attempts");
     let chosen = attempts.iter().find(|it| it["id"] == id.as_str()).or(attempts.last());
     let chosen = chosen.map_or_else(|| escape(&id), |it| escape(&text::plain(&it["id"])));
-    let attempt = get(format!("/api/v1/executions/{chosen}")).await;
-    let log = get(format!("/api/v1/executions/{chosen}/logs?tail={LOG_LINES}")).await;
+    let lines = lines.unwrap_or(LOG_LINES).clamp(1, LOG_LINES_MAX);
     let job_id = escape(&text::plain(&run["job_id"]));
-    let job = get(format!("/api/v1/jobs/{job_id}")).await;
-    let newest = get(format!("/api/v1/runs?limit=1&job={job_id}")).await;
+    let (attempt, log, job, newest) = join!(
+        get(format!("/api/v1/executions/{chosen}")),
+        get(format!("/api/v1/executions/{chosen}/logs?tail={lines}")),
+        get(format!("/api/v1/jobs/{job_id}")),
+        get(format!("/api/v1/runs?limit=1&job={job_id}")),
+    );
     let is_newest =
         newest.is_ok_and(|it| items(&it, "runs").first().is_none_or(|it| it["id"] == run["id"]));
     let now = web.now();
@@ -70,10 +80,14 @@ pub(crate) async fn show(
         }
         (skipped(&run["skipped"], now))
         (timeline(&run, &chosen, now))
-        (details(&attempt, &log))
-        (payload(&job))
+        (details(&attempt))
+        (log_section(&log, &chosen, lines))
+        (payload(&session, &job))
     };
-    layout::page(&session, "/jobs", "Run", &body)
+    // Tabs and bookmarks of several runs differ by their title.
+    let name = text::job_name(&run["job_name"], &run["job_id"]);
+    let title = format!("Run of {name} at {}", text::time_text(&run["scheduled_at"]));
+    layout::page(&session, "/jobs", &title, &body)
 }
 
 fn commands(session: &Session, run: &Value, is_newest: bool) -> Markup {
@@ -115,7 +129,7 @@ fn timeline(run: &Value, chosen: &str, now: Timestamp) -> Markup {
         section {
             h2 { "Attempts" }
             (axis(run, attempts, now))
-            table {
+            table aria-label="Attempts" {
                 thead { tr { th scope="col" { "Attempt" } th scope="col" { "Status" }
                     th scope="col" { "Started" } th scope="col" { "Duration" } th scope="col" { "Node" }
                     th scope="col" { "Error" } } }
@@ -171,8 +185,8 @@ fn axis(run: &Value, attempts: &[Value], now: Timestamp) -> Markup {
     }
 }
 
-/// Progress, error, output and log of one attempt.
-fn details(attempt: &Answer, log: &Answer) -> Markup {
+/// Progress, error and output of one attempt.
+fn details(attempt: &Answer) -> Markup {
     let nothing = Arc::new(Value::Null);
     let it = attempt.as_ref().unwrap_or(&nothing);
     let progress = &it["progress"];
@@ -193,34 +207,58 @@ fn details(attempt: &Answer, log: &Answer) -> Markup {
             Some(output) => pre { (output) },
             None => p { "The attempt printed nothing." },
         }
-        @match log {
-            Ok(log) if items(log, "lines").is_empty() => {},
-            Ok(log) => {
-                h2 { "Log" }
-                p { "The last " (items(log, "lines").len()) " lines; " (log["printed_bytes"])
-                    " bytes were printed." @if log["is_final"] == false { " The attempt still runs." } }
-                pre.log {
-                    @for line in items(log, "lines") {
-                        @if line["left_out_before"].as_u64() > Some(0) {
-                            "… " (line["left_out_before"]) " bytes left out …\n"
-                        }
-                        @if let Some(at) = line["at"].as_str() { small { (at) } " " }
-                        @if line["stream"] == "stderr" { strong.bad { "stderr" } " " }
-                        (text::plain(&line["text"])) "\n"
-                    }
-                }
+    }
+}
+
+/// The end of the log of an attempt. The script keeps a running log at its end.
+fn log_section(log: &Answer, attempt: &str, asked: usize) -> Markup {
+    let log = match log {
+        Ok(log) => log,
+        Err(refused) => return html! { p role="alert" { (refused.detail) } },
+    };
+    let lines = items(log, "lines");
+    if lines.is_empty() {
+        return html! {};
+    }
+    let is_running = log["is_final"] == false;
+    html! {
+        h2 id="log" { "Log" }
+        p {
+            @if lines.len() < asked { "All " (lines.len()) " lines; " } @else { "The last " (lines.len()) " lines; " }
+            (log["printed_bytes"]) " bytes were printed."
+            @if is_running { " The attempt still runs." }
+            @if lines.len() >= asked && asked < LOG_LINES_MAX {
+                @let more = (asked * LOG_FACTOR).min(LOG_LINES_MAX);
+                " " a href={ "/runs/" (attempt) "?lines=" (more) "#log" } { "Show up to " (more) " lines" }
             }
-            Err(refused) => p role="alert" { (refused.detail) },
+            @if asked > LOG_LINES { " " a href={ "/runs/" (attempt) "#log" } { "Show only the last " (LOG_LINES) } }
+        }
+        // Without a focus, the keyboard can't scroll it.
+        pre.log tabindex="0" role="region" aria-labelledby="log" data-follow[is_running] {
+            @for line in lines {
+                @if line["left_out_before"].as_u64() > Some(0) {
+                    "… " (line["left_out_before"]) " bytes left out …\n"
+                }
+                @if line["at"].is_string() { small { (text::clock(&line["at"])) } " " }
+                @if line["stream"] == "stderr" { strong.bad { "stderr" } " " }
+                (text::plain(&line["text"])) "\n"
+            }
         }
     }
 }
 
-fn payload(job: &Answer) -> Markup {
+/// The payload of the job, with which every run of it starts.
+fn payload(session: &Session, job: &Answer) -> Markup {
     let Ok(job) = job else { return html! {} };
     let shown = serde_json::to_string_pretty(&job["payload"]).unwrap_or_default();
     html! {
         h2 { "Payload" }
         @if job["payload"].is_null() { p { "The job has no payload." } }
         @else { p { "The present payload of the job:" } pre { (shown) } }
+        @if session.role >= evenkeel_store::Role::Operator {
+            p { "To run the job with another payload, "
+                a href={ "/jobs/" (escape(&text::plain(&job["id"]))) "/edit" } { "edit the payload of the job" }
+                " and run it again. Later runs have the new payload as well." }
+        }
     }
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::job::millis;
 use super::lists::{address, choice, input};
-use super::{PAGE_ITEMS, items, job_link, next_page};
+use super::typed_times::{in_full, typed};
+use super::{PAGE_ITEMS, items, job_link, next_page, typed_times};
 use crate::backend::escape;
 use crate::session::Session;
 use crate::{Web, layout, text};
@@ -48,8 +49,11 @@ pub(crate) async fn show(
     Extension(session): Extension<Session>,
     Query(Parameters { status, job, since, until, cursor }): Query<Parameters>,
 ) -> Response {
-    let (since, until) = (in_full(&since), in_full(&until));
-    let filter = [("status", status.as_str()), ("job", &job), ("since", &since), ("until", &until)];
+    let (from, to) = (in_full(&since), in_full(&until));
+    let filter = [("status", status.as_str()), ("job", &job), ("since", &from), ("until", &to)];
+    if let Some(answer) = typed_times::redirect(&[(&since, &from), (&until, &to)], PATH, &filter) {
+        return answer;
+    }
     let list = address(&format!("/api/v1/runs?limit={PAGE_ITEMS}"), &filter);
     let list = address(&list, &[("cursor", &cursor)]);
     let answer = match web.backend.get(&session.credential, &list).await {
@@ -63,8 +67,8 @@ pub(crate) async fn show(
         form.filter method="get" action=(PATH) {
             (choice("status", "Status", &STATES, &status))
             (input("job", "Job", &job, "name or id"))
-            (input("since", "Since", &since, "2026-11-18 09:00"))
-            (input("until", "Until", &until, "2026-11-19"))
+            (input("since", "Since", &typed(&since), "2026-11-18 09:00"))
+            (input("until", "Until", &typed(&until), "2026-11-19"))
             button { "Show" }
         }
         (periods(&status, &job, now))
@@ -85,23 +89,6 @@ pub(crate) async fn show(
     layout::page(&session, PATH, "Runs", &body)
 }
 
-/// Returns a time as the API reads it. A time without a zone is in UTC, a day means its begin.
-pub(super) fn in_full(time: &str) -> String {
-    let time = time.trim().replacen(' ', "T", 1);
-    if !time.bytes().all(|byte| byte.is_ascii_digit() || b"-:T.".contains(&byte)) {
-        return time;
-    }
-    match time.len() {
-        // 2026-11-18
-        10 => format!("{time}T00:00:00Z"),
-        // 2026-11-18T09:00
-        16 => format!("{time}:00Z"),
-        // 2026-11-18T09:00:00
-        19 => format!("{time}Z"),
-        _ => time,
-    }
-}
-
 /// Links to recent periods, with absolute times so that a shared link keeps its meaning.
 fn periods(status: &str, job: &str, now: Timestamp) -> Markup {
     let link = |hours: i64, name: &str| {
@@ -113,7 +100,7 @@ fn periods(status: &str, job: &str, now: Timestamp) -> Markup {
     };
     html! {
         p.commands {
-            small { "Times without a zone are in UTC." }
+            (typed_times::note())
             (link(1, "Last hour")) (link(24, "Last 24 hours")) (link(7 * 24, "Last 7 days"))
         }
     }
@@ -121,7 +108,7 @@ fn periods(status: &str, job: &str, now: Timestamp) -> Markup {
 
 fn table(runs: &[Value], now: Timestamp) -> Markup {
     html! {
-        table {
+        table aria-label="Runs" {
             thead { tr {
                 th scope="col" { "Scheduled" } th scope="col" { "Status" } th scope="col" { "Job" }
                 th scope="col" { "Created by" } th scope="col" { "Attempts" }
@@ -157,26 +144,6 @@ fn outcome(run: &Value, now: Timestamp) -> Markup {
             (text::plain(&skipped["count"])) " skipped: " (text::plain(&skipped["reason"]).replace('_', " "))
         } @else {
             (text::plain(&run["error_message"]))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_without_a_zone_is_in_utc() {
-        for (typed, sent) in [
-            ("2026-11-18", "2026-11-18T00:00:00Z"),
-            ("2026-11-18 09:00", "2026-11-18T09:00:00Z"),
-            ("2026-11-18T09:00:30", "2026-11-18T09:00:30Z"),
-            ("2026-11-18T09:00:00+01:00", "2026-11-18T09:00:00+01:00"),
-            ("2026-11-18T09:00:00Z", "2026-11-18T09:00:00Z"),
-            ("yesterday ", "yesterday"),
-            ("", ""),
-        ] {
-            assert_eq!(in_full(typed), sent);
         }
     }
 }

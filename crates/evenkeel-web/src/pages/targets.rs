@@ -38,7 +38,7 @@ pub(crate) async fn show(
                 code { "target" } " of the jobs." }
         } @else {
             p { (total(&answer)) " targets" }
-            table {
+            table aria-label="Targets" {
                 thead { tr { th scope="col" { "Number" } th scope="col" { "Name" }
                     th scope="col" { "URL" } th scope="col" { "Source" } th scope="col" { "Jobs" }
                     th scope="col" { "Last success" } th scope="col" { "Changed" } } }

@@ -50,7 +50,7 @@ fn lists_without_items_teach_the_next_step() {
         ("/dead-letters", "There is no dead letter."),
         ("/queue", "No run waits."),
         ("/runs", "No job has run yet."),
-        ("/runs?since=2026-11-18", "No run matches."),
+        ("/runs?since=2026-11-18T00:00:00Z", "No run matches."),
         ("/pauses", "No job is paused."),
         ("/pages", "No page is stored."),
         ("/targets", "There is no target."),
@@ -124,8 +124,8 @@ fn runs_are_filtered_by_status_job_and_time() {
         ("?status=failed", true),
         ("?status=completed", false),
         ("?job=broken", true),
-        ("?since=2001-01-01", true),
-        ("?until=2001-01-01%2009:00", false),
+        ("?since=2001-01-01T00:00:00Z", true),
+        ("?until=2001-01-01T09:00:00Z", false),
     ] {
         let page = user.get(&format!("/runs{query}")).body;
         assert_eq!(page.contains("broken</a>"), is_listed, "{query}: {page}");

@@ -15,6 +15,8 @@ mod dashboard_jobs;
 mod dashboard_lists;
 mod dashboard_live;
 mod dashboard_oidc;
+mod dashboard_overview;
+mod dashboard_pages;
 mod identity_provider;
 mod import;
 mod isolation;

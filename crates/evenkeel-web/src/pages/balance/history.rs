@@ -51,7 +51,7 @@ fn drawn(scores: &[Value]) -> Markup {
         (chart::line(&points, "Score of each hour", [&from, &to], ["0", "1"]))
         details {
             summary { "Scores as a table" }
-            table {
+            table aria-label="Scores" {
                 thead { tr { th scope="col" { "Hour" } th scope="col" { "Score" } th scope="col" { "By cost" }
                     th scope="col" { "Fullest slot" } th scope="col" { "Jobs" } } }
                 tbody {

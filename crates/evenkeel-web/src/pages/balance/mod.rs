@@ -11,7 +11,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-pub(crate) use panel::panel;
+pub(crate) use panel::{local_hour, panel};
 pub(crate) use rebalance::not_started;
 
 use crate::backend::escape;
@@ -66,7 +66,7 @@ pub(crate) async fn show(
     };
     let body = html! {
         h1 { "Balance" }
-        (panel(&session, &distribution))
+        (panel(&session, &distribution, now))
         (map)
         (history::section(&scores))
         (rebalance::earlier(&session, &earlier, now))

@@ -112,8 +112,8 @@ impl Page<'_> {
     fn distributions(&self, before: &str, after: &str) -> Markup {
         html! {
             div.side-by-side {
-                (hours(&self.found["before"]["hourly_distribution"], before))
-                (hours(&self.found["after"]["hourly_distribution"], after))
+                (hours(&self.found["before"]["hourly_distribution"], before, self.now))
+                (hours(&self.found["after"]["hourly_distribution"], after, self.now))
             }
         }
     }
@@ -178,7 +178,7 @@ impl Page<'_> {
             @match moves {
                 Ok(answer) if items(answer, "moves").is_empty() => p { "None." },
                 Ok(answer) => {
-                    table {
+                    table aria-label="Moves" {
                         thead { tr { th scope="col" { "Job" } th scope="col" { "Old time" } th scope="col" { "New time" }
                             th scope="col" { "State" } } }
                         tbody {
@@ -209,7 +209,7 @@ impl Page<'_> {
                 _ => p { "None." },
             }
             @if !skipped.is_empty() {
-                table {
+                table aria-label="Jobs that stay" {
                     thead { tr { th scope="col" { "Job" } th scope="col" { "Reason" } } }
                     tbody {
                         @for (it, name) in skipped.iter().zip(names) {
@@ -274,7 +274,7 @@ pub(super) fn earlier(session: &Session, list: &Answer, now: Timestamp) -> Marku
                     }
                 },
                 Ok(answer) => {
-                    table {
+                    table aria-label="Earlier rebalances" {
                         thead { tr { th scope="col" { "Created" } th scope="col" { "By" } th scope="col" { "State" }
                             th scope="col" { "Moved" } th scope="col" { "Score" } } }
                         tbody { @for it in items(answer, "rebalances") { (listed(it, now)) } }
