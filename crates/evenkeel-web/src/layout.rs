@@ -13,6 +13,7 @@ const PAGES: &[(&str, &str)] = &[
     ("/", "Overview"),
     ("/jobs", "Jobs"),
     ("/runs", "Runs"),
+    ("/timeline", "Timeline"),
     ("/queue", "Queue"),
     ("/at-risk", "At risk"),
     ("/failures", "Failures"),

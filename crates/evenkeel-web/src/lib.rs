@@ -143,6 +143,7 @@ pub fn router(parts: WebParts) -> Router {
         .route("/ui/api-keys", post(pages::access::create))
         .route("/ui/api-keys/{id}/revoke", post(pages::access::revoke))
         .route("/runs", get(pages::runs::show))
+        .route("/timeline", get(pages::timeline::show))
         .route("/queue", get(pages::queue::show))
         .route("/pauses", get(pages::pauses::show))
         .route("/dead-letters", get(pages::dead_letters::show))

@@ -89,7 +89,10 @@ pub(super) fn of_job(request: Request<'_>, found: &FoundMarks) -> Density {
     let mut density = Density::new(period, TICK, now);
     // Runs are listed newest first.
     let oldest = found.runs.iter().map(|mark| mark.scheduled_at).min();
-    let known_from = if found.has_all_runs { Some(Timestamp::MIN) } else { oldest };
+    let attempts = found.job.as_ref().map_or(0, |job| job.executions);
+    // The history may no longer have the older runs.
+    let has_all = found.has_all_runs && attempts <= found.runs.len() as u64;
+    let known_from = if has_all { Some(Timestamp::MIN) } else { oldest };
     density.know_past_from(known_from.unwrap_or(now));
     for mark in &found.runs {
         let outcome = match mark.status {

@@ -27,6 +27,7 @@ pub(crate) mod runs;
 pub(crate) mod saved_views;
 pub(crate) mod sign_in;
 pub(crate) mod targets;
+pub(crate) mod timeline;
 mod typed_times;
 
 use maud::{Markup, html};

@@ -17,6 +17,7 @@ mod dashboard_live;
 mod dashboard_oidc;
 mod dashboard_overview;
 mod dashboard_pages;
+mod dashboard_timeline;
 mod identity_provider;
 mod import;
 mod isolation;
