@@ -28,7 +28,7 @@ pub fn condition_advice(job: &Job, condition: &Condition, now: Timestamp) -> Opt
             )
         }
         Reason::LikelyViolatedRunning => format!(
-            "Make its runs shorter{}, or move the deadline: {}.",
+            "Make its runs shorter{}, or move the deadline with a longer {}.",
             average(job).map_or_else(String::new, |it| format!(" (they take {it} on average)")),
             later_deadline(job)
         ),
@@ -76,11 +76,9 @@ fn average(job: &Job) -> Option<String> {
 /// Names the field of the job that moves its deadline.
 fn later_deadline(job: &Job) -> &'static str {
     match job.definition.schedule {
-        Schedule::Periodic(_) => "set a longer `period`",
-        Schedule::Cron(_) => "set a longer `max_duration`",
-        Schedule::Once(_) | Schedule::Interval(_) | Schedule::Calendar(_) => {
-            "set a longer `tolerance`"
-        }
+        Schedule::Periodic(_) => "period",
+        Schedule::Cron(_) => "max_duration",
+        Schedule::Once(_) | Schedule::Interval(_) | Schedule::Calendar(_) => "tolerance",
     }
 }
 
@@ -156,9 +154,9 @@ mod tests {
     fn advice_about_long_runs_names_the_field_that_moves_the_deadline() {
         let periodic = Periodic::new(Span::from_secs(3600), None).unwrap();
         for (schedule, field) in [
-            (job("1h").definition.schedule, "`tolerance`"),
-            (job("@hourly").definition.schedule, "`max_duration`"),
-            (Schedule::Periodic(periodic), "`period`"),
+            (job("1h").definition.schedule, "tolerance"),
+            (job("@hourly").definition.schedule, "max_duration"),
+            (Schedule::Periodic(periodic), "period"),
         ] {
             let mut job = job("1h");
             job.definition.schedule = schedule;

@@ -89,15 +89,17 @@ fn table(jobs: &[Value], now: Timestamp) -> Markup {
         table aria-label="Jobs at risk, the least slack first" {
             thead { tr { th scope="col" { "Job" } th scope="col" { "Condition" }
                 th scope="col" aria-sort="ascending" { "Slack" } th scope="col" { "Why" }
-                th scope="col" { "What would fix it" } th scope="col" { "Last error" } th scope="col" { "Since" } } }
+                th scope="col" { "What would fix it" } th scope="col" { "Since" } } }
             tbody {
                 @for job in jobs {
                     tr { th scope="row" { (job_link(&job["id"], &job["name"])) }
                         td { (text::state(&job["condition"])) }
                         td { strong { (text::slack(&job["error_at"], now)) } br; small { (text::moment(&job["error_at"])) } }
-                        td.cut { (text::plain(&job["explanation"])) " (" code { (text::plain(&job["reason"])) } ")" }
+                        td.cut { (text::plain(&job["explanation"])) " (" code { (text::plain(&job["reason"])) } ")"
+                            @if let Some(error) = job["error_message"].as_str() {
+                                br; "Last error: " code { (text::shortened(error)) }
+                            } }
                         td.cut { (text::plain(&job["advice"])) }
-                        td.cut { (text::shortened(&text::plain(&job["error_message"]))) }
                         td { (text::time(&job["since"], now)) } }
                 }
             }

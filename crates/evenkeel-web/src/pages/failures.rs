@@ -133,7 +133,7 @@ pub(super) fn table(groups: &[Value], now: Timestamp) -> Markup {
                 @for group in groups {
                     tr { th scope="row" { (text::shortened(&text::plain(&group["error_message"]))) }
                         td { (group["count"]) }
-                        td { (text::time(&group["first_at"], now)) }
+                        td { (text::time(first(group), now)) }
                         td { (text::time(&group["last_at"], now)) }
                         td { (job_link(&group["job_id"], &group["job_name"])) }
                         td { (runs_of(group)) } }
@@ -141,6 +141,13 @@ pub(super) fn table(groups: &[Value], now: Timestamp) -> Markup {
             }
         }
     }
+}
+
+/// When a group began. The API has the time when a node reported its first failure, which can be some
+/// seconds after the failure.
+fn first(group: &Value) -> &Value {
+    let [reported, last] = [&group["first_at"], &group["last_at"]];
+    if text::micros(reported) > text::micros(last) { last } else { reported }
 }
 
 /// Links to the newest run of a group, and to all failed runs of its job.

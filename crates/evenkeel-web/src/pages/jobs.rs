@@ -187,8 +187,7 @@ fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup 
         table aria-label="Jobs" {
             thead { tr {
                 (sortable(filter, "name", "Job", sort))
-                th scope="col" { "Status" } th scope="col" { "Condition" } th scope="col" { "Last runs" }
-                th scope="col" { "Schedule" }
+                th scope="col" { "Status" } th scope="col" { "Condition" } th scope="col" { "Schedule" }
                 (sortable(filter, "next_run_at", "Next run", sort))
                 th scope="col" { "Last run" } th scope="col" { "Executor" } th scope="col" { "Lane, pool" }
             } }
@@ -198,10 +197,9 @@ fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup 
                         th scope="row" { (job_link(&job["id"], &job["name"])) }
                         td { (text::state(&job["status"])) }
                         td { (text::state(&job["condition"])) }
-                        td { (last_runs(job)) }
                         td { (text::schedule(job)) }
                         td { (text::time(&job["next_run_at"], now)) }
-                        td { (text::time(&job["last_run_at"], now)) }
+                        td { (last_runs(job, now)) }
                         td { (text::plain(&job["executor_type"])) }
                         td { (text::plain(&job["lane"])) ", " (text::plain(&job["pool"])) }
                     }
@@ -226,13 +224,14 @@ fn sortable(filter: &Filter, name: &str, title: &str, sort: &str) -> Markup {
     }
 }
 
-/// How the last runs of a job ended, as far as its history counts them.
-fn last_runs(job: &Value) -> Markup {
+/// When a job last ran, and how its last runs ended, as far as its history counts them.
+fn last_runs(job: &Value, now: Timestamp) -> Markup {
     let failures = job["consecutive_failures"].as_u64().unwrap_or_default();
     html! {
+        @if job["last_run_at"].is_string() { (text::time(&job["last_run_at"], now)) " " }
         @if job["execution_count"] == 0 { "never ran" }
         @else if failures > 0 {
-            (text::state(&Value::from("failed"))) " " (count(failures, "time")) @if failures > 1 { " in a row" }
+            (text::state(&Value::from("failed"))) @if failures > 1 { " " (failures) " times in a row" }
         }
         // The last run can have been cancelled, which is no failure.
         @else if job["last_good_end_at"].is_string() { (text::state(&Value::from("completed"))) }

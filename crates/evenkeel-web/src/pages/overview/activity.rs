@@ -29,13 +29,15 @@ pub(super) fn sections(activity: &Answer, now: Timestamp) -> Markup {
                 // The present slot is not over, so that its figures would look like a drop.
                 @let is_over = |slot: &&Value| text::micros(&slot["start"]).is_some_and(|start| start + SLOT <= now.as_micros());
                 @let slots: Vec<&Value> = items(activity, "slots").iter().filter(is_over).collect();
-                section.panel {
-                    h2 { "Firing rate, last 24 hours" }
-                    (fired(&slots, &activity["totals"], now))
-                }
-                section.panel {
-                    h2 { "Lateness, last 24 hours" }
-                    (late(&slots, &activity["totals"]["lateness"]))
+                div.side-by-side {
+                    section.panel {
+                        h2 { "Firing rate, last 24 hours" }
+                        (fired(&slots, &activity["totals"], now))
+                    }
+                    section.panel {
+                        h2 { "Lateness, last 24 hours" }
+                        (late(&slots, &activity["totals"]["lateness"]))
+                    }
                 }
             }
         }
