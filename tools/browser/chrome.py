@@ -142,8 +142,13 @@ class Chrome:
                 field.clear()
                 field.send_keys(value)
 
+    def sign_out(self):
+        self.one("header summary:has(+ div form[action='/ui/sign-out'])").click()
+        self.click_button("Sign out")
+
     def fill_zone(self, name):
         """Chooses the zone in which pages show times."""
+        self.one("header summary:has(+ div form.zone)").click()
         Select(self.one("header select[name=tz]")).select_by_visible_text(name)
         self.click(lambda: self.one("header form.zone button"))
 

@@ -11,7 +11,7 @@ START_LIMIT = 60
 ANSWER_LIMIT = 30
 
 # Rebalances may move new jobs at once. Jobs may run programs and call the other site of the tests.
-OPTIONS = [
+TEST_OPTIONS = [
     "--enable-shell=default",
     "--allow-network", "127.0.0.0/8",
     "--balance-cooldown", "0s",
@@ -36,11 +36,11 @@ def wait_until(description, check, limit=ANSWER_LIMIT):
 class Server:
     """A server and its data directory. `stop` ends the server."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, options=()):
         self.binary = binary
         self.data = folder / "data"
         self.log = open(folder / "server.log", "w", encoding="utf-8")
-        arguments = [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", self.data, *OPTIONS]
+        arguments = [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", self.data, *options]
         self.process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log
         )

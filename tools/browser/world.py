@@ -8,7 +8,7 @@ from pathlib import Path
 import seed
 from chrome import Chrome
 from other_site import OtherSite
-from server import Server, wait_until
+from server import TEST_OPTIONS, Server, wait_until
 
 
 def add_arguments(parser):
@@ -30,7 +30,7 @@ class World:
         self.folder.mkdir(parents=True)
         try:
             self.site = self._keep(OtherSite(), OtherSite.stop)
-            self.server = self._keep(Server(self.binary, self.folder), Server.stop)
+            self.server = self._keep(Server(self.binary, self.folder, TEST_OPTIONS), Server.stop)
             self.seeded = seed.fill(self.server, self.site)
             self.chrome = self._keep(Chrome(self.server, self.folder), Chrome.quit)
         except BaseException:

@@ -137,7 +137,9 @@
       : !hasStream ? "No live stream. This page loads itself every 5 s."
       : waits ? "Updates wait while you edit or select." : "Live";
     if (status.textContent !== text) status.textContent = text;
-    pause.textContent = isPaused ? "Resume live updates" : "Pause live updates";
+    bar.dataset.state = text === "Live" ? "live" : "wait";
+    pause.textContent = isPaused ? "Resume" : "Pause";
+    pause.setAttribute("aria-label", `${pause.textContent} live updates`);
   };
   const tell = (kind, value) => {
     channel?.postMessage({ kind, value });
@@ -263,6 +265,18 @@
     show();
     if (one("pre.log[data-follow]", main)) showEndOfLog();
   }
+
+  // --- Menus close like menus do elsewhere ---
+  const closeMenus = (except) => {
+    for (const menu of all("details.menu[open]")) if (menu !== except) menu.open = false;
+  };
+  document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
+  document.addEventListener("keydown", (event) => {
+    const menu = one("details.menu[open]");
+    if (event.key !== "Escape" || !menu) return;
+    if (menu.contains(document.activeElement)) one("summary", menu).focus();
+    closeMenus();
+  });
 
   // --- The zone of the browser, as a choice for times ---
   const zones = one("select[data-zone]");

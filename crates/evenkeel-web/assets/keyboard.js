@@ -124,7 +124,11 @@
     field.select();
   }
 
-  if (bar) one("[aria-haspopup]", bar).onclick = showHelp;
+  if (bar) {
+    const help = one("[data-keys]");
+    help.hidden = false;
+    help.onclick = showHelp;
+  }
   let afterG = 0;
   document.addEventListener("keydown", (event) => {
     const grid = event.target.closest?.("table[data-grid]");

@@ -36,8 +36,8 @@ pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) ->
     let navigation = html! {
         nav aria-label="Pages" {
             (links(PAGES, path))
-            details.more {
-                @let current = MORE.iter().chain(ADMIN).find(|(target, _)| *target == path);
+            @let current = MORE.iter().chain(ADMIN).find(|(target, _)| *target == path);
+            details.menu.more.current[current.is_some()] {
                 summary { "More" @if let Some((_, name)) = current { ": " (name) } }
                 div {
                     (links(MORE, path))
@@ -48,14 +48,18 @@ pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) ->
         // Shown by the script, because without JavaScript there are no live updates.
         div.live id="live" hidden {
             span role="status" {}
-            button type="button" { "Pause live updates" }
-            button type="button" aria-haspopup="dialog" { "Keyboard shortcuts" }
+            button type="button" aria-label="Pause live updates" { "Pause" }
         }
         (zone::switch())
-        form.session method="post" action="/ui/sign-out" {
-            span { (session.subject) " · " (session.role.as_str()) " · " (session.tenant) }
-            input type="hidden" name="token" value=(session.form_token);
-            button { "Sign out" }
+        details.menu {
+            summary { span { (session.subject) " · " (session.role.as_str()) " · " (session.tenant) } }
+            div {
+                button type="button" data-keys="" aria-haspopup="dialog" hidden { "Keyboard shortcuts" }
+                form method="post" action="/ui/sign-out" {
+                    input type="hidden" name="token" value=(session.form_token);
+                    button { "Sign out" }
+                }
+            }
         }
     };
     Html(frame(title, &navigation, body).into_string()).into_response()
@@ -125,6 +129,15 @@ pub(crate) fn button(
     }
 }
 
+/// A boat on an even keel.
+fn mark() -> Markup {
+    html! {
+        svg viewBox="0 0 24 24" aria-hidden="true" {
+            path d="M2 15h20l-3.2 6H5.2zM11 2v12H3.4zM13 4v10h7.6z" fill="currentColor" {}
+        }
+    }
+}
+
 fn frame(title: &str, navigation: &Markup, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -137,12 +150,13 @@ fn frame(title: &str, navigation: &Markup, body: &Markup) -> Markup {
                 meta name="referrer" content="same-origin";
                 title { (title) " · Evenkeel" }
                 link rel="stylesheet" href="/assets/style.css";
+                link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
                 script src="/assets/app.js" defer {}
                 script src="/assets/keyboard.js" defer {}
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                header { a.brand href="/" { "Evenkeel" } (navigation) }
+                header { a.brand href="/" { (mark()) "Evenkeel" } (navigation) }
                 main id="main" { (body) }
             }
         }

@@ -52,6 +52,8 @@ use session::Sessions;
 const SCRIPT: &str = include_str!("../assets/app.js");
 const KEYBOARD: &str = include_str!("../assets/keyboard.js");
 const STYLE: &str = include_str!("../assets/style.css");
+const ICON: &str = include_str!("../assets/icon.svg");
+const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 
 /// The parts from which the dashboard is built.
 pub struct WebParts {
@@ -167,9 +169,10 @@ pub fn router(parts: WebParts) -> Router {
         .route(one_time_link::PATH, get(one_time_link::sign_in))
         .route(oidc::BEGIN, get(oidc::begin))
         .route(oidc::CALLBACK, get(oidc::finish))
-        .route("/assets/app.js", get(async || script(SCRIPT)))
-        .route("/assets/keyboard.js", get(async || script(KEYBOARD)))
-        .route("/assets/style.css", get(style));
+        .route("/assets/app.js", get(async || file(SCRIPT_TYPE, SCRIPT)))
+        .route("/assets/keyboard.js", get(async || file(SCRIPT_TYPE, KEYBOARD)))
+        .route("/assets/icon.svg", get(async || file("image/svg+xml", ICON)))
+        .route("/assets/style.css", get(async || file("text/css; charset=utf-8", STYLE)));
     let pages = pages
         .merge(open)
         .layer(middleware::from_fn(zone::choose))
@@ -178,12 +181,6 @@ pub fn router(parts: WebParts) -> Router {
     evenkeel_api::with_safe_headers(pages).fallback_service(api)
 }
 
-fn script(text: &'static str) -> Response {
-    let content_type = HeaderValue::from_static("text/javascript; charset=utf-8");
-    ([(header::CONTENT_TYPE, content_type)], text).into_response()
-}
-
-async fn style() -> Response {
-    let content_type = HeaderValue::from_static("text/css; charset=utf-8");
-    ([(header::CONTENT_TYPE, content_type)], STYLE).into_response()
+fn file(content_type: &'static str, text: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], text).into_response()
 }

@@ -76,14 +76,19 @@ pub(crate) fn switch() -> Markup {
     let Ok(View { zone, path }) = VIEW.try_with(Clone::clone) else { return html! {} };
     let name = zone.iana_name().unwrap_or("UTC").to_owned();
     html! {
-        form.zone method="get" action="/ui/zone" {
-            input type="hidden" name="next" value=(path);
-            label for="tz" { "Times in" }
-            select id="tz" name=(PARAMETER) data-zone="" {
-                option value="UTC" selected[name == "UTC"] { "UTC" }
-                @if name != "UTC" { option value=(name) selected { (name) } }
+        details.menu {
+            summary { span { span.hidden-text { "Times in " } (name) } }
+            div {
+                form.zone method="get" action="/ui/zone" {
+                    input type="hidden" name="next" value=(path);
+                    label for="tz" { "Times in" }
+                    select id="tz" name=(PARAMETER) data-zone="" {
+                        option value="UTC" selected[name == "UTC"] { "UTC" }
+                        @if name != "UTC" { option value=(name) selected { (name) } }
+                    }
+                    button { "Set" }
+                }
             }
-            button { "Set" }
         }
     }
 }

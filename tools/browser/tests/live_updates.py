@@ -84,7 +84,7 @@ def test_updates_can_be_paused_and_resumed(world):
     chrome = world.chrome
     world.sign_in("viewer", "/jobs?name_prefix=live-paused-")
     wait_for_stream(chrome)
-    chrome.button("Pause live updates").click()
+    chrome.button("Pause").click()
     assert status(chrome) == "Live updates are paused."
     world.create("live-paused")
     # Another browser shows the change, so it would be here, too.
@@ -92,7 +92,7 @@ def test_updates_can_be_paused_and_resumed(world):
         other.sign_in(world.token("viewer"), "/jobs?name_prefix=live-paused-")
         other.wait_for_text("live-paused-")
     assert "live-paused-1" not in chrome.text() and "No job matches" in chrome.text()
-    chrome.button("Resume live updates").click()
+    chrome.button("Resume").click()
     chrome.wait("the change", lambda: "No job matches" not in chrome.text())
     assert chrome.run(IS_SAME)
 

@@ -14,7 +14,7 @@ def test_after_sign_out_back_shows_no_data_and_nothing_is_stored(world):
     chrome.wait_for_text(job)
     chrome.open(f"/jobs/{job}")
     chrome.wait_for_text(job)
-    chrome.click_button("Sign out")
+    chrome.sign_out()
     assert chrome.path == "/sign-in", chrome.path
     for _ in range(2):
         chrome.driver.back()
