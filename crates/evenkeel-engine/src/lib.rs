@@ -51,6 +51,7 @@ pub use clock::{Clock, SystemClock};
 pub use cluster::node_context::NodeContext;
 pub use cluster::store_health::WriteHealth;
 pub use engine::{Engine, EngineParts, Health, HealthProbe, StartError};
+pub use insight::balance_score::score_of;
 pub use insight::metered_store::Metered;
 pub use insight::queue_metrics::unserved_pools;
 pub use insight::run_metrics::show_jobs_by_state;

@@ -51,7 +51,7 @@ impl BalanceScore {
         for tenant in &tenants {
             let tenant = *tenant;
             let compute =
-                move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
+                move |profiles: &LoadProfiles| score_of(&profiles.loads_of(tenant, horizon), hour);
             let score = off_thread(&profiles, compute).await?;
             let is_low = score.score < self.settings.alert_below;
             // Read the previous balance score before the new score is stored. If the previous score
@@ -126,7 +126,8 @@ async fn off_thread<T: Send + 'static>(
     computed.map_err(|error| StoreError::Refused(error.into()))
 }
 
-fn score(loads: &Loads, hour: Timestamp) -> SavedScore {
+/// Returns the balance scores of these loads, to be stored for the hour that begins at `hour`.
+pub fn score_of(loads: &Loads, hour: Timestamp) -> SavedScore {
     let spread = |measure| loads.spread(measure, Granularity::Slot);
     let Spread { score, peak, mean, .. } = spread(Measure::Runs);
     SavedScore {

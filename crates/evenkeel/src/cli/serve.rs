@@ -10,7 +10,7 @@ use crate::{Result, config, serve};
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve
   evenkeel serve --open
-  evenkeel serve --demo --listen 127.0.0.1:0
+  evenkeel serve --demo --open --data-dir demo-data
   evenkeel serve --enable-shell --allow-network 127.0.0.0/8
   evenkeel serve --store postgres://evenkeel@db/evenkeel --data-dir /var/lib/evenkeel
   evenkeel serve --listen 0.0.0.0:8443 --tls-cert server.pem --tls-key server.key

@@ -161,7 +161,7 @@ settings! {
         #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub open: Option<bool>,
 
-        /// Create sample jobs at the first start
+        /// Fill an empty store with 500 sample jobs and their past, to try the dashboard
         #[arg(env = "EVENKEEL_DEMO", value_name = "BOOL", value_parser = boolean())]
         #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub demo: Option<bool>,

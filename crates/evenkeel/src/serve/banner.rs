@@ -74,13 +74,19 @@ fn text(
     if config.store != in_dir {
         text.push_str(&format!("  store    {}\n", config.store));
     }
-    if is_first && config.roles.api {
-        // A command needs no flag for the default data directory.
-        let dir = if config.data_dir == Path::new("evenkeel-data") {
-            String::new()
-        } else {
-            format!(" --data-dir {}", quoted(&config.data_dir.to_string_lossy()))
-        };
+    // A command needs no flag for the default data directory.
+    let dir = if config.data_dir == Path::new("evenkeel-data") {
+        String::new()
+    } else {
+        format!(" --data-dir {}", quoted(&config.data_dir.to_string_lossy()))
+    };
+    if config.demo {
+        let removal = super::demo::removal();
+        text.push_str(&format!(
+            "\n  The jobs are samples. Remove all of them with\n    {program} {removal}{dir}\n"
+        ));
+    }
+    if is_first && config.roles.api && !config.demo {
         text.push_str(&format!(
             "\n  Try this in another terminal, in this folder:\n    \
              {program} job create --name hello --every 10s --noop{dir}\n    \
@@ -118,6 +124,12 @@ mod tests {
         assert!(first.contains(command), "{first}");
         let later = text(&config, "http://a", false, "target/evenkeel", ("", ""));
         assert_eq!(later, "\n  Evenkeel is running at http://a\n  data in  d\n\n");
+        let config = ServeConfig { demo: true, ..config };
+        for is_first in [true, false] {
+            let demo = text(&config, "http://a", is_first, "evenkeel", ("", ""));
+            let command = "    evenkeel job delete --all --metadata demo=true --yes --data-dir d\n";
+            assert!(demo.contains(command) && !demo.contains("job create"), "{demo}");
+        }
     }
 
     #[test]

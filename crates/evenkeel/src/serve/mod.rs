@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use axum::Router;
 use evenkeel_access::{Access, Upkeep};
-use evenkeel_api::{AppParts, DEFAULT_TENANT, Streams};
+use evenkeel_api::{AppParts, Streams};
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::limit::Limits;
@@ -37,7 +37,7 @@ use evenkeel_engine::{
 };
 use evenkeel_executors::Registry;
 use evenkeel_secrets::Secrets;
-use evenkeel_store::{Role, Scope, Store};
+use evenkeel_store::Store;
 use evenkeel_web::{Hosts, OneTimeLinks, WebParts};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -80,6 +80,7 @@ struct Shared {
 
 /// Serves until a stop signal.
 pub async fn serve(config: ServeConfig) -> Result {
+    let config = demo::adapted(config);
     logging::start(&config.log)?;
     raise_open_files();
     // From here on, a stop signal starts a graceful shutdown.
@@ -185,6 +186,9 @@ async fn prepare(
     let source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
     let registry = Arc::new(registry.with_secrets(&source));
     let run_ids = credentials::run_ids(&*store, &*chance).await?;
+    if config.demo {
+        demo::fill_once(&config, &store, &registry, &*chance).await?;
+    }
     Ok(Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids })
 }
 
@@ -254,11 +258,6 @@ async fn router(
     }
     let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance))
         .with_aging(config.queue.aging);
-    if config.demo {
-        let tenant = access.authenticator.tenant(DEFAULT_TENANT).await;
-        let tenant = tenant.because("the store failed")?;
-        demo::create_once(&jobs, &Scope { tenant, role: Role::Admin }, dir).await?;
-    }
     let local =
         LocalToken::begin(trusted.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
     let sign_in = SignIn { links: OneTimeLinks::default(), local_token: local.text().to_owned() };

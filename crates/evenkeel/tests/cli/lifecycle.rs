@@ -229,19 +229,6 @@ fn metrics_need_no_token_if_configured() {
 }
 
 #[test]
-fn sample_jobs_are_created_once() {
-    let mut server = Server::start(&["--demo"]);
-    let count = |server: &Server| server.json(&["job", "list"])["total"].as_u64().unwrap();
-    let all = count(&server);
-    assert!(all >= 4, "{all}");
-    assert_eq!(server.run(&["job", "delete", "demo-web"]).code, 0);
-    server.signal(Signal::TERM);
-    server.wait_for_exit();
-    server.restart();
-    assert_eq!(count(&server), all - 1);
-}
-
-#[test]
 fn taken_port_is_named() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();

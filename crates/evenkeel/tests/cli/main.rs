@@ -18,6 +18,7 @@ mod dashboard_oidc;
 mod dashboard_overview;
 mod dashboard_pages;
 mod dashboard_timeline;
+mod demo;
 mod identity_provider;
 mod import;
 mod isolation;
