@@ -116,8 +116,11 @@ pub(crate) async fn require(State(web): State<Web>, mut request: Request, next: 
         return to_sign_in(&request);
     };
     let from_ip = from.map(|from| from.0);
-    let Ok((identity, _)) = web.access.authenticator.identify(&text, from_ip, now).await else {
-        return to_sign_in(&request);
+    let identity = match web.access.authenticator.identify(&text, from_ip, now).await {
+        Ok((identity, _)) => identity,
+        // The session may be valid, so an open page keeps its content and tries again.
+        Err(Refusal::Store(_)) => return store_away(),
+        Err(_) => return to_sign_in(&request),
     };
     let audience = Audience { tenant: identity.tenant.clone(), role: identity.role };
     request.extensions_mut().insert(Session {
@@ -129,6 +132,12 @@ pub(crate) async fn require(State(web): State<Web>, mut request: Request, next: 
         cookie,
     });
     next.run(request).await
+}
+
+fn store_away() -> Response {
+    let detail = "The store does not answer, so the server can't check your session. Reload the page in a \
+                  few seconds. The page /readyz says which part of the server is not ready.";
+    layout::error(StatusCode::SERVICE_UNAVAILABLE, "The server can't answer now", detail)
 }
 
 fn to_sign_in(request: &Request) -> Response {

@@ -1,5 +1,6 @@
 //! Pages of the dashboard: saved views, orders and filters, failures, nodes, logs, typed times.
 
+use evenkeel_private_postgres::{Options, PrivatePostgres};
 use serde_json::json;
 
 use crate::dashboard::Browser;
@@ -222,4 +223,28 @@ fn typed_time_is_in_the_zone_of_the_page_and_the_address_gets_it_in_full() {
         assert!(page.contains("value=\"2026-07-01 09:00:00\""), "{path}: {page}");
         assert!(page.contains("Times without a zone are in Europe/Berlin."), "{path}: {page}");
     }
+}
+
+#[test]
+fn pages_say_so_while_the_store_is_away() {
+    let mut database = PrivatePostgres::start(Options::unit_test()).unwrap();
+    let server = Server::start(&["--store", database.url()]);
+    create_noop(&server, "apple", "red");
+    let key = server.json(&["api-key", "create", "reader", "--role", "viewer"]);
+    let admin = Browser::local(&server);
+    let reader = Browser::signed_in(&server, key["key"].as_str().unwrap());
+    database.stop_immediately().unwrap();
+    // The server knows the key for some seconds; then it can't check the session itself.
+    for (user, reason) in [(&admin, "Reload the page"), (&reader, "can't check your session")] {
+        wait_for(reason, || {
+            let page = user.get("/jobs");
+            // A redirect to the sign-in page would take the content of open pages away.
+            assert!([200, 503].contains(&page.status), "{} {}", page.head, page.body);
+            assert_eq!(page.status == 503, page.body.contains("The server can't answer now"));
+            (page.status == 503 && page.body.contains(reason)).then_some(())
+        });
+    }
+    let overview = admin.get("/");
+    assert_eq!(overview.status, 200, "{}", overview.body);
+    assert!(overview.body.contains("No. store: does not answer"), "{}", overview.body);
 }
