@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::import::{elsewhere, postgres_url};
 use crate::support::{Server, request, run, wait_for};
 
 fn get(server: &Server, path: &str) -> Value {
@@ -118,6 +119,37 @@ fn demo_fills_a_store_once_and_one_command_removes_its_jobs() {
     assert_eq!(refused.code, 1, "{refused:?}");
     let (needs, way_out) = ("--demo needs an empty store", "--data-dir demo-data");
     assert!(refused.err.contains(needs) && refused.err.contains(way_out), "{refused:?}");
+}
+
+#[test]
+fn demo_fills_an_empty_database_on_which_no_other_node_runs() {
+    let (url, name) = (postgres_url(), format!("demo_{}", std::process::id()));
+    let store = elsewhere(&url, None, &name);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let execute = |sql: String| {
+        runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(&sql).await.unwrap();
+        });
+    };
+    execute(format!("CREATE DATABASE {name}"));
+    let mut server = Server::start(&["--store", &store]);
+    let other = tempfile::tempdir().unwrap();
+    let words = ["serve", "--demo", "--listen", "127.0.0.1:0", "--store", &store];
+    let refused = run(other.path(), &words);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("runs on it"), "{refused:?}");
+    stop(&mut server);
+    server.restart_with(&["--demo", "--store", &store]);
+    assert_eq!(jobs(&server), 500);
+    let distribution = get(&server, "/api/v1/scheduler/distribution");
+    assert!(distribution["distribution_score"].as_f64().unwrap() < 0.7, "{distribution}");
+    wait_for_items(&server, "/api/v1/conditions?condition=ERROR", "jobs", 3);
+    wait_for_items(&server, "/api/v1/dead-letters", "dead_letters", 2);
+    stop(&mut server);
+    execute(format!("DROP DATABASE {name}"));
 }
 
 fn stop(server: &mut Server) {

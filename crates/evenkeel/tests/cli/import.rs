@@ -214,7 +214,7 @@ fn unreadable_sources_are_refused_with_advice() {
 static SERVER: LazyLock<PrivatePostgres> =
     LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());
 
-fn postgres_url() -> String {
+pub(crate) fn postgres_url() -> String {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
     shared.unwrap_or_else(|_| SERVER.url().to_owned())
@@ -254,7 +254,7 @@ fn legacy_table_is_read_and_not_changed() {
 }
 
 /// Replaces the user, if given, and the database in a PostgreSQL URL.
-fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
+pub(crate) fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
     let (_, rest) = url.split_once("://").unwrap();
     let (before, _) = rest.rsplit_once('/').unwrap();
     let (own, host) = before.split_once('@').unwrap();
