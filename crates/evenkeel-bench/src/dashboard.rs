@@ -17,6 +17,7 @@ use crate::machine::{self, Disturbance, MachineTime};
 use crate::report::{Quantiles, Rows};
 use crate::run::Bench;
 use crate::serve_process::ServeProcess;
+use crate::server::client_builder;
 use crate::workload::share;
 
 /// Pages of every dashboard. Pages of one job and one run are added.
@@ -183,9 +184,8 @@ struct Viewer {
 
 impl Viewer {
     async fn sign_in(url: String, token: &str) -> anyhow::Result<Self> {
-        let client = Client::builder()
+        let client = client_builder()
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .connect_timeout(REQUEST_TIMEOUT)
             .build()?;
         let content = (header::CONTENT_TYPE, "application/x-www-form-urlencoded");

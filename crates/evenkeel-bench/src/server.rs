@@ -90,9 +90,14 @@ impl Server {
 
 /// Returns an HTTP client that keeps one idle connection.
 pub fn http_client(timeout: Duration) -> reqwest::Result<reqwest::Client> {
+    client_builder().pool_max_idle_per_host(1).timeout(timeout).build()
+}
+
+/// Starts to build an HTTP client for a server on this machine.
+pub fn client_builder() -> reqwest::ClientBuilder {
     // reqwest needs a default crypto provider, even for plain HTTP.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(1).timeout(timeout).build()
+    reqwest::Client::builder().no_proxy()
 }
 
 impl Drop for Server {
