@@ -83,7 +83,8 @@ fn late() -> Vec<Sample> {
 /// Jobs that run when the server starts.
 fn running() -> Vec<Sample> {
     let long = |name: &str, about: &str, schedule: Value, minutes: u64, steps: u64| {
-        job(name, about, schedule, (minutes * 60_000, 0))
+        // About this number of minutes.
+        job(name, about, schedule, (minutes * 50_000, minutes * 20_000))
             .config("steps", steps)
             .with("timeout_sec", 3600)
             .team("search")
