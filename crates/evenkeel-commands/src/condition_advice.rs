@@ -28,7 +28,7 @@ pub fn condition_advice(job: &Job, condition: &Condition, now: Timestamp) -> Opt
             )
         }
         Reason::LikelyViolatedRunning => format!(
-            "Make its runs shorter{}, or move the deadline with a longer {}.",
+            "Make its runs shorter{}, or move the deadline with {}.",
             average(job).map_or_else(String::new, |it| format!(" (they take {it} on average)")),
             later_deadline(job)
         ),
@@ -73,12 +73,12 @@ fn average(job: &Job) -> Option<String> {
     (seconds > 0).then(|| span_words(Span::from_secs(seconds)))
 }
 
-/// Names the field of the job that moves its deadline.
+/// Names the part of the schedule that moves its deadline.
 fn later_deadline(job: &Job) -> &'static str {
     match job.definition.schedule {
-        Schedule::Periodic(_) => "period",
-        Schedule::Cron(_) => "max_duration",
-        Schedule::Once(_) | Schedule::Interval(_) | Schedule::Calendar(_) => "tolerance",
+        Schedule::Periodic(_) => "a longer period",
+        Schedule::Cron(_) => "a longer max_duration",
+        Schedule::Once(_) | Schedule::Interval(_) | Schedule::Calendar(_) => "a longer tolerance",
     }
 }
 
