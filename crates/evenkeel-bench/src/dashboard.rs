@@ -21,9 +21,10 @@ use crate::server::client_builder;
 use crate::workload::share;
 
 /// Pages of every dashboard. Pages of one job and one run are added.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 17] = [
     "/", "/jobs", "/jobs?q=bench", "/runs", "/timeline", "/balance", "/at-risk", "/failures",
-    "/queue", "/dead-letters", "/pauses", "/nodes", "/audit",
+    "/queue", "/dead-letters", "/pauses", "/nodes", "/audit", "/targets", "/pages", "/access",
+    "/docs/api",
 ];
 /// Past runs of each job with a history: the number that `serve` keeps.
 const RUNS_OF_A_JOB: u64 = 99;
@@ -32,6 +33,9 @@ const PAST_INTERVAL: Span = Span::from_secs(6 * 3600);
 /// The line of a message after which a page loads itself again.
 const CHANGED: &[u8] = b"event: changed";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for which the dashboard may answer from memory. Requests for the same page are further apart,
+/// so that each of them reads the store.
+const SHARED_FOR: Duration = Duration::from_millis(600);
 
 /// Times of one page.
 #[derive(Clone, Debug, Serialize)]
@@ -112,12 +116,16 @@ pub(crate) async fn measure(
     let mut paths: Vec<String> = PAGES.map(str::to_owned).to_vec();
     paths.extend(viewer.first_link("/jobs", "/jobs/").await?);
     paths.extend(viewer.first_link("/runs", "/runs/").await?);
-    let mut pages = Vec::new();
-    let progress = bench.progress(paths.len() as u64, "pages");
-    for path in paths {
-        pages.push(viewer.measure_page(bench, path, requests).await?);
+    let mut pages: Vec<PageTimes> = paths.into_iter().map(PageTimes::new).collect();
+    let progress = bench.progress(requests as u64, "pages");
+    for _ in 0..requests {
+        for page in &mut pages {
+            viewer.measure_page(bench, page).await?;
+        }
+        tokio::time::sleep(SHARED_FOR).await;
         progress.inc(1);
     }
+    let pages = pages.into_iter().map(PageTimes::report).collect();
     progress.finish_and_clear();
 
     let length = Duration::from_secs(seconds);
@@ -175,6 +183,29 @@ async fn fill_history(bench: &Bench, jobs: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The times of all requests for one page.
+struct PageTimes {
+    path: String,
+    first: Vec<u64>,
+    complete: Vec<u64>,
+    bytes: usize,
+}
+
+impl PageTimes {
+    fn new(path: String) -> Self {
+        Self { path, first: Vec::new(), complete: Vec::new(), bytes: 0 }
+    }
+
+    fn report(self) -> PageReport {
+        PageReport {
+            path: self.path,
+            first_byte_ms: Quantiles::of_micros(self.first),
+            complete_ms: Quantiles::of_micros(self.complete),
+            kilobytes: self.bytes as f64 / 1000.0,
+        }
+    }
+}
+
 /// A signed-in user.
 struct Viewer {
     client: Client,
@@ -215,27 +246,14 @@ impl Viewer {
         Ok(ids.find(|id| uuid::Uuid::try_parse(id).is_ok()).map(|id| format!("{beginning}{id}")))
     }
 
-    async fn measure_page(
-        &self,
-        bench: &Bench,
-        path: String,
-        requests: usize,
-    ) -> anyhow::Result<PageReport> {
-        let (mut first, mut complete, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for _ in 0..requests {
-            let began = bench.monotonic();
-            let passed = || (bench.monotonic() - began).as_micros() as u64;
-            let answer = self.get(&path).await?;
-            first.push(passed());
-            bytes = answer.bytes().await?.len();
-            complete.push(passed());
-        }
-        Ok(PageReport {
-            path,
-            first_byte_ms: Quantiles::of_micros(first),
-            complete_ms: Quantiles::of_micros(complete),
-            kilobytes: bytes as f64 / 1000.0,
-        })
+    async fn measure_page(&self, bench: &Bench, page: &mut PageTimes) -> anyhow::Result<()> {
+        let began = bench.monotonic();
+        let passed = || (bench.monotonic() - began).as_micros() as u64;
+        let answer = self.get(&page.path).await?;
+        page.first.push(passed());
+        page.bytes = answer.bytes().await?.len();
+        page.complete.push(passed());
+        Ok(())
     }
 
     /// Opens the streams of live updates. Each viewer fetches its page again after a message, as a

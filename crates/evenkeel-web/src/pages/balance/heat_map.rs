@@ -52,27 +52,35 @@ fn start_of(day: Date) -> Option<Instant> {
 
 /// Returns the load of each quarter hour, by its number since 1970.
 fn quarters(choice: &Choice<'_>) -> BTreeMap<i64, f64> {
-    let mut loads = BTreeMap::new();
-    let mut add = |slot: &Value, field: &str, minutes: f64| {
-        let Some(start) = text::micros(&slot["start"]) else { return };
-        // Slots of a server can be longer than a quarter hour; their load is spread evenly.
-        let parts = ((minutes / 15.0).round() as i64).max(1);
-        let load = slot[field].as_f64().unwrap_or(0.0) / parts as f64;
-        let first = start.div_euclid(QUARTER_SECONDS * 1_000_000);
-        for part in 0..parts {
-            *loads.entry(first + part).or_insert(0.0) += load;
-        }
-    };
     let [ran, expected] =
         if choice.by_cost { ["busy_seconds", "cost_seconds"] } else { ["fired", "job_count"] };
-    for slot in items(choice.past, "slots") {
-        add(slot, ran, 15.0);
-    }
     let minutes = choice.forecast["listed_minutes"].as_f64().unwrap_or(15.0);
-    for slot in items(choice.forecast, "slots") {
-        add(slot, expected, minutes);
+    let mut loads = BTreeMap::new();
+    for (quarter, load) in loads_of(items(choice.past, "slots"), ran, 15.0) {
+        loads.insert(quarter, load);
+    }
+    for (quarter, load) in loads_of(items(choice.forecast, "slots"), expected, minutes) {
+        // The forecast of the present quarter hour includes the runs that have started in it.
+        let known: &mut f64 = loads.entry(quarter).or_default();
+        *known = known.max(load);
     }
     loads
+}
+
+/// Returns the load of each quarter hour of these slots. Slots of a server can be longer than a
+/// quarter hour; their load is spread evenly.
+fn loads_of<'a>(
+    slots: &'a [Value],
+    field: &'a str,
+    minutes: f64,
+) -> impl Iterator<Item = (i64, f64)> + 'a {
+    let parts = ((minutes / 15.0).round() as i64).max(1);
+    let starts = slots.iter().filter_map(|slot| Some((slot, text::micros(&slot["start"])?)));
+    starts.flat_map(move |(slot, start)| {
+        let load = slot[field].as_f64().unwrap_or(0.0) / parts as f64;
+        let first = start.div_euclid(QUARTER_SECONDS * 1_000_000);
+        (first..first + parts).map(move |quarter| (quarter, load))
+    })
 }
 
 /// Returns the quarter hours of a day, which has 23 or 25 hours when the clocks change.
@@ -157,7 +165,7 @@ impl Choice<'_> {
                     }
                 }
                 (self.by_hour(&days))
-                p { small { "Darker cells have more " (self.unit()) "; each cell shows its number. Cells in italics are a "
+                p { small { "Stronger colours mean more " (self.unit()) "; each cell shows its number. Cells in italics are a "
                     "forecast. A day links to its quarter hours, a past hour to its runs, a future hour to its timeline." } }
                 @if let Some(day) = self.day { (self.by_quarter(day, &cells_of(day, &loads, self.now))) }
             }
@@ -276,4 +284,39 @@ impl Choice<'_> {
 
 fn zone_name() -> String {
     zone::current().iana_name().unwrap_or("UTC").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn choice<'a>(past: &'a Value, forecast: &'a Value) -> Choice<'a> {
+        let now = "2026-11-18T09:05:00Z".parse().unwrap();
+        Choice { by_cost: false, day: None, now, past, forecast }
+    }
+
+    #[test]
+    fn runs_of_the_present_quarter_hour_count_once() {
+        let past = json!({"slots": [
+            {"start": "2026-11-18T08:45:00Z", "fired": 7},
+            {"start": "2026-11-18T09:00:00Z", "fired": 2},
+        ]});
+        let forecast = json!({"listed_minutes": 15, "slots": [
+            {"start": "2026-11-18T09:00:00Z", "job_count": 5},
+            {"start": "2026-11-18T09:15:00Z", "job_count": 3},
+        ]});
+        let loads: Vec<f64> = quarters(&choice(&past, &forecast)).into_values().collect();
+        assert_eq!(loads, [7.0, 5.0, 3.0]);
+    }
+
+    #[test]
+    fn longer_slots_are_spread_over_quarter_hours() {
+        let forecast = json!({"listed_minutes": 60, "slots": [
+            {"start": "2026-11-18T10:00:00Z", "job_count": 8},
+        ]});
+        let loads: Vec<f64> = quarters(&choice(&json!({}), &forecast)).into_values().collect();
+        assert_eq!(loads, [2.0; 4]);
+    }
 }
