@@ -28,12 +28,29 @@ named_enum! {
     }
 }
 
-/// Returns true if a period surely has more than `limit` marks, so that its marks need not be read.
-///
-/// `fired` is the number of runs that were fired in the period. `expected` is a forecast, which
-/// does not know the bounds and blackouts of jobs, so only twice the limit is certain enough.
-pub fn is_dense(fired: u64, expected: f64, limit: u32) -> bool {
-    fired > u64::from(limit) || expected > 2.0 * f64::from(limit)
+/// Maximum number of jobs whose schedules are read for one timeline.
+pub const JOBS_MAX: u32 = 4_000;
+
+/// What is known about a period before its runs and jobs are read.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Outlook {
+    /// Number of runs that were fired in the period.
+    pub fired: u64,
+    /// Forecast of the runs in the period. The forecast does not know the bounds and blackouts of
+    /// jobs.
+    pub expected: f64,
+    /// Forecast of the jobs whose next run is before the end of the period, whose schedules would
+    /// have to be read.
+    pub jobs: f64,
+}
+
+impl Outlook {
+    /// Returns true if the period surely has more than `limit` marks or too many jobs, so that its
+    /// marks need not be read. Only twice the limit of expected runs is certain enough.
+    pub fn is_dense(self, limit: u32) -> bool {
+        let Self { fired, expected, jobs } = self;
+        fired > u64::from(limit) || expected > 2.0 * f64::from(limit) || jobs > f64::from(JOBS_MAX)
+    }
 }
 
 /// Returns when a run that started or starts at `start` will probably end; `None` if the average
@@ -60,10 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn period_is_dense_beyond_the_limit_of_fired_runs_or_twice_the_limit_of_expected_runs() {
-        assert!(!is_dense(2_000, 4_000.0, 2_000));
-        assert!(is_dense(2_001, 0.0, 2_000));
-        assert!(is_dense(0, 4_000.5, 2_000));
+    fn period_is_dense_with_too_many_fired_runs_expected_runs_or_jobs() {
+        let fits = Outlook { fired: 2_000, expected: 4_000.0, jobs: 4_000.0 };
+        assert!(!fits.is_dense(2_000));
+        assert!(Outlook { fired: 2_001, ..fits }.is_dense(2_000));
+        assert!(Outlook { expected: 4_000.5, ..fits }.is_dense(2_000));
+        assert!(Outlook { jobs: 4_000.5, ..fits }.is_dense(2_000));
     }
 
     #[test]

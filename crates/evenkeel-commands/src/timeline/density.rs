@@ -2,7 +2,7 @@
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::balance::{Loads, Measure};
-use evenkeel_core::timeline::{Density, Outcomes};
+use evenkeel_core::timeline::{Density, Outcomes, Outlook};
 use evenkeel_core::{Slot, Span, Timestamp};
 
 use super::future::FutureStarts;
@@ -19,24 +19,15 @@ const TICK: Span = Span::from_micros(1);
 /// The runs of all jobs of a tenant per step.
 pub(super) struct TenantDensity {
     pub(super) density: Density,
-    pub(super) fired: FiredRuns,
+    /// The past time slots in which fired runs are counted: the first, and the first after them.
+    pub(super) past_slots: (Slot, Slot),
+    pub(super) outlook: Outlook,
 }
 
-/// Number of runs that were fired in the past time slots of a period.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct FiredRuns {
-    first: Slot,
-    end: Slot,
-    pub(super) total: u64,
-}
-
-impl FiredRuns {
-    /// Returns true if `total` contains the run of this mark.
-    pub(super) fn counts(&self, mark: &Mark) -> bool {
-        let slot = Slot::of(mark.scheduled_at);
-        let is_skipped = mark.status == MarkStatus::Run(AttemptStatus::Skipped);
-        (self.first..self.end).contains(&slot) && !is_skipped
-    }
+/// Returns true if the run of this mark was fired in one of the time slots.
+pub(super) fn was_fired_in(mark: &Mark, (first, end): (Slot, Slot)) -> bool {
+    let is_skipped = mark.status == MarkStatus::Run(AttemptStatus::Skipped);
+    (first..end).contains(&Slot::of(mark.scheduled_at)) && !is_skipped
 }
 
 impl Runs {
@@ -54,7 +45,7 @@ impl Runs {
         let finest = forecast.as_ref().filter(|_| is_future).map(|loads| loads.horizon().slot);
         let mut density = Density::new(period, finest.unwrap_or(Slot::LENGTH), now);
         let (first, end) = period.past_slots(now);
-        let mut fired = FiredRuns { first, end, total: 0 };
+        let mut outlook = Outlook::default();
         if !is_future {
             density.know_past_from(Timestamp::MIN);
             let (from, until) =
@@ -63,23 +54,29 @@ impl Runs {
             for found in slots {
                 density.add_ended(found.slot.start(), Outcomes::from(&found.counts));
                 if (first..end).contains(&found.slot) {
-                    fired.total += found.counts.fired;
+                    outlook.fired += found.counts.fired;
                 }
             }
         }
         if let Some(loads) = forecast {
-            add_forecast(&mut density, &loads);
+            add_forecast(&mut density, &mut outlook, &loads, request);
         }
-        Ok(TenantDensity { density, fired })
+        Ok(TenantDensity { density, past_slots: (first, end), outlook })
     }
 }
 
-fn add_forecast(density: &mut Density, loads: &Loads) {
+fn add_forecast(density: &mut Density, outlook: &mut Outlook, loads: &Loads, request: Request<'_>) {
+    let Request { period, now, .. } = request;
     let horizon = loads.horizon();
     let start = |nth: u64| horizon.start.saturating_add(horizon.slot.saturating_mul(nth));
     density.know_future_until(start(horizon.slots as u64));
-    for (nth, runs) in (0..).zip(loads.by_slot(Measure::Runs)) {
-        density.add_expected(start(nth), start(nth + 1), runs);
+    let slots = loads.by_slot(Measure::Runs).into_iter().zip(loads.by_slot(Measure::Next));
+    for (nth, (runs, jobs)) in (0..).zip(slots) {
+        let (start, end) = (start(nth), start(nth + 1));
+        density.add_expected(start, end, runs);
+        outlook.expected += runs * period.future_share(start, end, now);
+        let before_end = period.to().min(end).since(start).as_micros();
+        outlook.jobs += jobs * before_end as f64 / end.since(start).as_micros() as f64;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use evenkeel_core::timeline::JOBS_MAX;
 use evenkeel_core::{AttemptKey, JobId, Span};
 use evenkeel_store::{Activity, COMMANDS_MAX, Job, JobFilter, JobSort, PageRequest, SortBy};
 
@@ -17,7 +18,7 @@ const RUN_READS_MAX: usize = 15;
 /// Number of jobs in one read.
 const JOBS_READ: u32 = 500;
 /// Maximum number of reads of jobs.
-const JOB_READS_MAX: usize = 8;
+const JOB_READS_MAX: u32 = JOBS_MAX / JOBS_READ;
 /// Maximum number of running jobs that are read.
 const RUNNING_READ_MAX: u32 = 1_000;
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::timeline::{
-    Density, InvalidPeriod, LENGTH_MAX, LaneBy, MARKS_MAX, TimelinePeriod, is_dense, lanes,
+    Density, InvalidPeriod, LENGTH_MAX, LaneBy, MARKS_MAX, TimelinePeriod, lanes,
 };
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::Scope;
@@ -162,16 +162,18 @@ impl Runs {
         balancing: &Balancing,
         by: LaneBy,
     ) -> Result<TimelineContent> {
-        let TenantDensity { density, fired } = self.tenant_density(request, balancing).await?;
-        if is_dense(fired.total, density.expected_total(), request.limit as u32) {
+        let TenantDensity { density, past_slots, outlook } =
+            self.tenant_density(request, balancing).await?;
+        if outlook.is_dense(request.limit as u32) {
             return Ok(TimelineContent::Density(density));
         }
         let found = self.marks(request).await?;
         if !found.fits(request.limit) {
             return Ok(TimelineContent::Density(density));
         }
-        let kept = found.runs.iter().filter(|mark| fired.counts(mark)).count() as u64;
-        Ok(found.in_lanes(by, Some(fired.total.saturating_sub(kept))))
+        let is_kept = |mark: &&Mark| density::was_fired_in(mark, past_slots);
+        let kept = found.runs.iter().filter(is_kept).count() as u64;
+        Ok(found.in_lanes(by, Some(outlook.fired.saturating_sub(kept))))
     }
 
     async fn of_job(&self, request: Request<'_>, by: LaneBy) -> Result<TimelineContent> {

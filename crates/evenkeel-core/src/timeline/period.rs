@@ -65,6 +65,13 @@ impl TimelinePeriod {
         (self.from..self.to).contains(&time)
     }
 
+    /// Returns which share of the time from `start` until `end` lies in the period and after `now`.
+    pub fn future_share(&self, start: Timestamp, end: Timestamp, now: Timestamp) -> f64 {
+        let length = end.since(start).as_micros();
+        let common = end.min(self.to).since(start.max(self.from).max(now)).as_micros();
+        if length == 0 { 0.0 } else { common as f64 / length as f64 }
+    }
+
     /// Returns the time slots that lie in the period as a whole and are over at `now`: the first
     /// of them, and the first one after them.
     pub fn past_slots(&self, now: Timestamp) -> (Slot, Slot) {
@@ -102,6 +109,19 @@ mod tests {
         assert_eq!(period(Some(NOW), Some(week)), (NOW, week));
         let late = week.saturating_add(Span::from_micros(1));
         assert_eq!(refused(NOW, late), InvalidPeriod::TooLong { from: NOW, to: late });
+    }
+
+    #[test]
+    fn future_share_is_the_part_in_the_period_after_now() {
+        let period = TimelinePeriod::new(Some(NOW), Some(NOW.saturating_add(HOUR)), NOW).unwrap();
+        let minutes = |minutes: u64| NOW.saturating_add(Span::from_secs(60 * minutes));
+        let share = |start, end, now| period.future_share(start, end, minutes(now));
+        assert_eq!(share(minutes(0), minutes(20), 0), 1.0);
+        assert_eq!(share(minutes(0), minutes(20), 15), 0.25);
+        assert_eq!(share(minutes(45), minutes(105), 0), 0.25);
+        assert_eq!(share(NOW.saturating_sub(HOUR), NOW, 0), 0.0);
+        assert_eq!(share(minutes(20), minutes(40), 50), 0.0);
+        assert_eq!(share(NOW, NOW, 0), 0.0);
     }
 
     #[test]
