@@ -80,15 +80,15 @@ pub(crate) fn distance(micros: i64) -> String {
     if micros < 0 { format!("{length} ago") } else { format!("in {length}") }
 }
 
-/// Returns a duration with its largest unit, for example "350 ms", "12 s" or "3 h".
+/// Returns a duration rounded to its largest unit, for example "350 ms", "12 s" or "3 h".
 pub(crate) fn duration(millis: u64) -> String {
-    let seconds = millis / 1000;
-    match seconds {
-        0 => format!("{millis} ms"),
-        1..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
+    let rounded = |unit: u64| millis.saturating_add(unit / 2) / unit;
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        1000..119_500 => format!("{} s", rounded(1000)),
+        119_500..7_170_000 => format!("{} min", rounded(60_000)),
+        7_170_000..171_000_000 => format!("{} h", rounded(3_600_000)),
+        _ => format!("{} days", rounded(86_400_000)),
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn state(value: &Value) -> Markup {
         "failed" | "timed_out" | "ERROR" | "gone" | "dead" => ("bad", "✕"),
         "WARNING" | "suspect" | "draining" => ("warn", "!"),
         "running" => ("busy", "▶"),
-        "paused" => ("quiet", "⏸"),
+        "paused" => ("quiet", "‖"),
         "cancelled" | "skipped" => ("quiet", "⊘"),
         _ => ("plain", "•"),
     };
@@ -190,7 +190,10 @@ mod tests {
             (350_000, "in 350 ms"),
             (-5 * second, "5 s ago"),
             (119 * second, "in 119 s"),
+            (119 * second + 600_000, "in 2 min"),
             (-600 * second, "10 min ago"),
+            (900 * second - 1000, "in 15 min"),
+            (7199 * second, "in 2 h"),
             (3 * 3600 * second, "in 3 h"),
             (72 * 3600 * second, "in 3 days"),
         ] {

@@ -239,7 +239,7 @@ mod tests {
             waiting: 3.0,
             oldest_seconds: 1.5,
         };
-        assert_eq!(oldest(&depth), "1 s");
+        assert_eq!(oldest(&depth), "2 s");
         assert_eq!(depths(metrics), [depth]);
     }
 }
