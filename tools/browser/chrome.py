@@ -164,6 +164,11 @@ class Chrome:
         texts = "return [...document.querySelectorAll(arguments[0])].map(it => it.innerText)"
         return self.wait(f"an element {selector}", lambda: self.run(texts, selector))[0]
 
+    def unfold(self, summary):
+        """Opens a part of the page that is closed at first."""
+        closed = lambda: [it for it in self.find("main summary") if it.text == summary]
+        self.wait(f"{summary!r}", closed)[0].click()
+
     def click(self, find):
         """Clicks on what `find` returns, and waits until the next page is shown.
 

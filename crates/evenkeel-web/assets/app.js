@@ -4,6 +4,7 @@
   const POLL = 5000; // without a stream, pages load themselves at this interval, in ms
   const SILENCE = 25000; // the server sends a message at least every 10 s
   const RETRY = 30000; // after the server refused a stream, the next try
+  const SETTLE = 6000; // the server writes some figures, such as failures, up to 5 s after their event
   const FOLLOW = 2000; // a page with a growing log loads itself at this interval
   const BEAT = 1000; // the tab with the stream says so at this interval, if there are no locks
   const ELECTION = 300; // a new tab waits this long for the answer of the tab with the stream
@@ -131,22 +132,28 @@
   const show = () => {
     if (!bar) return;
     const [status, pause] = [one("[role=status]", bar), one("button", bar)];
-    const text = isPaused ? "Live updates are paused."
-      : isStatic() ? "This page does not update itself."
-      : isAway ? "The server does not answer. Trying again every 5 s."
-      : !hasStream ? "No live stream. This page loads itself every 5 s."
-      : waits ? "Updates wait while you edit or select." : "Live";
+    const [text, detail] = isPaused ? ["Paused", "Live updates are paused."]
+      : isStatic() ? ["Not live", "This page does not update itself."]
+      : isAway ? ["The server does not answer. Trying again every 5 s.", ""]
+      : !hasStream ? ["Every 5 s", "There is no live stream. This page loads itself every 5 s."]
+      : waits ? ["Update waits", "Updates wait while you edit or select."] : ["Live", ""];
     if (status.textContent !== text) status.textContent = text;
+    bar.title = detail;
     bar.dataset.state = text === "Live" ? "live" : "wait";
-    pause.textContent = isPaused ? "Resume" : "Pause";
-    pause.setAttribute("aria-label", `${pause.textContent} live updates`);
+    pause.hidden = text === "Not live";
+    pause.textContent = isPaused ? "Resume live updates" : "Pause live updates";
   };
   const tell = (kind, value) => {
     channel?.postMessage({ kind, value });
     hear({ kind, value });
   };
+  let settling = 0;
   const hear = ({ kind, value }) => {
-    if (kind === "changed") refresh();
+    if (kind === "changed") {
+      refresh();
+      clearTimeout(settling);
+      settling = setTimeout(refresh, SETTLE);
+    }
     if (kind === "stream") hasStream = value;
     if (kind === "hello" && release) channel?.postMessage({ kind: "stream", value: hasStream });
     if (kind === "signed-out") location.assign("/sign-in");

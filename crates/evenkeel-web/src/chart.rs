@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::zone;
 
 /// Width of a bar, and height of all bars, in units of the drawing.
-const BAR: u64 = 20;
-const HEIGHT: u64 = 120;
-/// Width of a line chart, in units of the drawing.
-const WIDTH: f64 = 480.0;
+const BAR: u64 = 28;
+const HEIGHT: u64 = 140;
+/// Width of a line chart, and of the texts of its vertical axis, in units of the drawing.
+const WIDTH: f64 = 720.0;
+const LEFT: u64 = 48;
 
 /// One bar: its name, its value, and the text below it.
 pub(crate) struct Bar {
@@ -36,24 +37,36 @@ pub(crate) fn short(time: &Value) -> String {
 /// A bar for each value. The highest bars are marked by a symbol. `unit` is the plural of the unit.
 pub(crate) fn bars(bars: &[Bar], title: &str, unit: &str) -> Markup {
     let peak = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
-    let width = BAR * bars.len() as u64;
+    let width = LEFT + BAR * bars.len() as u64;
     let height = |bar: &Bar| if peak > 0.0 { bar.value / peak * HEIGHT as f64 } else { 0.0 };
     html! {
-        svg viewBox={ "0 0 " (width) " " (HEIGHT + 34) } role="img" aria-label=(title) {
+        svg viewBox={ "0 0 " (width) " " (HEIGHT + 38) } role="img" aria-label=(title) {
+            (scale(width, 14, HEIGHT, [&number(peak), "0"]))
             @for (nth, bar) in bars.iter().enumerate() {
-                @let x = nth as u64 * BAR;
+                @let x = LEFT + nth as u64 * BAR;
                 @let top = (HEIGHT + 14) as f64 - height(bar);
-                rect x=(x + 2) y=(format!("{top:.1}")) width=(BAR - 4) height=(format!("{:.1}", height(bar))) {
+                rect x=(x + 3) y=(format!("{top:.1}")) width=(BAR - 6) height=(format!("{:.1}", height(bar))) rx="2" {
                     title { (bar.name) ": " (number(bar.value)) " " (unit) }
                 }
                 @if bar.value >= peak && peak > 0.0 {
                     text x=(x + BAR / 2) y=(format!("{:.1}", top - 4.0)) text-anchor="middle" { "▲" }
                 }
                 @if let Some(label) = &bar.label {
-                    text x=(x + BAR / 2) y=(HEIGHT + 30) text-anchor="middle" { (label) }
+                    text x=(x + BAR / 2) y=(HEIGHT + 32) text-anchor="middle" { (label) }
                 }
             }
         }
+    }
+}
+
+/// The lines of the vertical axis: its upper and lower end with their texts, and the middle.
+pub(crate) fn scale(width: u64, top: u64, height: u64, texts: [&str; 2]) -> Markup {
+    html! {
+        @for y in [top, top + height / 2, top + height] {
+            path.grid d={ "M" (LEFT) " " (y) "H" (width) } fill="none" stroke="currentColor" {}
+        }
+        text x=(LEFT - 6) y=(top + 4) text-anchor="end" { (texts[0]) }
+        text x=(LEFT - 6) y=(top + height + 4) text-anchor="end" { (texts[1]) }
     }
 }
 
@@ -68,8 +81,8 @@ pub(crate) fn line(points: &[Point], title: &str, x: [&str; 2], y: [&str; 2]) ->
 /// Several lines in one chart. All lines but the first are dashed.
 pub(crate) fn lines(lines: &[Vec<Point>], title: &str, x: [&str; 2], y: [&str; 2]) -> Markup {
     html! {
-        svg.line viewBox={ "0 0 " (WIDTH) " " (HEIGHT + 34) } role="img" aria-label=(title) {
-            path.axis d={ "M40 10V" (HEIGHT + 10) "H" (WIDTH - 10.0) } fill="none" stroke="currentColor" {}
+        svg.line viewBox={ "0 0 " (WIDTH) " " (HEIGHT + 38) } role="img" aria-label=(title) {
+            (scale(WIDTH as u64, 10, HEIGHT, [y[1], y[0]]))
             @for (nth, points) in lines.iter().enumerate() {
                 @for part in parts(points) {
                     // A single point is drawn as a line of no length, which its round ends show.
@@ -78,10 +91,8 @@ pub(crate) fn lines(lines: &[Vec<Point>], title: &str, x: [&str; 2], y: [&str; 2
                         stroke-dasharray=[(nth > 0).then_some("6 4")] {}
                 }
             }
-            text x="36" y={ (HEIGHT + 10) } text-anchor="end" { (y[0]) }
-            text x="36" y="18" text-anchor="end" { (y[1]) }
-            text x="40" y=(HEIGHT + 28) { (x[0]) }
-            text x=(WIDTH - 10.0) y=(HEIGHT + 28) text-anchor="end" { (x[1]) }
+            text x=(LEFT) y=(HEIGHT + 32) { (x[0]) }
+            text x=(WIDTH) y=(HEIGHT + 32) text-anchor="end" { (x[1]) }
         }
     }
 }
@@ -89,7 +100,8 @@ pub(crate) fn lines(lines: &[Vec<Point>], title: &str, x: [&str; 2], y: [&str; 2
 /// Returns the places in the drawing of each part of a line that nothing interrupts.
 fn parts(points: &[Point]) -> Vec<Vec<String>> {
     let place = |(at, value): (f64, f64)| {
-        format!("{:.1},{:.1}", 40.0 + at * (WIDTH - 50.0), 10.0 + (1.0 - value) * HEIGHT as f64)
+        let x = LEFT as f64 + at * (WIDTH - LEFT as f64);
+        format!("{x:.1},{:.1}", 10.0 + (1.0 - value) * HEIGHT as f64)
     };
     let parts = points.split(|(_, value)| value.is_none()).map(|part| {
         let known = part.iter().filter_map(|(at, value)| Some((*at, (*value)?)));

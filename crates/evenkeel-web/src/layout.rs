@@ -36,9 +36,8 @@ pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) ->
     let navigation = html! {
         nav aria-label="Pages" {
             (links(PAGES, path))
-            @let current = MORE.iter().chain(ADMIN).find(|(target, _)| *target == path);
-            details.menu.more.current[current.is_some()] {
-                summary { "More" @if let Some((_, name)) = current { ": " (name) } }
+            details.menu.more.current[MORE.iter().chain(ADMIN).any(|(target, _)| *target == path)] {
+                summary { "More" }
                 div {
                     (links(MORE, path))
                     @if session.role == evenkeel_store::Role::Admin { (links(ADMIN, path)) }
@@ -48,7 +47,7 @@ pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) ->
         // Shown by the script, because without JavaScript there are no live updates.
         div.live id="live" hidden {
             span role="status" {}
-            button type="button" aria-label="Pause live updates" { "Pause" }
+            button type="button" { "Pause live updates" }
         }
         (zone::switch())
         details.menu {
@@ -120,11 +119,25 @@ pub(crate) fn button(
     fields: &[(&str, &str)],
     label: &str,
 ) -> Markup {
+    form(session, action, fields, &html! { button { (label) } })
+}
+
+/// The button for what most users of a page want to do.
+pub(crate) fn primary_button(
+    session: &Session,
+    action: &str,
+    fields: &[(&str, &str)],
+    label: &str,
+) -> Markup {
+    form(session, action, fields, &html! { button.primary { (label) } })
+}
+
+fn form(session: &Session, action: &str, fields: &[(&str, &str)], button: &Markup) -> Markup {
     html! {
         form.inline method="post" action=(action) {
             input type="hidden" name="token" value=(session.form_token);
             @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-            button { (label) }
+            (button)
         }
     }
 }
@@ -156,7 +169,7 @@ fn frame(title: &str, navigation: &Markup, body: &Markup) -> Markup {
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                header { a.brand href="/" { (mark()) "Evenkeel" } (navigation) }
+                header { a.brand href="/" { (mark()) span { "Evenkeel" } } (navigation) }
                 main id="main" { (body) }
             }
         }

@@ -77,7 +77,8 @@ pub(crate) fn switch() -> Markup {
     let name = zone.iana_name().unwrap_or("UTC").to_owned();
     html! {
         details.menu {
-            summary { span { span.hidden-text { "Times in " } (name) } }
+            // The header has room for "Berlin", but not for "Europe/Berlin".
+            summary { span title=(name) { span.hidden-text { "Times in " } (name.rsplit('/').next().unwrap_or_default().replace('_', " ")) } }
             div {
                 form.zone method="get" action="/ui/zone" {
                     input type="hidden" name="next" value=(path);

@@ -46,7 +46,7 @@ def test_state_of_a_job_appears_on_its_page(world):
     name = world.create("live-state")
     world.sign_in("viewer", f"/jobs/{name}")
     pause = lambda: world.server.post(f"/api/v1/jobs/{name}/pause")
-    measure(world.chrome, "a pause", "⏸ paused", pause)
+    measure(world.chrome, "a pause", "‖ paused", pause)
 
 
 def test_new_run_appears_on_the_page_of_its_job_and_in_the_list_of_runs(world):
@@ -58,13 +58,20 @@ def test_new_run_appears_on_the_page_of_its_job_and_in_the_list_of_runs(world):
         measure(world.chrome, "a new run", "✓ completed", run)
 
 
-def test_failure_appears_on_the_first_page(world):
+def test_failure_appears_in_the_list_of_runs_and_then_on_the_first_page(world):
     fields = shell("", "echo the disk of the archive is full >&2; exit 1", schedule="24h")
     del fields["name"]
     name = world.create("live-failure", **fields)
-    world.sign_in("viewer")
+    message = "the disk of the archive is full"
+    chrome = world.chrome
+    world.sign_in("viewer", "/runs")
     fail = lambda: world.server.post(f"/api/v1/jobs/{name}/trigger")
-    measure(world.chrome, "a failure", "the disk of the archive is full", fail)
+    measure(chrome, "a failed run", message, fail)
+    # The server writes the groups of failures every 5 s.
+    chrome.open("/")
+    chrome.run(MARK)
+    chrome.wait_for_text(message)
+    assert chrome.run(IS_SAME)
 
 
 def test_end_and_log_of_a_running_run_appear_on_its_page(world):
@@ -84,15 +91,15 @@ def test_updates_can_be_paused_and_resumed(world):
     chrome = world.chrome
     world.sign_in("viewer", "/jobs?name_prefix=live-paused-")
     wait_for_stream(chrome)
-    chrome.button("Pause").click()
-    assert status(chrome) == "Live updates are paused."
+    chrome.button("Pause live updates").click()
+    assert status(chrome) == "Paused"
     world.create("live-paused")
     # Another browser shows the change, so it would be here, too.
     with world.second_browser() as other:
         other.sign_in(world.token("viewer"), "/jobs?name_prefix=live-paused-")
         other.wait_for_text("live-paused-")
     assert "live-paused-1" not in chrome.text() and "No job matches" in chrome.text()
-    chrome.button("Resume").click()
+    chrome.button("Resume live updates").click()
     chrome.wait("the change", lambda: "No job matches" not in chrome.text())
     assert chrome.run(IS_SAME)
 
@@ -103,7 +110,7 @@ def test_updates_wait_while_the_user_types(world):
     wait_for_stream(chrome)
     chrome.one("#q").send_keys("half a wo")
     world.create("live-typing")
-    chrome.wait("the waiting update", lambda: "Updates wait" in status(chrome))
+    chrome.wait("the waiting update", lambda: status(chrome) == "Update waits")
     assert chrome.one("#q").get_attribute("value") == "half a wo"
     assert "No job matches" in chrome.text()
     chrome.one("#q").clear()

@@ -8,7 +8,7 @@ def test_bulk_command_shows_its_count_first(world):
     chrome = world.chrome
     names = [world.create("bulk-pause") for _ in range(3)]
     world.sign_in("operator", "/jobs?name_prefix=bulk-pause-")
-    chrome.one("main details summary").click()
+    chrome.unfold("Command for all jobs that match")
     chrome.fill({"action": "Pause"})
     chrome.click_button("Count the jobs…")
     assert chrome.heading() == "Pause 3 jobs?", chrome.text()
@@ -22,7 +22,7 @@ def test_bulk_command_shows_its_count_first(world):
 def test_bulk_command_sets_a_priority(world):
     chrome, name = world.chrome, world.create("bulk-priority")
     world.sign_in("operator", "/jobs?name_prefix=bulk-priority-")
-    chrome.one("main details summary").click()
+    chrome.unfold("Command for all jobs that match")
     chrome.fill({"action": "Set priority", "priority": "91"})
     chrome.click_button("Count the jobs…")
     chrome.click_button("Set priority 1 job")

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::lists::{address, count};
 use super::{PAGE_ITEMS, items, next_page};
 use crate::backend::escape;
-use crate::layout::button;
+use crate::layout::primary_button;
 use crate::session::Session;
 use crate::{Web, layout, text};
 
@@ -59,14 +59,19 @@ fn create_form(session: &Session) -> Markup {
         h2 { "Create an API key" }
         form.filter method="post" action="/ui/api-keys" {
             input type="hidden" name="token" value=(session.form_token);
-            label for="name" { "Name" }
-            input id="name" name="name" required maxlength="255" placeholder="ci";
-            label for="role" { "Role" }
-            select id="role" name="role" { @for role in ROLES { option { (role) } } }
-            label for="expires_in" { "Valid for" }
-            input id="expires_in" name="expires_in" placeholder="90d" aria-describedby="expires-help";
-            small id="expires-help" { "empty: until it is revoked" }
-            button { "Create" }
+            div.pair {
+                label for="name" { "Name" }
+                input id="name" name="name" required maxlength="255" placeholder="ci";
+            }
+            div.pair {
+                label for="role" { "Role" }
+                select id="role" name="role" { @for role in ROLES { option { (role) } } }
+            }
+            div.pair {
+                label for="expires_in" { "Valid for " small { "(empty: until it is revoked)" } }
+                input id="expires_in" name="expires_in" placeholder="90d";
+            }
+            button.primary { "Create" }
         }
     }
 }
@@ -158,7 +163,7 @@ pub(crate) async fn confirm_revoke(
         h1 { "Revoke the key " (name) "?" }
         p { "Programs and sessions with this key are refused at once. A revoked key can't be restored." }
         div.commands {
-            (button(&session, &action, &[("name", &name)], "Revoke the key"))
+            (primary_button(&session, &action, &[("name", &name)], "Revoke the key"))
             a href=(PATH) { "Go back without a change" }
         }
     };

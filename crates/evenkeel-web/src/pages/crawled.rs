@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lists::{address, input};
+use super::lists::{address, input, search};
 use super::{PAGE_ITEMS, items, job_link, next_page, total};
 use crate::backend::escape;
 use crate::session::Session;
@@ -44,8 +44,7 @@ pub(crate) async fn list(
     let body = html! {
         h1 { "Crawled pages" }
         form.filter method="get" action=(PATH) {
-            label for="q" { "Search" }
-            input id="q" name="q" type="search" value=(q);
+            (search(&q))
             (input("job", "Job", &job, "name or id"))
             (input("url_prefix", "URL starts with", &url_prefix, "https://example.com/"))
             button { "Show" }

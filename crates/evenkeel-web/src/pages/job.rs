@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) use super::job_history::millis;
 use super::{PAGE_ITEMS, job_history, job_preview};
 use crate::backend::{Answer, escape};
-use crate::layout::button;
+use crate::layout::{button, primary_button};
 use crate::session::Session;
 use crate::{Web, layout, text};
 
@@ -60,12 +60,14 @@ pub(crate) async fn show(
     let body = html! {
         h1 { (name) " " (text::state(&job["status"])) }
         @if let Some(done) = done.as_deref().and_then(notice) { p.notice role="status" { (done) } }
-        (ask(&id, at.as_deref(), &explanation))
         @if let Some(description) = job["description"].as_str() { p { (description) } }
         (commands(&session, &job, &id))
-        (promise(&condition, now))
-        (next_runs(&next, &job))
-        (job_history::cadence(&job, &runs, &stats, now))
+        (ask(&id, at.as_deref(), &explanation))
+        div.side-by-side {
+            (promise(&condition, now))
+            (next_runs(&next, &job))
+            (job_history::cadence(&job, &runs, &stats, now))
+        }
         (job_history::render(&runs, &id, now))
         (definition(&job))
         @if session.role >= evenkeel_store::Role::Admin {
@@ -100,7 +102,7 @@ fn ask(id: &str, at: Option<&str>, explanation: &Answer) -> Markup {
 /// Whether the job keeps its deadline promise, and why.
 fn promise(condition: &Answer, now: Timestamp) -> Markup {
     html! {
-        section {
+        section.panel {
             h2 { "Deadline promise" }
             @match condition {
                 Ok(condition) => {
@@ -153,7 +155,7 @@ fn commands(session: &Session, job: &Value, id: &str) -> Markup {
         |action: &str, label: &str| button(session, &format!("/ui/jobs/{id}/{action}"), &[], label);
     html! {
         div.commands {
-            (command("trigger", "Run now"))
+            (primary_button(session, &format!("/ui/jobs/{id}/trigger"), &[], "Run now"))
             @if job["is_paused"] == true { (command("resume", "Resume")) }
             @else { (command("pause", "Pause")) }
             @if job["status"] == "failed" || job["consecutive_failures"].as_u64() > Some(0) {
@@ -169,7 +171,7 @@ fn commands(session: &Session, job: &Value, id: &str) -> Markup {
 
 fn next_runs(next: &Answer, job: &Value) -> Markup {
     html! {
-        section {
+        section.panel {
             h2 { "Next runs" }
             @match next {
                 Ok(answer) => {
@@ -221,10 +223,15 @@ pub(crate) async fn confirm(
     let body = html! {
         h1 { (label) " " (text::job_name(&job["name"], &job["id"])) "?" }
         p { (effect) }
-        @if session.role >= evenkeel_store::Role::Operator {
-            (button(&session, &format!("/ui/jobs/{id}/{action}"), &[], label))
-        } @else { p role="alert" { "This needs the role operator." } }
-        p { a href={ "/jobs/" (id) } { "Keep it" } }
+        @if session.role < evenkeel_store::Role::Operator {
+            p role="alert" { "This needs the role operator." }
+        }
+        div.commands {
+            @if session.role >= evenkeel_store::Role::Operator {
+                (primary_button(&session, &format!("/ui/jobs/{id}/{action}"), &[], label))
+            }
+            a href={ "/jobs/" (id) } { "Keep it" }
+        }
     };
     layout::page(&session, "/jobs", label, &body)
 }

@@ -208,7 +208,7 @@ impl<'a> Draft<'a> {
                 // The first button is the one that the Enter key presses.
                 div.commands {
                     button formaction="/ui/jobs/preview" { "Preview" }
-                    button { @if self.job.is_some() { "Save" } @else { "Create" } }
+                    button.primary { @if self.job.is_some() { "Save" } @else { "Create" } }
                 }
             }
             @if let Some(preview) = &self.preview { (preview) }

@@ -6,11 +6,14 @@ use serde_json::Value;
 
 use super::{items, next_page};
 use crate::backend::{Answer, escape};
-use crate::text;
+use crate::{chart, text};
 
 /// Width of a bar and height of the chart, in units of the drawing.
-const BAR: u64 = 12;
+const BAR: u64 = 14;
 const HEIGHT: u64 = 90;
+/// The chart is at least as wide as this number of bars, and has this width left of them.
+const BARS_MIN: u64 = 50;
+const LEFT: u64 = 48;
 
 pub(super) fn millis(value: &Value) -> String {
     value.as_u64().map_or("–".to_owned(), text::duration)
@@ -27,7 +30,7 @@ pub(super) fn render(answer: &Answer, job_id: &str, now: Timestamp) -> Markup {
                 Ok(answer) => {
                     @let runs = items(answer, "runs");
                     (strip(runs))
-                    (chart(runs))
+                    (durations(runs))
                     (table(runs, now))
                     (next_page(answer, &format!("/jobs/{job_id}"), &[]))
                 }
@@ -45,7 +48,7 @@ fn symbol(status: &Value) -> (&'static str, &'static str) {
     match status.as_str().unwrap_or_default() {
         "completed" => ("good", "✓"),
         "failed" => ("bad", "✕"),
-        "timed_out" => ("bad", "⏱"),
+        "timed_out" => ("bad", "◷"),
         "partly_failed" => ("warn", "!"),
         "running" => ("busy", "▶"),
         "skipped" | "cancelled" | "superseded" => ("quiet", "⊘"),
@@ -83,7 +86,7 @@ fn strip(runs: &[Value]) -> Markup {
 }
 
 /// A bar per run that has ended, and the same in words.
-fn chart(runs: &[Value]) -> Markup {
+fn durations(runs: &[Value]) -> Markup {
     let ended: Vec<(&Value, u64)> =
         runs.iter().rev().filter_map(|run| Some((run, run["duration_ms"].as_u64()?))).collect();
     let mut sorted: Vec<u64> = ended.iter().map(|(_, duration)| *duration).collect();
@@ -91,16 +94,17 @@ fn chart(runs: &[Value]) -> Markup {
     let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else { return html! {} };
     let median = sorted[sorted.len() / 2];
     let height = |duration: u64| (duration.saturating_mul(HEIGHT) / (*most).max(1)).max(1);
-    let width = BAR * (ended.len() as u64).max(20);
+    let width = LEFT + BAR * (ended.len() as u64).max(BARS_MIN);
     html! {
         figure {
             figcaption { "Durations of the last " (ended.len()) " runs that have ended: median "
                 (text::duration(median)) ", shortest " (text::duration(*least)) ", longest "
                 (text::duration(*most)) ". The newest run is at the right; failed runs are marked ✕." }
-            svg viewBox={ "0 0 " (width) " " (HEIGHT + 14) } role="img" aria-label="Durations of runs" {
+            svg viewBox={ "0 0 " (width) " " (HEIGHT + 20) } role="img" aria-label="Durations of runs" {
+                (chart::scale(width, 14, HEIGHT, [&text::duration(*most), "0"]))
                 @for (nth, (run, duration)) in ended.iter().enumerate() {
                     @let is_bad = matches!(run["status"].as_str(), Some("failed" | "timed_out"));
-                    @let (x, tall) = (nth as u64 * BAR, height(*duration));
+                    @let (x, tall) = (LEFT + nth as u64 * BAR, height(*duration));
                     rect class=[is_bad.then_some("bar-bad")] x=(x + 1) y=(HEIGHT + 14 - tall)
                         width=(BAR - 2) height=(tall) {
                         title { (text::time_text(&run["scheduled_at"])) ": " (text::duration(*duration)) ", "
@@ -148,7 +152,7 @@ pub(super) fn cadence(job: &Value, runs: &Answer, stats: &Answer, now: Timestamp
     let runs = runs.as_ref().map_or(&[][..], |answer| items(answer, "runs"));
     let (count, achieved) = gaps(runs);
     html! {
-        section {
+        section.panel {
             h2 { "Cadence" }
             dl {
                 dt { "Asked" } dd { (text::schedule(job)) }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use super::job_filter::Filter;
-use super::lists::{address, choice, count, input};
+use super::lists::{address, choice, count, input, search};
 use super::queue::LANES;
 use super::{items, job_link, next_page, saved_views, total};
 use crate::bulk_actions::ACTIONS;
@@ -76,7 +76,7 @@ pub(crate) async fn show(
             p.notice role="status" { (notice) }
         }
         @if session.role >= Role::Operator {
-            p { a href="/jobs/new" { "Create a job" } }
+            p { a.button.primary href="/jobs/new" { "Create a job" } }
         }
         (saved_views::list(&session, &headers, &query))
         (filters(&filter, &sort))
@@ -142,8 +142,7 @@ fn filters(filter: &Filter, sort: &str) -> Markup {
     html! {
         form.filter method="get" action=(PATH) {
             @if !sort.is_empty() { input type="hidden" name="sort" value=(sort); }
-            label for="q" { "Search" }
-            input id="q" name="q" type="search" value=(filter.q);
+            (search(&filter.q))
             (choice("status", "Status", &STATES, &filter.status))
             (choice("condition", "Condition", &CONDITIONS, &filter.condition))
             (choice("executor", "Executor", &EXECUTORS, &filter.executor))

@@ -22,11 +22,13 @@ pub(crate) fn address(path: &str, fields: &Fields<'_>) -> String {
 /// A filter that offers all values of a field: value and text.
 pub(crate) fn choice(name: &str, label: &str, options: &[(&str, &str)], selected: &str) -> Markup {
     html! {
-        label for=(name) { (label) }
-        select id=(name) name=(name) {
-            option value="" { "all" }
-            @for (value, text) in options {
-                option value=(value) selected[*value == selected] { (text) }
+        div.pair {
+            label for=(name) { (label) }
+            select id=(name) name=(name) {
+                option value="" { "all" }
+                @for (value, text) in options {
+                    option value=(value) selected[*value == selected] { (text) }
+                }
             }
         }
     }
@@ -35,8 +37,20 @@ pub(crate) fn choice(name: &str, label: &str, options: &[(&str, &str)], selected
 /// A filter that the user types.
 pub(crate) fn input(name: &str, label: &str, value: &str, example: &str) -> Markup {
     html! {
-        label for=(name) { (label) }
-        input id=(name) name=(name) value=(value) placeholder=(example);
+        div.pair {
+            label for=(name) { (label) }
+            input id=(name) name=(name) value=(value) placeholder=(example);
+        }
+    }
+}
+
+/// The field for words to search for.
+pub(crate) fn search(value: &str) -> Markup {
+    html! {
+        div.pair {
+            label for="q" { "Search" }
+            input id="q" name="q" type="search" value=(value);
+        }
     }
 }
 
@@ -59,7 +73,7 @@ impl Confirmation<'_> {
             h1 { (self.title) }
             (self.text)
             div.commands {
-                (crate::layout::button(session, self.action, self.fields, self.label))
+                (crate::layout::primary_button(session, self.action, self.fields, self.label))
                 a href=(self.back) { "Go back without a change" }
             }
         }

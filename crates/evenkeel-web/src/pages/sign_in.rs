@@ -40,11 +40,13 @@ fn page(
 ) -> Response {
     let next = local_path(next);
     let body = html! {
-        h1 { "Sign in" }
-        @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
-        @match &web.oidc {
-            Some(oidc) => (with_provider(oidc, next, shows_token_form)),
-            None => (token_form(next, true)),
+        div.sign-in {
+            h1 { "Sign in" }
+            @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
+            @match &web.oidc {
+                Some(oidc) => (with_provider(oidc, next, shows_token_form)),
+                None => (token_form(next, true)),
+            }
         }
     };
     layout::bare(status, "Sign in", &body)
@@ -54,7 +56,7 @@ fn with_provider(oidc: &Oidc, next: &str, shows_token_form: bool) -> Markup {
     html! {
         // A link, because the policy of all pages lets forms lead only to this server.
         div.commands {
-            a.button href=(oidc.link(next)) autofocus[!shows_token_form] {
+            a.button.primary href=(oidc.link(next)) autofocus[!shows_token_form] {
                 "Sign in with " (oidc.name())
             }
         }
@@ -67,12 +69,12 @@ fn with_provider(oidc: &Oidc, next: &str, shows_token_form: bool) -> Markup {
 
 fn token_form(next: &str, has_focus: bool) -> Markup {
     html! {
-        form method="post" action="/sign-in" {
+        form.stacked method="post" action="/sign-in" {
             input type="hidden" name="next" value=(next);
             label for="credential" { "Token or API key" }
             input id="credential" name="credential" type="password" required autofocus[has_focus]
                 autocomplete="off" spellcheck="false";
-            button { "Sign in" }
+            button.primary { "Sign in" }
         }
         p { "The token of a local server is in the file " code { "token" } " of its data directory. "
             "Administrators create others with " code { "evenkeel token create --role viewer" } " or "

@@ -45,7 +45,7 @@ pub(crate) async fn show(
                 tbody {
                     @for target in targets {
                         @let number = text::plain(&target["number"]);
-                        tr { th scope="row" { (number) }
+                        tr { th.numbers scope="row" { (number) }
                             td { (text::plain(&target["name"])) }
                             td.cut { (text::plain(&target["url"])) }
                             td { (text::plain(&target["source_id"])) }

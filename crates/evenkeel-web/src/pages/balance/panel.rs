@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::chart::{self, Bar, number};
-use crate::layout::button;
+use crate::layout::primary_button;
 use crate::session::Session;
 use crate::{text, zone};
 
@@ -19,7 +19,7 @@ pub(crate) fn panel(session: &Session, distribution: &Value, now: Timestamp) -> 
             p { "Score " strong { (text::score(&distribution["distribution_score"])) } " of 1. "
                 (text::plain(&distribution["suggestion"])) }
             (hours(&distribution["hourly_distribution"], "Jobs per hour, next 24h", now))
-            @if may_move { (button(session, "/ui/rebalance", &[], "Rebalance Schedule")) }
+            @if may_move { (primary_button(session, "/ui/rebalance", &[], "Rebalance Schedule")) }
             @else { p { "Moving jobs needs the role operator." } }
         }
     }

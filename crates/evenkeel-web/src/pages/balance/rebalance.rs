@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::panel::hours;
 use crate::backend::{Answer, Refused, escape};
-use crate::layout::button;
+use crate::layout::{button, primary_button};
 use crate::pages::{items, job_link, next_page};
 use crate::session::Session;
 use crate::{Web, layout, text};
@@ -101,7 +101,7 @@ impl Page<'_> {
                 @if !has_moves { p { "There is nothing to move." } }
                 div.commands {
                     @if has_moves && self.may_move() {
-                        (button(self.session, "/ui/rebalance", &[("plan", self.id)], "Confirm Rebalance"))
+                        (primary_button(self.session, "/ui/rebalance", &[("plan", self.id)], "Confirm Rebalance"))
                     }
                     a href="/balance" { "Cancel" }
                 }
