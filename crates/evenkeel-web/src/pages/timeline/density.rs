@@ -80,7 +80,8 @@ pub(super) fn render(view: &View<'_>) -> Markup {
             "runs are expected, in steps of " (length) ": "
             (sum(|step| step.completed)) " completed, " (sum(|step| step.bad)) " failed or timed out, "
             (sum(|step| step.cancelled)) " cancelled, " (sum(|step| step.expected.unwrap_or(0.0))) " expected. "
-            "The highest bar has " (runs(peak)) ". A bar leads to its step. Zoom in, or choose one job, to see runs." }
+            "The highest bar has " (runs(peak)) ". A bar leads to its step. "
+            @if view.choice.job.is_empty() { "To see runs, zoom in or choose one job." } @else { "To see runs, zoom in." } }
         div.timeline.bars { (chart(view, &steps, peak)) }
         ul.legend aria-label="Legend" {
             li { svg.good width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" {

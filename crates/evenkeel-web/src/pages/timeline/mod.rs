@@ -188,7 +188,7 @@ impl View<'_> {
                 @if outer > length { a.button href=(around(centre, outer)) { "Zoom out" } }
             }
             @if self.answer["shows"] != "density" {
-                div.filter { "Lanes by: "
+                p.filter { "Lanes by: "
                     @for (by, name) in LANES {
                         a href=(self.choice.period(from, to, by))
                             aria-current=[(by == self.choice.by).then_some("true")] { (name) }
