@@ -15,8 +15,8 @@ from world import World, add_arguments
 # The modules in `tests`, in the order in which they run. Each has functions `test_…(world)`.
 MODULES = ["sign_in", "pages", "hostile_text", "other_origin", "api_cookie", "sign_out", "tenants",
            "roles", "new_user", "heat_map", "keyboard", "schedule_preview", "time_zones",
-           "narrow_window", "job_commands", "job_form", "many_jobs", "api_keys", "live_updates", "ten_tabs",
-           "rebalance", "timeline"]
+           "narrow_window", "without_script", "job_commands", "job_form", "many_jobs", "api_keys",
+           "live_updates", "ten_tabs", "rebalance", "timeline"]
 
 
 def tests(names):

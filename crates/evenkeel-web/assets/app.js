@@ -141,7 +141,7 @@
     bar.title = detail;
     bar.dataset.state = text === "Live" ? "live" : "wait";
     pause.hidden = text === "Not live";
-    pause.textContent = isPaused ? "Resume live updates" : "Pause live updates";
+    one("span", pause).textContent = isPaused ? "Resume" : "Pause";
   };
   const tell = (kind, value) => {
     channel?.postMessage({ kind, value });

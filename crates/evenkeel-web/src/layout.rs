@@ -47,7 +47,7 @@ pub(crate) fn page(session: &Session, path: &str, title: &str, body: &Markup) ->
         // Shown by the script, because without JavaScript there are no live updates.
         div.live id="live" hidden {
             span role="status" {}
-            button type="button" { "Pause live updates" }
+            button type="button" { span { "Pause" } span { " live updates" } }
         }
         (zone::switch())
         details.menu {

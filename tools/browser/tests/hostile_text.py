@@ -55,6 +55,21 @@ def test_hostile_answer_of_a_receiver_appears_as_text(world):
     assert "onerror" in chrome.one("[name='executor_config.headers']").get_attribute("value")
 
 
+def test_name_of_a_saved_view_appears_as_text(world):
+    chrome, name = world.chrome, hostile.NAME
+    world.sign_in("admin", "/jobs?name_prefix=nightly-")
+    chrome.unfold("Save this view")
+    chrome.fill({"view": name})
+    chrome.click_button("Save")
+    assert chrome.notice() == "The view is saved."
+    check(chrome, "/jobs")
+    chrome.click_link(name)
+    assert chrome.path == "/jobs?name_prefix=nightly-", chrome.path
+    chrome.click_button(f"Remove {name}")
+    assert chrome.notice() == "The view is removed."
+    assert name not in chrome.text_of("main"), chrome.text()
+
+
 def test_hostile_text_in_forms_and_addresses_appears_as_text(world):
     chrome = world.chrome
     world.sign_in("admin", "/jobs")

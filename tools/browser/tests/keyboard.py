@@ -128,3 +128,19 @@ def test_first_tab_stop_skips_the_navigation(world):
     assert chrome.driver.current_url.endswith("#main")
     chrome.press(Keys.TAB)
     assert chrome.run("return document.querySelector('main').contains(document.activeElement)")
+
+
+def test_menu_opens_and_closes_with_the_keyboard(world):
+    chrome = world.chrome
+    world.sign_in("viewer", "/jobs")
+    menu = chrome.one(".more > summary")
+    chrome.run("arguments[0].focus()", menu)
+    chrome.press(Keys.ENTER)
+    assert chrome.link("Dead letters").is_displayed()
+    chrome.press(Keys.TAB)
+    assert chrome.focused().text == "Dead letters"
+    chrome.press(Keys.ESCAPE)
+    assert not chrome.find(".more[open]") and chrome.focused() == menu
+    chrome.press(Keys.ENTER)
+    chrome.one("h1").click()
+    assert not chrome.find(".more[open]"), "a click elsewhere leaves the menu open"

@@ -95,7 +95,7 @@ fn table(entries: &[Value], now: Timestamp) -> Markup {
             tbody {
                 @for entry in entries {
                     tr { th scope="row" { (text::time(&entry["at"], now)) }
-                        td { (text::plain(&entry["subject"]))
+                        td.cut { (text::plain(&entry["subject"]))
                             @if let Some(role) = entry["role"].as_str() { " " small { (role) } } }
                         td { code { (text::plain(&entry["action"])) } }
                         td.cut { (text::plain(&entry["target"])) }

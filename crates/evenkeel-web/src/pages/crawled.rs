@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::lists::{address, input, search};
-use super::{PAGE_ITEMS, items, job_link, next_page, total};
+use super::{PAGE_ITEMS, counted, items, job_link, next_page};
 use crate::backend::escape;
 use crate::session::Session;
 use crate::{Web, layout, text};
@@ -58,7 +58,7 @@ pub(crate) async fn list(
                 p { "No page matches. " a href=(PATH) { "Show all pages" } }
             }
         } @else {
-            p { (total(&answer)) " pages" }
+            p { (counted(&answer, "page")) }
             table aria-label="Crawled pages" {
                 thead { tr { th scope="col" { "Page" } th scope="col" { "Excerpt" }
                     th scope="col" { "Changed" } th scope="col" { "Seen" } th scope="col" { "Job" } } }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::lists::{Confirmation, address, choice, count, input};
-use super::{PAGE_ITEMS, items, job_link, next_page, total};
+use super::{PAGE_ITEMS, counted, items, job_link, next_page};
 use crate::backend::escape;
 use crate::layout::button;
 use crate::session::Session;
@@ -62,7 +62,7 @@ pub(crate) async fn show(
         @if letters.is_empty() {
             (empty(&job, &redriven))
         } @else {
-            p { (total(&answer)) " dead letters" }
+            p { (counted(&answer, "dead letter")) }
             (commands_for_all(&session, &filter))
             (table(&session, letters, web.now()))
             (next_page(&answer, PATH, &filter))

@@ -4,6 +4,7 @@ use evenkeel_core::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::lists::count;
 use super::{items, next_page};
 use crate::backend::{Answer, escape};
 use crate::{chart, text};
@@ -66,7 +67,7 @@ fn strip(runs: &[Value]) -> Markup {
         }
     }
     html! {
-        p { "The last " (runs.len()) " runs, the newest last: "
+        p { "The last " (count(runs.len() as u64, "run")) ", the newest last: "
             @for (nth, (status, count)) in counts.iter().enumerate() {
                 @if nth > 0 { ", " }
                 (count) " " (text::state(status))
@@ -97,7 +98,7 @@ fn durations(runs: &[Value]) -> Markup {
     let width = LEFT + BAR * (ended.len() as u64).max(BARS_MIN);
     html! {
         figure {
-            figcaption { "Durations of the last " (ended.len()) " runs that have ended: median "
+            figcaption { "Durations of the last " (count(ended.len() as u64, "ended run")) ": median "
                 (text::duration(median)) ", shortest " (text::duration(*least)) ", longest "
                 (text::duration(*most)) ". The newest run is at the right; failed runs are marked ✕." }
             svg viewBox={ "0 0 " (width) " " (HEIGHT + 20) } role="img" aria-label="Durations of runs" {
@@ -133,8 +134,8 @@ fn table(runs: &[Value], now: Timestamp) -> Markup {
                         th scope="row" { a href=(link(run)) { (text::time(&run["scheduled_at"], now)) } }
                         td { (text::state(&run["status"])) }
                         td { (text::plain(&run["attempt_count"])) }
-                        td { (millis(&run["lateness_ms"])) }
-                        td { (millis(&run["duration_ms"])) }
+                        td.numbers { (millis(&run["lateness_ms"])) }
+                        td.numbers { (millis(&run["duration_ms"])) }
                         td {
                             @if let Some(reason) = run["skipped"]["reason"].as_str() {
                                 (run["skipped"]["count"]) " skipped: " (reason)

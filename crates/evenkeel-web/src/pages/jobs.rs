@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(crate) use super::job_filter::Filter;
 use super::lists::{address, choice, count, input, search};
 use super::queue::LANES;
-use super::{items, job_link, next_page, saved_views, total};
+use super::{counted, items, job_link, next_page, saved_views};
 use crate::bulk_actions::ACTIONS;
 use crate::session::Session;
 use crate::{Web, layout, text};
@@ -83,7 +83,7 @@ pub(crate) async fn show(
         @if jobs.is_empty() {
             (empty(&session, &answer, &filter))
         } @else {
-            p { (total(&answer)) " jobs" (order(&filter, &sort)) }
+            p { (counted(&answer, "job")) (order(&filter, &sort)) }
             (bulk(&session, &filter))
             (table(jobs, &filter, &sort, web.now()))
         }

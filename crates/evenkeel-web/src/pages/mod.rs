@@ -49,6 +49,12 @@ pub(crate) fn total(answer: &Value) -> String {
     format!("{about}{}", answer["total"])
 }
 
+/// Returns how many items a list has with their noun, for example "1 job" or "about 3000 jobs".
+pub(crate) fn counted(answer: &Value, noun: &str) -> String {
+    let plural = if answer["total"] == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", total(answer))
+}
+
 /// Links to the first and the next page of a list. `query` has the other parameters. The page before
 /// is where the browser's Back button leads, because each page has an address of its own.
 pub(crate) fn next_page(answer: &Value, path: &str, query: &[(&str, &str)]) -> Markup {

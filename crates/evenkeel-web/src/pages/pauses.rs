@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::lists::address;
-use super::{items, job_link, next_page, total};
+use super::{counted, items, job_link, next_page};
 use crate::backend::escape;
 use crate::layout::button;
 use crate::session::Session;
@@ -46,7 +46,7 @@ pub(crate) async fn show(
             p { "No job is paused. Pause a job on its page, or all jobs that match a filter in "
                 a href="/jobs" { "Jobs" } "." }
         } @else {
-            p { (total(&answer)) " paused jobs" }
+            p { (counted(&answer, "paused job")) }
             (table(&web, &session, &paused))
             @if session.role < Role::Admin {
                 p { small { "Administrators also see who paused a job." } }

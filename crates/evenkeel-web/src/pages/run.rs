@@ -145,7 +145,7 @@ fn timeline(run: &Value, chosen: &str, now: Timestamp) -> Markup {
                                     "waits for " (text::time(&it["due_at"], now))
                                 } @else { (text::time(&it["started_at"], now)) }
                             }
-                            td { (millis(&it["duration_ms"])) }
+                            td.numbers { (millis(&it["duration_ms"])) }
                             td { (text::plain(&it["node"]))
                                 @if it["crashes"].as_u64() > Some(0) { ", workers lost: " (it["crashes"]) } }
                             td { (text::plain(&it["error_message"])) }

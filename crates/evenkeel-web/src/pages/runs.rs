@@ -123,8 +123,8 @@ fn table(runs: &[Value], now: Timestamp) -> Markup {
                         td { (job_link(&run["job_id"], &run["job_name"])) }
                         td { (text::plain(&run["origin"])) }
                         td { (text::plain(&run["attempt_count"])) }
-                        td { (millis(&run["lateness_ms"])) }
-                        td { (millis(&run["duration_ms"])) }
+                        td.numbers { (millis(&run["lateness_ms"])) }
+                        td.numbers { (millis(&run["duration_ms"])) }
                         td.cut { (outcome(run, now)) }
                     }
                 }

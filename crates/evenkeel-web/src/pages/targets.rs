@@ -7,7 +7,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::lists::address;
-use super::{PAGE_ITEMS, items, next_page, total};
+use super::{PAGE_ITEMS, counted, items, next_page};
 use crate::session::Session;
 use crate::{Web, layout, text};
 
@@ -37,7 +37,7 @@ pub(crate) async fn show(
                  with " code { "evenkeel target create" } ", and name its number in the field "
                 code { "target" } " of the jobs." }
         } @else {
-            p { (total(&answer)) " targets" }
+            p { (counted(&answer, "target")) }
             table aria-label="Targets" {
                 thead { tr { th scope="col" { "Number" } th scope="col" { "Name" }
                     th scope="col" { "URL" } th scope="col" { "Source" } th scope="col" { "Jobs" }

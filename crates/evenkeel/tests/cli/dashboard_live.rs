@@ -108,7 +108,7 @@ fn pages_load_scripts_of_this_server_only() {
         assert_eq!(script.status, 200);
         assert_eq!(script.header("content-type"), Some("text/javascript; charset=utf-8"));
     }
-    assert!(page.contains("Pause live updates"), "{page}");
+    assert!(page.contains("<span>Pause</span><span> live updates</span>"), "{page}");
 }
 
 /// Returns the path of the sign-in link in a text.
