@@ -4,6 +4,10 @@
 j.state = {job.active} AND s.live = 0 AND s.next_at <= :now
      AND instr(j.definition, '"blackout_periods"') > 0
 
+-- :fragment list_jobs_is_paused
+-- SQLite uses the partial index `job_stopped` only if the statement repeats its condition.
+state = {job.paused} AND state IN ({jobs.stopped})
+
 -- :fragment list_jobs_status
 CASE WHEN j.state = {job.cancelled} THEN {job_status.cancelled}
      WHEN j.state = {job.paused} THEN {job_status.paused}
@@ -39,7 +43,7 @@ ORDER BY name ASC, configuration ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_paused
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state = {job.paused} AND job_no > :after_no
+WHERE tenant_no = :tenant AND {list_jobs_is_paused} AND job_no > :after_no
 ORDER BY job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_source
@@ -65,7 +69,8 @@ SELECT job_no FROM job_condition WHERE tenant_no = :tenant AND level > {conditio
 
 -- :name list_jobs_from_ended
 SELECT job_no FROM (
-    SELECT job_no FROM job WHERE tenant_no = :tenant AND state = {job.cancelled}
+    SELECT job_no FROM job
+    WHERE tenant_no = :tenant AND state = {job.cancelled} AND state IN ({jobs.stopped})
     UNION ALL
     SELECT job_no FROM job_state WHERE tenant_no = :tenant AND slot IS NULL AND active = 1)
 LIMIT 10001
@@ -90,7 +95,7 @@ SELECT job_no FROM (
 WHERE tenant_no = :tenant
 
 -- :name list_jobs_from_paused
-SELECT job_no FROM job WHERE tenant_no = :tenant AND state = {job.paused} LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = :tenant AND {list_jobs_is_paused} LIMIT 10001
 
 -- :name list_jobs_from_pending
 -- Jobs that have waiting attempts, jobs that are due by `now`, and jobs without a next run time

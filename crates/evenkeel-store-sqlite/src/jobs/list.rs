@@ -162,3 +162,45 @@ impl ListProbe for List<'_> {
         Ok(jobs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrate::migrate;
+
+    #[test]
+    fn lists_read_the_index_of_their_filter_or_order() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        for (section, index) in [
+            ("list_jobs_by_created", "job_tenant"),
+            ("list_jobs_by_label", "job_label"),
+            ("list_jobs_by_name", "job_name"),
+            ("list_jobs_by_paused", "job_stopped"),
+            ("list_jobs_by_source", "job_source"),
+            ("list_jobs_by_target", "job_target"),
+            ("list_jobs_by_updated", "job_updated"),
+            ("list_jobs_from_at_risk", "job_condition_at_risk"),
+            ("list_jobs_from_ended", "job_stopped"),
+            ("list_jobs_from_ended", "job_state_unplaced"),
+            ("list_jobs_from_label", "job_label"),
+            ("list_jobs_from_name", "job_name"),
+            ("list_jobs_from_next_times", "job_state_slot"),
+            ("list_jobs_from_paused", "job_stopped"),
+            ("list_jobs_from_pending", "job_state_slot"),
+            ("list_jobs_from_source", "job_source"),
+            ("list_jobs_from_source_prefix", "job_source"),
+            ("list_jobs_from_target", "job_target"),
+            ("list_jobs_in_slot", "job_state_slot"),
+        ] {
+            let sql = format!("EXPLAIN QUERY PLAN {}", statement(section));
+            let mut plan = connection.prepare(&sql).unwrap();
+            let mut rows = plan.raw_query();
+            let mut steps = Vec::new();
+            while let Some(step) = rows.next().unwrap() {
+                steps.push(step.get::<_, String>("detail").unwrap());
+            }
+            assert!(steps.iter().any(|step| step.contains(index)), "{section}: {steps:?}");
+        }
+    }
+}
