@@ -175,3 +175,43 @@ SELECT {listed_attempt_columns}
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
  WHERE c.depth > 0 OR r.attempt < :before_attempt
  ORDER BY c.depth, r.attempt DESC LIMIT :limit;
+
+-- :name recent_runs (tenant, jobs, each)
+-- The newest runs of many jobs, along the links from each run to the previous run. The link is in
+-- the first attempt of a run or, if that attempt was never claimed, in the queue.
+WITH RECURSIVE linked_run AS (
+    SELECT d.place, j.id, j.job_no, 1 AS depth, s.head_at AS at, s.head_sequence AS sequence
+      FROM unnest(:jobs::uuid[]) WITH ORDINALITY AS d(id, place)
+      JOIN job j USING (id) JOIN job_state s USING (job_no)
+     WHERE j.tenant_no = :tenant AND j.state <> {job.deleted} AND s.head_at IS NOT NULL
+       AND :each::int4 > 0
+     UNION ALL
+    SELECT c.place, c.id, c.job_no, c.depth + 1, p.prev_at, p.prev_sequence
+      FROM linked_run c
+     CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM attempt
+                          WHERE scheduled_at = c.at AND job_no = c.job_no
+                            AND sequence = c.sequence AND attempt = 0
+                          UNION
+                         SELECT prev_at, prev_sequence FROM ready
+                          WHERE scheduled_at = c.at AND job_no = c.job_no
+                            AND sequence = c.sequence AND attempt = 0) AS p
+     WHERE p.prev_at IS NOT NULL AND c.depth < :each
+)
+SELECT c.id AS job_id, c.at AS scheduled_at, c.job_no, c.sequence, 0::int2 AS attempt,
+       (SELECT started_at FROM attempt
+         WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
+           AND attempt = 0) AS started_at,
+       r.finished_at, r.status
+  FROM linked_run c
+ CROSS JOIN LATERAL (
+        (SELECT attempt, status, finished_at FROM attempt
+          WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
+          ORDER BY attempt DESC LIMIT 1)
+         UNION ALL
+        SELECT attempt, {attempt.pending}::int2, NULL FROM ready
+         WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
+         UNION ALL
+        SELECT attempt, {attempt.pending}::int2, NULL FROM delayed_attempt
+         WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
+         ORDER BY attempt DESC LIMIT 1) AS r
+ ORDER BY c.place, c.depth;

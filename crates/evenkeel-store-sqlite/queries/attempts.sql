@@ -142,3 +142,43 @@ ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIM
 {queued_attempts}
 WHERE r.tenant_no = ?1 AND r.job_no = ?2 AND r.fence = 0
 ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC
+
+-- :name recent_runs (tenant_no, jobs, each)
+-- The newest runs of many jobs, along the links from each run to the previous run. The link is in
+-- the first attempt of a run or, if that attempt was never claimed, in the queue.
+WITH RECURSIVE linked_run(place, id, job_no, depth, at, sequence) AS (
+    SELECT d.key, j.id, j.job_no, 1, s.head_at, s.head_sequence
+      FROM json_each(:jobs) d CROSS JOIN job j ON j.id = unhex(d.value, '-')
+           CROSS JOIN job_state s ON s.job_no = j.job_no
+     WHERE j.tenant_no = :tenant_no AND j.state <> {job.deleted} AND s.head_at IS NOT NULL
+       AND :each > 0
+    UNION ALL
+    SELECT c.place, c.id, c.job_no, c.depth + 1, p.prev_at, p.prev_sequence
+      FROM linked_run c CROSS JOIN attempt p ON p.scheduled_at = c.at AND p.job_no = c.job_no
+                                            AND p.sequence = c.sequence AND p.attempt = 0
+     WHERE p.prev_at IS NOT NULL AND c.depth < :each
+    UNION ALL
+    SELECT c.place, c.id, c.job_no, c.depth + 1, q.prev_at, q.prev_sequence
+      FROM linked_run c CROSS JOIN ready q ON q.scheduled_at = c.at AND q.job_no = c.job_no
+                                          AND q.sequence = c.sequence AND q.attempt = 0
+     -- An entry with a fence was returned to the queue and has a row in `attempt`.
+     WHERE q.prev_at IS NOT NULL AND q.fence = 0 AND c.depth < :each
+)
+SELECT c.id, c.at AS scheduled_at, c.job_no, c.sequence, 0 AS attempt, f.started_at, l.finished_at,
+       CASE WHEN EXISTS (SELECT 1 FROM ready q
+                         WHERE q.scheduled_at = c.at AND q.job_no = c.job_no
+                           AND q.sequence = c.sequence)
+              OR EXISTS (SELECT 1 FROM delayed_attempt w
+                         WHERE w.job_no = c.job_no AND w.scheduled_at = c.at
+                           AND w.sequence = c.sequence)
+            THEN {attempt.pending} ELSE l.status END AS newest_status
+FROM linked_run c
+     LEFT JOIN attempt f ON f.scheduled_at = c.at AND f.job_no = c.job_no
+                        AND f.sequence = c.sequence AND f.attempt = 0
+     LEFT JOIN attempt l ON l.scheduled_at = c.at AND l.job_no = c.job_no
+                        AND l.sequence = c.sequence
+                        AND l.attempt = (SELECT max(e.attempt) FROM attempt e
+                                         WHERE e.scheduled_at = c.at AND e.job_no = c.job_no
+                                           AND e.sequence = c.sequence)
+WHERE newest_status IS NOT NULL
+ORDER BY c.place, c.depth

@@ -239,6 +239,25 @@ pub struct RunAttempt {
     pub due: Option<Timestamp>,
 }
 
+/// Maximum number of jobs that one call of [`AttemptStore::recent_runs`] reads.
+pub const RECENT_JOBS_MAX: usize = 100;
+/// Maximum number of runs of each job that one call of [`AttemptStore::recent_runs`] reads.
+pub const RECENT_RUNS_MAX: u32 = 20;
+
+/// One of the newest runs of a job, without its attempts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RecentRun {
+    pub job: JobId,
+    /// The key of the first attempt.
+    pub key: AttemptKey,
+    /// The status of the newest attempt.
+    pub status: AttemptStatus,
+    /// When the first attempt started.
+    pub started_at: Option<Timestamp>,
+    /// When the newest attempt finished.
+    pub finished_at: Option<Timestamp>,
+}
+
 /// A running attempt that was asked to stop.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cancellation {
@@ -436,6 +455,16 @@ verbs! {
     /// attempt. The attempts have no output and no progress, and errors are cut to
     /// [`LAST_ERROR_MAX`](crate::LAST_ERROR_MAX) characters.
     read fn attempts_of_runs(scope: &Scope, runs: &[AttemptKey], newest: u32) -> Vec<RunAttempt>;
+
+    /// Returns the newest `each` runs of each of these jobs of the tenant, in the order of `jobs`,
+    /// and of one job the newest run first. Takes each job once. Only the first [`RECENT_JOBS_MAX`]
+    /// jobs and at most [`RECENT_RUNS_MAX`] runs of each job are read. Deleted jobs and jobs of
+    /// other tenants have no runs.
+    ///
+    /// A run with several attempts is one run, and so is a skip record. A run that waits for a
+    /// worker, or whose retry waits, is PENDING. A triggered run is returned as soon as it is
+    /// queued. Runs older than a run whose first attempt was pruned are not returned.
+    read fn recent_runs(scope: &Scope, jobs: &[JobId], each: u32) -> Vec<RecentRun>;
 
     /// Deletes finished attempts and skip records, in key order after [`Prune::after`]. An attempt
     /// is kept if it is among the job's newest [`Prune::keep_per_job`] attempts and finished at or

@@ -58,10 +58,10 @@ const DIRECT_STORES: [&str; 12] = [
 ];
 
 /// Further store calls without simulated faults, for the same reason as `DIRECT_STORES`.
-const DIRECT_VERBS: [&str; 18] = [
+const DIRECT_VERBS: [&str; 19] = [
     "all_job_counts", "attempts_of_runs", "condition_counts", "get_jobs", "get_page",
     "ids_of_numbers", "job_counts", "jobs_named", "known_pages", "list_at_risk", "list_jobs",
-    "list_pages", "prune_pages", "purge", "save_pages", "see_pages", "slot_loads",
+    "list_pages", "prune_pages", "purge", "recent_runs", "save_pages", "see_pages", "slot_loads",
     "waiting_attempts",
 ];
 

@@ -9,6 +9,7 @@ mod override_outcome;
 pub(crate) mod owned;
 mod permits;
 mod prune;
+mod recent;
 mod requeue;
 mod runs;
 mod waiting;
@@ -20,8 +21,9 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
     Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
-    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunAttempt,
-    RunCancelled, Scope, StoreError, WaitingAttempt,
+    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, RECENT_JOBS_MAX,
+    RECENT_RUNS_MAX, RecentRun, Requeue, RunAttempt, RunCancelled, Scope, StoreError,
+    WaitingAttempt,
 };
 
 pub(crate) use self::cancel::{JobRuns, Withdrawn, close_runs, withdraw_pending};
@@ -30,7 +32,7 @@ use self::owned::{read_cancellation, read_owned};
 pub(crate) use self::permits::{key_bytes, nth};
 use self::waiting::{read_queued, waiting_ahead, waiting_of};
 use crate::PostgresStore;
-use crate::rows::{KeyColumns, key_columns, micros};
+use crate::rows::{KeyColumns, column, key_columns, micros};
 
 #[async_trait]
 impl AttemptStore for PostgresStore {
@@ -152,6 +154,18 @@ impl AttemptStore for PostgresStore {
         let KeyColumns { job_no, scheduled_at, sequence, .. } = runs.iter().copied().collect();
         let params = params![scope.tenant.0, job_no, scheduled_at, sequence, i64::from(newest)];
         self.api.rows(sql!("attempts_of_runs"), params, runs::read_run_attempt).await
+    }
+
+    async fn recent_runs(
+        &self,
+        scope: &Scope,
+        jobs: &[JobId],
+        each: u32,
+    ) -> Result<Vec<RecentRun>, StoreError> {
+        let jobs = column(jobs.iter().take(RECENT_JOBS_MAX), |job| job.0);
+        let each = each.min(RECENT_RUNS_MAX).cast_signed();
+        let params = params![scope.tenant.0, jobs, each];
+        self.api.rows(sql!("recent_runs"), params, recent::read_recent_run).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {

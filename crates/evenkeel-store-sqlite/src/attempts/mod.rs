@@ -9,6 +9,7 @@ mod override_outcome;
 pub(crate) mod owned;
 mod permits;
 mod prune;
+mod recent;
 mod requeue;
 mod runs;
 mod waiting;
@@ -18,8 +19,8 @@ use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
     Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
-    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunAttempt,
-    RunCancelled, Scope, StoreError, WaitingAttempt,
+    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, RECENT_JOBS_MAX, RecentRun,
+    Requeue, RunAttempt, RunCancelled, Scope, StoreError, WaitingAttempt,
 };
 use rusqlite::Connection;
 
@@ -147,6 +148,17 @@ impl AttemptStore for SqliteStore {
     ) -> Result<Vec<RunAttempt>, StoreError> {
         let (tenant, runs) = (scope.tenant, runs.to_vec());
         self.readers.read(move |db| runs::attempts_of(db, tenant, &runs, newest)).await
+    }
+
+    async fn recent_runs(
+        &self,
+        scope: &Scope,
+        jobs: &[JobId],
+        each: u32,
+    ) -> Result<Vec<RecentRun>, StoreError> {
+        let tenant = scope.tenant;
+        let jobs: Vec<JobId> = jobs.iter().take(RECENT_JOBS_MAX).copied().collect();
+        self.readers.read(move |db| recent::recent_runs(db, tenant, &jobs, each)).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {

@@ -182,6 +182,7 @@ pub mod prune;
 pub mod purge;
 pub mod queue_depths;
 pub mod races;
+pub mod recent_runs;
 pub mod register;
 pub mod reprioritize;
 pub mod requests;

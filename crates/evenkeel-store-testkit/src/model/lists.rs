@@ -3,9 +3,10 @@
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Attempt, AttemptFilter, LAST_ERROR_MAX, Page, PageRequest, Results, RunAttempt, Scope,
+    Attempt, AttemptFilter, LAST_ERROR_MAX, Page, PageRequest, RECENT_JOBS_MAX, RECENT_RUNS_MAX,
+    RecentRun, Results, RunAttempt, Scope,
 };
 
 use super::data::{Data, Waiting, attempts_of, count};
@@ -117,6 +118,43 @@ impl Data {
         keys.into_iter().filter_map(|key| self.run_attempt(key)).collect()
     }
 
+    pub fn recent_runs(&self, scope: &Scope, jobs: &[JobId], each: u32) -> Vec<RecentRun> {
+        let each = each.min(RECENT_RUNS_MAX) as usize;
+        let jobs = jobs.iter().take(RECENT_JOBS_MAX);
+        jobs.flat_map(|id| self.recent_runs_of(scope, *id, each)).collect()
+    }
+
+    fn recent_runs_of(&self, scope: &Scope, id: JobId, each: usize) -> Vec<RecentRun> {
+        let job = self.ids.get(&id).and_then(|no| self.find(*no));
+        let Some(job) = job.filter(|job| job.tenant == scope.tenant && !job.is_deleted()) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for link in job.run_links.iter().rev().take(each) {
+            let key = AttemptKey {
+                scheduled_at: link.scheduled_at,
+                job_no: job.no,
+                sequence: link.sequence,
+                attempt: AttemptNo::FIRST,
+            };
+            let attempts = self.attempts_of_runs(scope, &[key], 1);
+            let Some(RunAttempt { attempt: newest, .. }) = attempts.last() else { break };
+            let first = attempts.iter().map(|one| &one.attempt).find(|one| one.key == key);
+            found.push(RecentRun {
+                job: id,
+                key,
+                status: newest.status,
+                started_at: first.and_then(|first| first.started_at),
+                finished_at: newest.finished_at,
+            });
+            // The first attempt has the link to the previous run.
+            if first.is_none() {
+                break;
+            }
+        }
+        found
+    }
+
     fn run_attempt(&self, key: AttemptKey) -> Option<RunAttempt> {
         let mut attempt = self.run(key)?;
         attempt.results.output = None;
@@ -167,7 +205,7 @@ impl Data {
     }
 }
 
-fn pending(key: AttemptKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -> Attempt {
+fn pending(key: AttemptKey, job: JobId, fence: Fence, crashes: u16) -> Attempt {
     let never: Option<Timestamp> = None;
     Attempt {
         key,

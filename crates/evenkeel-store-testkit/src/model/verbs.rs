@@ -9,8 +9,8 @@ use evenkeel_store::{
     ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCommand,
     JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
     NewJob, NewNode, NodeStore, Now, OwnedAttempt, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, QueuePosition, Registered, Requeue, RunAttempt, RunCancelled, ScheduleStore,
-    Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
+    Prune, Pruned, QueuePosition, RecentRun, Registered, Requeue, RunAttempt, RunCancelled,
+    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
 };
 
 use super::ModelStore;
@@ -242,6 +242,15 @@ impl AttemptStore for ModelStore {
         newest: u32,
     ) -> Answer<Vec<RunAttempt>> {
         Ok(self.lock().attempts_of_runs(scope, runs, newest))
+    }
+
+    async fn recent_runs(
+        &self,
+        scope: &Scope,
+        jobs: &[JobId],
+        each: u32,
+    ) -> Answer<Vec<RecentRun>> {
+        Ok(self.lock().recent_runs(scope, jobs, each))
     }
 
     async fn prune(&self, prune: Prune) -> Answer<Pruned> {
