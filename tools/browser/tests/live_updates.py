@@ -75,14 +75,16 @@ def test_failure_appears_in_the_list_of_runs_and_then_on_the_first_page(world):
 
 
 def test_end_and_log_of_a_running_run_appear_on_its_page(world):
-    fields = shell("", "echo first line; sleep 4; echo second line; exec sleep 600", schedule="24h")
+    fields = shell("", "sleep 3; echo first line; sleep 2; echo second line; exec sleep 600", schedule="24h")
     del fields["name"]
     name = world.create("live-log", **fields)
     world.server.post(f"/api/v1/jobs/{name}/trigger")
     run = world.run_with(name, "running")["id"]
     chrome = world.chrome
     world.sign_in("viewer", f"/runs/{run}")
-    measure(chrome, "a line of a log (printed 4 s after the start)", "second line", lambda: None)
+    measure(chrome, "the first line of a log (printed 3 s after the start)", "first line", lambda: None)
+    chrome.wait_for_text("second line")
+    assert chrome.run(IS_SAME)
     cancel = lambda: world.server.post(f"/api/v1/executions/{run}/cancel")
     measure(chrome, "the end of a run", "⊘ cancelled", cancel)
 

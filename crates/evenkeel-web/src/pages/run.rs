@@ -217,10 +217,13 @@ fn log_section(log: &Answer, attempt: &str, asked: usize) -> Markup {
         Err(refused) => return html! { p role="alert" { (refused.detail) } },
     };
     let lines = items(log, "lines");
-    if lines.is_empty() {
-        return html! {};
-    }
     let is_running = log["is_final"] == false;
+    if lines.is_empty() {
+        // The page also follows a log that has not begun.
+        return html! {
+            @if is_running { h2 { "Log" } p data-follow="" { "The attempt has not printed a line yet." } }
+        };
+    }
     html! {
         h2 id="log" { "Log" }
         p {
