@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptId, AttemptKey, AttemptNo, JobId, Span, Timestamp};
 use evenkeel_store::{
-    Attempt, AttemptFilter, Page, PageRequest, RUNS_MAX, RunAttempt, Scope, Store,
+    Attempt, AttemptFilter, Page, PageRequest, RECENT_JOBS_MAX, RUNS_MAX, RecentRun, RunAttempt,
+    Scope, Store,
 };
 
 use crate::runs::check_job;
@@ -86,6 +87,26 @@ impl Runs {
         check_job(&*self.store, scope, search.job).await?;
         let mut found = self.unnamed_runs(scope, search, page).await?;
         name_jobs(&*self.store, scope, &mut found.items).await?;
+        Ok(found)
+    }
+
+    /// Returns the newest `each` runs of each of these jobs, the newest run of a job first. With
+    /// `each` 0, reads nothing. A job without runs is not in the map.
+    pub async fn recent(
+        &self,
+        scope: &Scope,
+        jobs: &[JobId],
+        each: u32,
+    ) -> Result<BTreeMap<JobId, Vec<RecentRun>>> {
+        let mut found: BTreeMap<JobId, Vec<RecentRun>> = BTreeMap::new();
+        if each == 0 {
+            return Ok(found);
+        }
+        for jobs in jobs.chunks(RECENT_JOBS_MAX) {
+            for run in self.store.recent_runs(scope, jobs, each).await? {
+                found.entry(run.job).or_default().push(run);
+            }
+        }
         Ok(found)
     }
 

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use evenkeel_commands::{FILTER_NAMES, METADATA_PREFIX, read_filter, read_sort};
-use evenkeel_store::{JobCursor, JobFilter, JobSort, PageRequest};
+use evenkeel_core::JobId;
+use evenkeel_store::{JobCursor, JobFilter, JobSort, PageRequest, RECENT_RUNS_MAX};
 use futures::future::try_join;
 use utoipa::IntoParams;
 
@@ -10,6 +11,7 @@ use super::JobView;
 use crate::call::{Answer, Call};
 use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
+use crate::runs::RecentRunView;
 
 list_answer! {
     /// One page of jobs.
@@ -78,6 +80,9 @@ pub(crate) struct JobQuery {
         example = "-updated_at"
     )]
     sort: Option<String>,
+    /// Number of newest runs that the list shows of each job, in `recent_runs`; 0 shows none.
+    #[param(minimum = 0, maximum = 20, default = 0, example = 10)]
+    recent_runs: Option<u32>,
 }
 
 impl JobQuery {
@@ -123,14 +128,20 @@ impl JobQuery {
 pub(crate) async fn list_jobs(call: Call, mut params: Params) -> Answer<JobList> {
     let request: PageRequest<JobCursor> = PageQuery::take(&mut params);
     let (filter, sort) = JobQuery::take(&mut params, &call.caller.tenant);
+    let each = params.number("recent_runs", 0..=RECENT_RUNS_MAX).unwrap_or_default();
     params.finish()?;
     let listed = call.store.list_jobs(call.scope(), &filter, sort, request);
     let (page, now) = try_join(listed, call.store.now()).await?;
+    let ids: Vec<JobId> = page.items.iter().map(|job| job.id).collect();
+    let mut recent = call.runs.recent(call.scope(), &ids, each).await?;
     let executors = call.jobs.executors().catalog();
     Ok(Json(JobList::new(&call, &request, page, |job| {
         let effective = call.jobs.priority_from_row(&job, now);
-        JobView::new(job, now, &call.run_ids)
+        let runs = recent.remove(&job.id).unwrap_or_default();
+        let runs = runs.into_iter().map(|run| RecentRunView::new(run, &call.run_ids));
+        let view = JobView::new(job, now, &call.run_ids)
             .waiting_as(effective)
-            .for_role(call.scope().role, executors)
+            .for_role(call.scope().role, executors);
+        JobView { recent_runs: (each > 0).then(|| runs.collect()), ..view }
     })))
 }

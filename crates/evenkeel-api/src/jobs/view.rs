@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::schedule::{BlackoutView, HoursView, OtherWords, ScheduleView};
+use crate::runs::RecentRunView;
 use crate::view::view;
 
 /// What happens after a run has failed and is not retried.
@@ -282,6 +283,10 @@ view! {
     /// are no warnings.
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>> = None,
+    /// The newest runs of the job, newest first. Present only in a list of jobs that was requested
+    /// with `recent_runs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent_runs: Option<Vec<RecentRunView>> = None,
 }
 
 impl JobView {

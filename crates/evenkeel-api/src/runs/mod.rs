@@ -23,7 +23,7 @@ use crate::body::MaybeJson;
 use crate::params::{PathId, read_id};
 use crate::problem::Problem;
 
-pub(crate) use view::RunView;
+pub(crate) use view::{RecentRunView, RunView};
 
 /// The attempt that a callback is about, and the token to check.
 pub(crate) struct AttemptCaller {

@@ -3,7 +3,7 @@
 use evenkeel_commands::Run;
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptId, JobId, Origin, RunId, RunIds, Span, Timestamp};
-use evenkeel_store::RunAttempt;
+use evenkeel_store::{RecentRun, RunAttempt};
 
 use crate::executions::SkippedView;
 use crate::view::view;
@@ -84,4 +84,24 @@ view! {
     /// and the 10 newest.
     attempts: Vec<RunAttemptView> =
         attempts.map(|attempt| RunAttemptView::new(attempt, ids)).collect(),
+}
+
+view! {
+    /// One of the newest runs of a job in a list of jobs.
+    RecentRunView::new(run: RecentRun, ids: &RunIds) {
+        let times = run.started_at.zip(run.finished_at);
+        let duration = times.map(|(start, end)| end.since(start));
+    }
+
+    /// Id of the run.
+    id: RunId as uuid::Uuid = ids.run_id(run.key),
+    /// Status of the newest attempt, as in `GET /api/v1/runs`.
+    status: AttemptStatus as String = run.status,
+    /// Scheduled time of the run.
+    scheduled_at: Timestamp = run.key.scheduled_at,
+    /// Time from the start of the first attempt to the end of the last, in milliseconds; null until
+    /// the run has ended.
+    duration_ms: Option<u64> = duration.map(Span::as_millis),
+    /// What created the run: `schedule`, `trigger`, `backfill` or `redrive`.
+    origin: Origin as String = run.key.sequence.origin(),
 }

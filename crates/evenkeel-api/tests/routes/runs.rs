@@ -3,7 +3,7 @@
 use axum::http::Method;
 use evenkeel_core::AttemptKey;
 use evenkeel_core::attempt::Outcome;
-use evenkeel_store::{Finish, Results, Role, Then};
+use evenkeel_store::{Finish, RECENT_JOBS_MAX, Results, Role, Then};
 use evenkeel_store_testkit::fixtures::{Begin, at};
 use evenkeel_store_testkit::rig::{Held, OVER, next_attempt};
 use serde_json::{Value, json};
@@ -239,4 +239,54 @@ async fn other_tenants_and_wrong_parameters_find_no_runs() {
         let problem = world.get(&format!("/api/v1/runs?{query}")).await;
         assert_eq!(problem.problem(422, "invalid-parameter")["field"], field, "{query}");
     }
+}
+
+#[tokio::test]
+async fn list_of_jobs_shows_the_recent_runs_of_each_job() {
+    let world = World::new().await;
+    let a = world.create(json!({"name": "a", "interval_minutes": 1, "start_at": at(60)})).await;
+    world.create(json!({"name": "idle", "interval_minutes": 1, "start_at": at(60)})).await;
+    let first = world.rig.run_successfully(world.known(&a).await, 60).await;
+    let second = retried(&world, &a, 121, 1, true).await.key;
+    let third = retried(&world, &a, 180, 2, false).await.key;
+    let recent = async |query: &str| -> Value {
+        let list = world.get(&format!("/api/v1/jobs?sort=name{query}")).await.expect(200);
+        let jobs = list["jobs"].as_array().unwrap().iter();
+        jobs.map(|job| job.get("recent_runs").cloned().unwrap_or(json!("absent"))).collect()
+    };
+    let run = |key, status: &str, secs, duration| {
+        json!({"id": run_id(key), "status": status, "scheduled_at": at(secs),
+               "duration_ms": duration, "origin": "schedule"})
+    };
+    let newest = [
+        run(third, "pending", 180, Value::Null),
+        run(second, "completed", 120, json!(4000)),
+        run(first, "completed", 60, json!(5000)),
+    ];
+    assert_eq!(recent("&recent_runs=20").await, json!([newest, []]));
+    assert_eq!(recent("&recent_runs=2").await, json!([newest[..2], []]));
+    for query in ["", "&recent_runs=0"] {
+        assert_eq!(recent(query).await, json!(["absent", "absent"]), "{query}");
+    }
+    let other = token(Role::Viewer, "other");
+    let path = "/api/v1/jobs?recent_runs=5";
+    let list = world.send(request(Method::GET, path, Some(&other), None)).await.expect(200);
+    assert_eq!(list["jobs"], json!([]));
+    let shown = world.get(&format!("/api/v1/jobs/{}", a["id"].as_str().unwrap())).await;
+    assert_eq!(shown.expect(200).get("recent_runs"), None);
+}
+
+#[tokio::test]
+async fn recent_runs_of_a_long_list_of_jobs_are_complete() {
+    let world = World::new().await;
+    // More jobs than the store reads at once.
+    let mut last = Value::Null;
+    for nth in 0..=RECENT_JOBS_MAX {
+        last = world.create(json!({"name": format!("{nth:03}"), "interval_minutes": 1})).await;
+    }
+    let key = world.rig.run_successfully(world.known(&last).await, 60).await;
+    let list = world.get("/api/v1/jobs?limit=1000&sort=name&recent_runs=1").await.expect(200);
+    let jobs = list["jobs"].as_array().unwrap();
+    assert_eq!(jobs[0]["recent_runs"], json!([]));
+    assert_eq!(jobs[RECENT_JOBS_MAX]["recent_runs"][0]["id"], run_id(key));
 }

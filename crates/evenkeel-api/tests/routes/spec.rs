@@ -237,12 +237,17 @@ async fn answers_have_the_documented_fields() {
     // The job cannot keep its deadline promise, so the response contains warnings.
     let always = json!([{"start": "00:00", "end": "23:00"}]);
     let held = json!({"interval_minutes": 1, "dedup_key": "two", "blackout_periods": always});
-    let held = world.create(held).await;
+    let mut held = world.create(held).await;
+    let listed = world.get("/api/v1/jobs?recent_runs=1").await.expect(200);
+    let recent = listed["jobs"][0]["recent_runs"].clone();
+    // Only lists show recent runs of a job.
+    held["recent_runs"] = recent.clone();
     let target = world.post("/api/v1/targets", Some(json!({"name": "site"}))).await.expect(201);
     for (schema, shown) in [
         ("TargetView", target),
         ("TargetList", world.get("/api/v1/targets").await.expect(200)),
         ("JobView", held),
+        ("RecentRunView", recent[0].clone()),
         ("NextTimesView", world.get(&of_job("next")).await.expect(200)),
         ("ConditionView", world.get(&of_job("condition")).await.expect(200)),
         ("ExplainView", world.get(&of_job("explain")).await.expect(200)),
