@@ -12,7 +12,7 @@ use crate::backend::{Refused, escape};
 use crate::pages::dead_letters::PATH;
 use crate::pages::items;
 use crate::pages::lists::{address, count};
-use crate::session::Session;
+use crate::session::{Session, TokenForm};
 use crate::{Web, layout, text};
 
 const ACTIONS: [&str; 2] = ["redrive", "delete"];
@@ -21,18 +21,12 @@ const BATCH: usize = 1000;
 /// Refusals that the page after a command lists.
 const REFUSALS_MAX: usize = 50;
 
-#[derive(Deserialize)]
-pub(crate) struct LetterForm {
-    #[serde(default)]
-    token: String,
-}
-
 /// Redrives or deletes one dead letter.
 pub(crate) async fn act_on_letter(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path((id, action)): Path<(String, String)>,
-    Form(form): Form<LetterForm>,
+    Form(form): Form<TokenForm>,
 ) -> Response {
     if let Some(refused) = refuse(&web, &session, &form.token, &action) {
         return refused;

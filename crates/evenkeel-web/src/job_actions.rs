@@ -4,26 +4,19 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Form};
-use serde::Deserialize;
 
 use crate::backend::escape;
-use crate::session::Session;
+use crate::session::{Session, TokenForm};
 use crate::{Web, layout};
 
 /// The commands that a job's page offers. The page asks before `cancel` and `delete`.
 const JOB_ACTIONS: [&str; 6] = ["trigger", "pause", "resume", "retry", "cancel", "delete"];
 
-#[derive(Deserialize)]
-pub(crate) struct CommandForm {
-    #[serde(default)]
-    token: String,
-}
-
 pub(crate) async fn act_on_job(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path((id, action)): Path<(String, String)>,
-    Form(form): Form<CommandForm>,
+    Form(form): Form<TokenForm>,
 ) -> Response {
     if let Some(refused) = session.refuse_form(&web, &form.token) {
         return refused;
@@ -51,7 +44,7 @@ pub(crate) async fn cancel_run(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path(id): Path<String>,
-    Form(form): Form<CommandForm>,
+    Form(form): Form<TokenForm>,
 ) -> Response {
     if let Some(refused) = session.refuse_form(&web, &form.token) {
         return refused;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::backend::escape;
-use crate::session::Session;
+use crate::session::{Session, TokenForm};
 use crate::{Web, layout, pages};
 
 #[derive(Deserialize)]
@@ -44,18 +44,12 @@ pub(crate) async fn rebalance(
     }
 }
 
-#[derive(Deserialize)]
-pub(crate) struct CommandForm {
-    #[serde(default)]
-    token: String,
-}
-
 /// Stops or undoes a rebalance.
 pub(crate) async fn act_on_rebalance(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
     Path((id, action)): Path<(String, String)>,
-    Form(form): Form<CommandForm>,
+    Form(form): Form<TokenForm>,
 ) -> Response {
     if let Some(refused) = session.refuse_form(&web, &form.token) {
         return refused;

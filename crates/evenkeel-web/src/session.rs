@@ -235,17 +235,18 @@ pub(crate) fn local_path(next: &str) -> &str {
     if is_local && next.bytes().all(|byte| byte.is_ascii_graphic()) { next } else { "/" }
 }
 
+/// A form without fields of its own.
 #[derive(Deserialize)]
-pub(crate) struct SignOut {
+pub(crate) struct TokenForm {
     #[serde(default)]
-    token: String,
+    pub(crate) token: String,
 }
 
 /// Ends the session and makes the browser delete all it has stored of this site.
 pub(crate) async fn sign_out(
     State(web): State<Web>,
     Extension(session): Extension<Session>,
-    Form(form): Form<SignOut>,
+    Form(form): Form<TokenForm>,
 ) -> Response {
     if let Some(refused) = session.refuse_form(&web, &form.token) {
         return refused;
