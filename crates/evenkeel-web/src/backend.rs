@@ -201,10 +201,8 @@ fn request(
     path: &str,
     body: Option<&Value>,
 ) -> Result<Request<Body>, Refused> {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::ACCEPT, "application/json");
+    let mut request =
+        Request::builder().method(method).uri(path).header(header::ACCEPT, "application/json");
     if !credential.text.is_empty() {
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", credential.text));
     }
