@@ -5,8 +5,9 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::lists::count;
+use super::run_strip::{link, strip, tally};
 use super::{items, next_page};
-use crate::backend::{Answer, escape};
+use crate::backend::Answer;
 use crate::{chart, text};
 
 /// Width of a bar and height of the chart, in units of the drawing.
@@ -30,7 +31,7 @@ pub(super) fn render(answer: &Answer, job_id: &str, now: Timestamp) -> Markup {
                     "It has not run yet. Its first run appears here." },
                 Ok(answer) => {
                     @let runs = items(answer, "runs");
-                    (strip(runs))
+                    (outcomes(runs))
                     (durations(runs))
                     (table(runs, now))
                     (next_page(answer, &format!("/jobs/{job_id}"), &[]))
@@ -41,48 +42,16 @@ pub(super) fn render(answer: &Answer, job_id: &str, now: Timestamp) -> Markup {
     }
 }
 
-fn link(run: &Value) -> String {
-    format!("/runs/{}", escape(&text::plain(&run["id"])))
-}
-
-fn symbol(status: &Value) -> (&'static str, &'static str) {
-    match status.as_str().unwrap_or_default() {
-        "completed" => ("good", "✓"),
-        "failed" => ("bad", "✕"),
-        "timed_out" => ("bad", "◷"),
-        "partly_failed" => ("warn", "!"),
-        "running" => ("busy", "▶"),
-        "skipped" | "cancelled" | "superseded" => ("quiet", "⊘"),
-        _ => ("plain", "•"),
-    }
-}
-
-/// One symbol per run, the newest last.
-fn strip(runs: &[Value]) -> Markup {
-    let mut counts: Vec<(&Value, usize)> = Vec::new();
-    for run in runs {
-        match counts.iter_mut().find(|(status, _)| **status == run["status"]) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((&run["status"], 1)),
-        }
-    }
+/// Says how the runs ended, and shows one symbol per run.
+fn outcomes(runs: &[Value]) -> Markup {
     html! {
         p { "The last " (count(runs.len() as u64, "run")) ", the newest last: "
-            @for (nth, (status, count)) in counts.iter().enumerate() {
+            @for (nth, (status, count)) in tally(runs).into_iter().enumerate() {
                 @if nth > 0 { ", " }
                 (count) " " (text::state(status))
             }
             "." }
-        ul.strip aria-label="Past runs, the newest last" {
-            @for run in runs.iter().rev() {
-                @let (class, symbol) = symbol(&run["status"]);
-                @let name = format!("{} {}", text::plain(&run["status"]), text::time_text(&run["scheduled_at"]));
-                li { a class=(class) href=(link(run)) title=(name) {
-                    span aria-hidden="true" { (symbol) }
-                    span.hidden-text { (name) }
-                } }
-            }
-        }
+        (strip(runs, "Past runs, the newest last"))
     }
 }
 

@@ -13,12 +13,14 @@ use serde_json::Value;
 pub(crate) use super::job_filter::Filter;
 use super::lists::{address, choice, count, input, search};
 use super::queue::LANES;
-use super::{counted, items, job_link, next_page, saved_views};
+use super::{counted, items, job_link, next_page, run_strip, saved_views};
 use crate::bulk_actions::ACTIONS;
 use crate::session::Session;
 use crate::{Web, layout, text};
 
 pub(crate) const PATH: &str = "/jobs";
+/// Number of newest runs that the list shows of each job.
+const RECENT_RUNS: &str = "10";
 /// The states by which the list can be filtered, as in the API.
 const STATES: [(&str, &str); 7] = [
     ("pending", "pending"),
@@ -62,7 +64,8 @@ pub(crate) async fn show(
     Query(Parameters { cursor, sort, done, count }): Query<Parameters>,
     headers: HeaderMap,
 ) -> Response {
-    let list = address(&filter.list(), &[("sort", &sort), ("cursor", &cursor)]);
+    let fields = [("sort", sort.as_str()), ("recent_runs", RECENT_RUNS), ("cursor", &cursor)];
+    let list = address(&filter.list(), &fields);
     let answer = match web.backend.get(&session.credential, &list).await {
         Ok(answer) => answer,
         Err(refused) => return layout::refused(&session, PATH, &refused),
@@ -188,7 +191,8 @@ fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup 
                 (sortable(filter, "name", "Job", sort))
                 th scope="col" { "Status" } th scope="col" { "Condition" } th scope="col" { "Schedule" }
                 (sortable(filter, "next_run_at", "Next run", sort))
-                th scope="col" { "Last run" } th scope="col" { "Executor" } th scope="col" { "Lane, pool" }
+                th scope="col" { "Last run" } th scope="col" { "Recent runs" } th scope="col" { "Executor" }
+                th scope="col" { "Lane, pool" }
             } }
             tbody {
                 @for job in jobs {
@@ -199,6 +203,7 @@ fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup 
                         td { (text::schedule(job)) }
                         td { (text::time(&job["next_run_at"], now)) }
                         td { (last_runs(job, now)) }
+                        td { (run_strip::recent(items(job, "recent_runs"))) }
                         td { (text::plain(&job["executor_type"])) }
                         td { (text::plain(&job["lane"])) ", " (text::plain(&job["pool"])) }
                     }

@@ -23,6 +23,7 @@ pub(crate) mod overview;
 pub(crate) mod pauses;
 pub(crate) mod queue;
 pub(crate) mod run;
+mod run_strip;
 pub(crate) mod runs;
 pub(crate) mod saved_views;
 pub(crate) mod sign_in;

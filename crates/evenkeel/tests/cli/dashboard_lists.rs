@@ -21,7 +21,7 @@ fn create_dead_letter(server: &Server, user: &Browser<'_>, name: &str) {
     });
     assert_eq!(create_from_json(server, &job).code, 0);
     wait_for("the dead letter", || {
-        user.get(&format!("/dead-letters?job={name}")).body.contains("1 dead letters").then_some(())
+        user.get(&format!("/dead-letters?job={name}")).body.contains("1 dead letter<").then_some(())
     });
 }
 
@@ -160,7 +160,7 @@ fn paused_job_is_listed_with_the_user_and_resumed() {
     assert_eq!(user.post("/ui/jobs/hello/pause", &[("token", &token)]).status, 303);
     let page = wait_for("the paused job", || {
         let page = user.get("/pauses").body;
-        page.contains("1 paused jobs").then_some(page)
+        page.contains("1 paused job<").then_some(page)
     });
     let subject = server.json(&["audit", "--limit", "1"])["entries"][0]["subject"].clone();
     let subject = subject.as_str().unwrap();
@@ -239,4 +239,43 @@ fn new_key_is_shown_once_and_can_be_revoked() {
     let done = user.post(&revoke, &[("token", &token), ("name", "ci")]);
     assert_eq!(done.header("location"), Some("/access?revoked=ci"), "{}", done.body);
     assert_eq!(holder.get("/runs").status, 303);
+}
+
+/// Triggers a job and waits until the run has ended. Returns the id of the run.
+fn run_once(server: &Server, name: &str) -> String {
+    let id = server.json(&["job", "trigger", name])["run_id"].as_str().unwrap().to_owned();
+    wait_for("the end of the run", || {
+        server.json(&["run", "show", &id])["completed_at"].is_string().then_some(())
+    });
+    id
+}
+
+#[test]
+fn list_of_jobs_shows_the_last_ten_runs_of_each_job() {
+    let server = Server::start(&["--enable-shell"]);
+    let user = Browser::local(&server);
+    for name in ["busy", "idle"] {
+        create(&server, name);
+    }
+    let broken = json!({
+        "name": "broken", "interval_minutes": 60, "executor_type": "shell", "max_retries": 0,
+        "executor_config": {"argv": ["false"]},
+    });
+    assert_eq!(create_from_json(&server, &broken).code, 0);
+    let ids: Vec<String> = (0..11).map(|_| run_once(&server, "busy")).collect();
+    run_once(&server, "broken");
+    let page = user.get("/jobs?sort=name").body;
+    let rows: Vec<&str> = page.split("<tr>").skip(2).collect();
+    assert_eq!(rows.len(), 3, "{page}");
+    let [broken, busy, idle] = [rows[0], rows[1], rows[2]];
+    assert!(busy.contains("aria-label=\"last 10 runs: 10 completed\""), "{busy}");
+    let links: Vec<&str> =
+        busy.split("href=\"/runs/").skip(1).map(|rest| rest.split_once('"').unwrap().0).collect();
+    assert_eq!(links, ids[1..], "the newest run is the last, and the oldest run is left out");
+    assert!(busy.contains("title=\"completed "), "{busy}");
+    assert!(broken.contains("aria-label=\"last 1 run: 1 failed\""), "{broken}");
+    assert!(broken.contains("class=\"bad\"") && broken.contains('✕'), "{broken}");
+    assert!(!idle.contains("class=\"strip\"") && idle.contains("never ran"), "{idle}");
+    let run = user.get(&format!("/runs/{}", links[9]));
+    assert_eq!(run.status, 200, "{}", run.body);
 }
