@@ -184,7 +184,7 @@ fn job_page_shows_runs_and_asks_before_it_deletes() {
     let user = Browser::local(&server);
     let page = user.get(&format!("/jobs/{id}")).body;
     for content in [
-        "Why did it not run at", "class=\"strip\"", "Durations of the last 1 runs",
+        "Why did it not run at", "class=\"strip\"", "Durations of the last 1 ended run",
         "Deadline promise", "Cadence",
     ] {
         assert!(page.contains(content), "{content}: {page}");
