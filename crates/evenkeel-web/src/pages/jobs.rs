@@ -191,8 +191,7 @@ fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup 
                 (sortable(filter, "name", "Job", sort))
                 th scope="col" { "Status" } th scope="col" { "Condition" } th scope="col" { "Schedule" }
                 (sortable(filter, "next_run_at", "Next run", sort))
-                th scope="col" { "Last run" } th scope="col" { "Recent runs" } th scope="col" { "Executor" }
-                th scope="col" { "Lane, pool" }
+                th scope="col" { "Last runs" } th scope="col" { "Executor" } th scope="col" { "Lane, pool" }
             } }
             tbody {
                 @for job in jobs {
@@ -200,10 +199,9 @@ fn table(jobs: &[Value], filter: &Filter, sort: &str, now: Timestamp) -> Markup 
                         th scope="row" { (job_link(&job["id"], &job["name"])) }
                         td { (text::state(&job["status"])) }
                         td { (text::state(&job["condition"])) }
-                        td { (text::schedule(job)) }
+                        td.schedule { (text::schedule(job)) }
                         td { (text::time(&job["next_run_at"], now)) }
                         td { (last_runs(job, now)) }
-                        td { (run_strip::recent(items(job, "recent_runs"))) }
                         td { (text::plain(&job["executor_type"])) }
                         td { (text::plain(&job["lane"])) ", " (text::plain(&job["pool"])) }
                     }
@@ -228,16 +226,19 @@ fn sortable(filter: &Filter, name: &str, title: &str, sort: &str) -> Markup {
     }
 }
 
-/// When a job last ran, and how its last runs ended, as far as its history counts them.
+/// The newest runs of a job, when it last ran, and how often it failed in a row.
 fn last_runs(job: &Value, now: Timestamp) -> Markup {
+    let runs = items(job, "recent_runs");
     let failures = job["consecutive_failures"].as_u64().unwrap_or_default();
     html! {
-        @if job["last_run_at"].is_string() { (text::time(&job["last_run_at"], now)) " " }
-        @if job["execution_count"] == 0 { "never ran" }
-        @else if failures > 0 {
+        (run_strip::recent(runs))
+        @if job["last_run_at"].is_string() { small { (text::time(&job["last_run_at"], now)) } " " }
+        @if failures > 1 || failures > 0 && runs.is_empty() {
             (text::state(&Value::from("failed"))) @if failures > 1 { " " (failures) " times in a row" }
         }
-        // The last run can have been cancelled, which is no failure.
+        @else if !runs.is_empty() {}
+        @else if job["execution_count"] == 0 { "never ran" }
+        // All runs can have been pruned. The last run can have been cancelled, which is no failure.
         @else if job["last_good_end_at"].is_string() { (text::state(&Value::from("completed"))) }
         @else { "no success yet" }
     }
