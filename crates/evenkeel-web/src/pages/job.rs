@@ -139,7 +139,7 @@ fn notice(done: &str) -> Option<&'static str> {
         "trigger" => Some("A run was requested and starts as soon as a worker is free."),
         "pause" => Some("The job is paused. A run that has started finishes."),
         "resume" => Some("The job is active again."),
-        "retry" => Some("The failed run is tried again."),
+        "retry" => Some("A new run starts in place of the failed run."),
         "cancel" => Some("The job is cancelled and never runs again."),
         "create" => Some("The job is created."),
         "edit" => Some("The changes are saved."),

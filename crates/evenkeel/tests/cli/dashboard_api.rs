@@ -31,10 +31,10 @@ fn user_tries_an_operation_of_the_api_with_a_session() {
 #[test]
 fn documentation_needs_a_session_unless_the_document_is_public() {
     let closed = Server::start(&[]);
-    let nobody = Browser::new(&closed);
-    let answer = nobody.get("/api/docs");
+    let visitor = Browser::new(&closed);
+    let answer = visitor.get("/api/docs");
     assert_eq!((answer.status, answer.header("location")), (303, Some("/docs/api")));
-    assert_eq!(nobody.get("/docs/api").status, 303);
+    assert_eq!(visitor.get("/docs/api").status, 303);
     let user = Browser::local(&closed);
     let page = user.get("/docs/api/all").body;
     assert!(page.contains("id=\"create_job\"") && page.contains("id=\"schemas\""), "{page}");

@@ -114,7 +114,7 @@ fn repeated_answers_of_the_provider_are_refused_audited_and_limited() {
     let (state, code) = provider.sign_in(&begin(&mut browser, "%2Fjobs"), &json!({}));
     let answer = format!("state={state}&code={code}");
     assert_eq!(come_back(&browser, &answer).status, 303);
-    // A browser deletes the cookie of a finished sign-in; somebody could have copied it.
+    // A browser deletes the cookie of a finished sign-in; a copy of the cookie must not work.
     let visitor = Browser::new(&server);
     assert_refused(&come_back(&visitor, &answer), 400, &["did not begin in this browser"]);
     for _ in 0..10 {

@@ -19,7 +19,7 @@ pub fn shop_slug(number: usize) -> String {
     shop(number).to_lowercase().replace(' ', "-")
 }
 
-/// Returns the address of a shop. Names under `.example` belong to nobody.
+/// Returns the address of a shop. Names under `.example` are reserved, so no real shop has them.
 pub fn shop_url(number: usize) -> String {
     format!("https://{}.example/", shop_slug(number))
 }
