@@ -6,8 +6,8 @@ mod common;
 
 use std::sync::Arc;
 
+use evenkeel_core::Progress;
 use evenkeel_core::dedup::{Dedup, DedupScope};
-use evenkeel_core::{Progress, Span};
 use evenkeel_store::{FinishResult, ProgressNote, Prune, RunStatsDelta};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
@@ -130,17 +130,7 @@ async fn running_counts_of_a_node_are_deleted_when_it_retires() {
     let rig = rig(store).await;
     let count = async || rows(&options, "run_stats_running").await;
     let stays = rig.join("node-2", 1).await;
-    let tally = RunStatsDelta {
-        tenant: rig.scope.tenant,
-        completed: 0,
-        failed: 0,
-        timed_out: 0,
-        cancelled: 0,
-        retries: 0,
-        stolen: 0,
-        success_duration: Span::ZERO,
-        running: 3,
-    };
+    let tally = RunStatsDelta { running: 3, ..RunStatsDelta::none(rig.scope.tenant) };
     for node in [rig.node, stays] {
         rig.store.add_run_stats(node, vec![tally], vec![], vec![], at(1)).await.unwrap();
     }

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use evenkeel_core::{Progress, Span};
+use evenkeel_core::Progress;
 use evenkeel_store::{FinishResult, ProgressNote, Prune, RunStatsDelta};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
@@ -85,17 +85,7 @@ async fn a_retired_node_no_longer_counts_running_attempts() {
     let rig = rig(&path).await;
     let count = async || rows(&path, "run_stats_running");
     let other = rig.join("node-2", 1).await;
-    let stats = RunStatsDelta {
-        tenant: rig.scope.tenant,
-        completed: 0,
-        failed: 0,
-        timed_out: 0,
-        cancelled: 0,
-        retries: 0,
-        stolen: 0,
-        success_duration: Span::ZERO,
-        running: 3,
-    };
+    let stats = RunStatsDelta { running: 3, ..RunStatsDelta::none(rig.scope.tenant) };
     for node in [rig.node, other] {
         rig.store.add_run_stats(node, vec![stats], vec![], vec![], at(1)).await.unwrap();
     }

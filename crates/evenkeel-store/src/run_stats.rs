@@ -7,8 +7,9 @@
 //! only shown to users; no decision depends on them.
 
 use evenkeel_core::activity::ActivityCounts;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{AttemptKey, JobId, NodeNo, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, NodeNo, Slot, Span, TenantNo, Timestamp};
 
 use crate::verbs::verbs;
 use crate::{Page, PageRequest, Scope};
@@ -30,6 +31,35 @@ pub struct RunStatsDelta {
     pub success_duration: Span,
     /// Number of attempts that currently run on the node.
     pub running: u32,
+}
+
+impl RunStatsDelta {
+    pub const fn none(tenant: TenantNo) -> Self {
+        Self {
+            tenant,
+            completed: 0,
+            failed: 0,
+            timed_out: 0,
+            cancelled: 0,
+            retries: 0,
+            stolen: 0,
+            success_duration: Span::ZERO,
+            running: 0,
+        }
+    }
+
+    pub fn add_ended(&mut self, attempt: AttemptNo, outcome: Outcome, took: Span) {
+        match outcome {
+            Outcome::Completed | Outcome::PartlyFailed => {
+                self.completed += 1;
+                self.success_duration = self.success_duration.saturating_add(took);
+            }
+            Outcome::Failed => self.failed += 1,
+            Outcome::TimedOut => self.timed_out += 1,
+            Outcome::Cancelled | Outcome::Superseded => self.cancelled += 1,
+        }
+        self.retries += u64::from(attempt > AttemptNo::FIRST);
+    }
 }
 
 impl RunStatsDelta {

@@ -52,7 +52,7 @@ def test_retry_repeats_a_failed_run(world):
     chrome = open_job(world, name)
     chrome.open(f"/runs/{failed['id']}")
     chrome.click_button("Retry")
-    assert "The failed run is tried again." in chrome.notice()
+    assert "A new run starts in place of the failed run." in chrome.notice()
     assert world.run_with(name, "completed")["id"] != failed["id"]
     chrome.wait("no more button to retry", lambda: not retry_buttons(chrome))
     # Only the newest run of a job can be retried.

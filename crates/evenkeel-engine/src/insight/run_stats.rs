@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{AttemptKey, AttemptNo, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, Span, TenantNo, Timestamp};
 use evenkeel_store::{FailureDelta, Finish, FinishResult, Role, RunStatsDelta, Scope, StoreError};
 use tracing::debug;
 
@@ -110,22 +110,12 @@ impl PendingStats {
 
 impl Sums {
     fn of(&mut self, tenant: TenantNo) -> &mut RunStatsDelta {
-        self.tenants.entry(tenant).or_insert(none_of(tenant))
+        self.tenants.entry(tenant).or_insert(RunStatsDelta::none(tenant))
     }
 
     fn add(&mut self, end: &End<'_>) {
         self.activity.ended(end.tenant, end.at, end.outcome, end.took);
-        let delta = self.of(end.tenant);
-        match end.outcome {
-            Outcome::Completed | Outcome::PartlyFailed => {
-                delta.completed += 1;
-                delta.success_duration = delta.success_duration.saturating_add(end.took);
-            }
-            Outcome::Failed => delta.failed += 1,
-            Outcome::TimedOut => delta.timed_out += 1,
-            Outcome::Cancelled | Outcome::Superseded => delta.cancelled += 1,
-        }
-        delta.retries += u64::from(end.key.attempt > AttemptNo::FIRST);
+        self.of(end.tenant).add_ended(end.key.attempt, end.outcome, end.took);
         if end.outcome.is_failure() {
             self.add_failure(end);
         }
@@ -158,20 +148,6 @@ impl Sums {
 
     fn is_empty(&self) -> bool {
         self.tenants.is_empty() && self.failures.is_empty() && self.activity.is_empty()
-    }
-}
-
-fn none_of(tenant: TenantNo) -> RunStatsDelta {
-    RunStatsDelta {
-        tenant,
-        completed: 0,
-        failed: 0,
-        timed_out: 0,
-        cancelled: 0,
-        retries: 0,
-        stolen: 0,
-        success_duration: Span::ZERO,
-        running: 0,
     }
 }
 

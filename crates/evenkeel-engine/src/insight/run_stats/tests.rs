@@ -1,5 +1,5 @@
-use evenkeel_core::JobNo;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::{AttemptNo, JobNo};
 use evenkeel_store::{Attachments, Results, Then};
 
 use super::*;

@@ -7,7 +7,7 @@ use evenkeel_core::activity::ActivityCounts;
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, NodeNo, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{ActivityDelta, FailureDelta, RunStatsDelta, Store, StoreError};
 
 use super::sample::DAY;
@@ -58,17 +58,7 @@ impl Tally {
 
     pub fn ended(&mut self, end: &Ending<'_>) {
         self.slot(end.at).add_ended(end.outcome, end.took);
-        let totals = &mut self.day(end.at).totals;
-        match end.outcome {
-            Outcome::Completed | Outcome::PartlyFailed => {
-                totals.completed += 1;
-                totals.success_duration = totals.success_duration.saturating_add(end.took);
-            }
-            Outcome::Failed => totals.failed += 1,
-            Outcome::TimedOut => totals.timed_out += 1,
-            Outcome::Cancelled | Outcome::Superseded => totals.cancelled += 1,
-        }
-        totals.retries += u64::from(end.key.attempt > AttemptNo::FIRST);
+        self.day(end.at).totals.add_ended(end.key.attempt, end.outcome, end.took);
         // A failure group names its newest attempt, which must be in the history.
         if let Some(error) = end.error.filter(|_| end.is_stored) {
             self.failed(end.key, end.at, error);
@@ -119,19 +109,10 @@ impl Tally {
     fn day(&mut self, at: Timestamp) -> &mut Day {
         let tenant = self.tenant;
         let number = at.as_micros().div_euclid(DAY.cast_signed() * 1_000_000);
-        self.days.entry(number).or_insert_with(|| {
-            let totals = RunStatsDelta {
-                tenant,
-                completed: 0,
-                failed: 0,
-                timed_out: 0,
-                cancelled: 0,
-                retries: 0,
-                stolen: 0,
-                success_duration: Span::ZERO,
-                running: 0,
-            };
-            Day { totals, failures: BTreeMap::new(), activity: BTreeMap::new() }
+        self.days.entry(number).or_insert_with(|| Day {
+            totals: RunStatsDelta::none(tenant),
+            failures: BTreeMap::new(),
+            activity: BTreeMap::new(),
         })
     }
 }
